@@ -17,7 +17,7 @@ from hazardous.metrics import brier_score_incidence
 
 import censcore as cs
 from benchmarks.timing import alternate, one_thread, print_ratios
-from censcore.evaluation.style import AMBER, GREY, RED, TEAL, new_figure, styled, svg_of
+from censcore.evaluation.report.style import AMBER, GREY, RED, TEAL, new_figure, styled, svg_of
 
 SUBJECTS, TIMES, REPEATS = 20_000, np.linspace(0.05, 2, 100), 7
 PICTURES = Path(__file__).parent.parent / "docs" / "_static"

@@ -28,7 +28,8 @@ from scipy.special import xlogy
 
 import censcore as cs
 from censcore.distributions import GivenSurvival, Univariate
-from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, skill_interval
+from censcore.evaluation.inference.estimates import Estimate, skill_interval
+from censcore.evaluation.lines import MINIMUM_EVENTS
 
 REPLICATIONS = 1000
 TARGET = (93.0, 97.0)

@@ -1,7 +1,7 @@
 """A dark twin of every SVG figure, made when the pages are built.
 
-Figures are drawn once, in the light colours of ``censcore.evaluation.style``. The twin has the dark colours
-of the same palette; the theme shows whichever suits the reader's settings.
+Figures are drawn once, in the light colours of ``censcore.evaluation.report.style``. The twin has the dark
+colours of the same palette; the theme shows whichever suits the reader's settings.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-from censcore.evaluation.style import AMBER, PALETTE, RED
+from censcore.evaluation.report.style import AMBER, PALETTE, RED
 
 #: Light colour to dark colour: of the palette, of axes, and of the background of the theme.
 DARK = dict(PALETTE.values()) | {

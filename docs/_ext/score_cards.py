@@ -8,7 +8,7 @@ import numpy as np
 from sphinx.application import Sphinx
 
 import censcore as cs
-from censcore.evaluation.style import PALETTE, new_figure, styled, svg_of
+from censcore.evaluation.report.style import PALETTE, new_figure, styled, svg_of
 from censcore.scores.registry import SCORES, ScoreInfo
 
 FORECAST, CENSORING = cs.Weibull(1.5, 3.0), cs.Uniform(0.0, 8.0)

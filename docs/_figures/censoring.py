@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import censcore as cs
-from censcore.evaluation.style import new_figure, styled
+from censcore.evaluation.report.style import new_figure, styled
 from kit import FAINT, GREY, INK, M0, M1, M2, names_of, picture
 
 #: entry, event (or None: after everything), and the day of leaving (or None)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import censcore as cs
 from censcore.cli.demo_figure import draw
 from censcore.cli.demo_scores import CURVE_TIMES, brier_curve, cross_fit, load_trial
-from censcore.evaluation.style import new_figure, styled
+from censcore.evaluation.report.style import new_figure, styled
 from kit import GREY, INK, M0, M1, M2, names_of, picture
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import censcore as cs
-from censcore.evaluation.style import new_figure, styled
+from censcore.evaluation.report.style import new_figure, styled
 from kit import FAINT, GREY, INK, M0, M1, M2, M3, names_of, picture
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from censcore.evaluation.style import new_figure, styled
+from censcore.evaluation.report.style import new_figure, styled
 from kit import DOCS, GREY, INK, M0, M1, M2, picture
 
 RESULTS = DOCS / "results"

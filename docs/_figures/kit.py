@@ -17,7 +17,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from censcore.evaluation.style import PALETTE, svg_of
+from censcore.evaluation.report.style import PALETTE, svg_of
 
 DOCS = Path(__file__).resolve().parent.parent
 OUT = DOCS / "_static" / "figures"

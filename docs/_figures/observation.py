@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import censcore as cs
-from censcore.evaluation.style import new_figure, styled
+from censcore.evaluation.report.style import new_figure, styled
 from kit import GREY, INK, M0, names_of, picture
 
 #: entry, end of observation and whether it is an event

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from censcore.evaluation.style import AMBER, FAINT, GREY, INK, TEAL, new_figure, styled
+from censcore.evaluation.report.style import AMBER, FAINT, GREY, INK, TEAL, new_figure, styled
 from kit import picture
 
 PASSES = [

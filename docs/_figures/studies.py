@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from censcore.evaluation.style import styled
+from censcore.evaluation.report.style import styled
 from censcore_studies.forecast_evaluation.convergence import draw_convergence, draw_severity
 from censcore_studies.forecast_evaluation.ranks import draw_ranks
 from censcore_studies.forecast_evaluation.trap import draw_trap

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from censcore.evaluation.style import new_figure, styled
+from censcore.evaluation.report.style import new_figure, styled
 from kit import GREY, INK, M0, M1, names_of, picture
 
 #: Every so many subjects are drawn; a point for each would hide the lines.

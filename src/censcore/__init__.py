@@ -63,13 +63,13 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import compare_landmarks as compare_landmarks
     from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
     from censcore.evaluation.compare import compare as compare
-    from censcore.evaluation.copula_graphic import copula_graphic as copula_graphic
     from censcore.evaluation.cross_validate import Folds as Folds
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
+    from censcore.evaluation.designs.batches.outcome_table import OutcomeTable as OutcomeTable
+    from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
-    from censcore.evaluation.streaming.outcome_table import OutcomeTable as OutcomeTable
-    from censcore.evaluation.subjects import Sample as Sample
+    from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -160,10 +160,10 @@ _EXPORTS = {
     ],
     "evaluation.compare": ["compare"],
     "evaluation.cross_validate": ["Folds", "cross_validate"],
-    "evaluation.subjects": ["Sample"],
-    "evaluation.copula_graphic": ["copula_graphic"],
+    "evaluation.sample": ["Sample"],
+    "evaluation.sensitivity.copula_graphic": ["copula_graphic"],
     "evaluation.scorers": ["scorer", "scorers"],
-    "evaluation.streaming.outcome_table": ["OutcomeTable"],
+    "evaluation.designs.batches.outcome_table": ["OutcomeTable"],
 }
 _SUBMODULES = [
     "outcomes",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.calibration import _bin_numbers
+from censcore.evaluation.measures.calibration_curve import _bin_numbers
 from censcore.exceptions import InvalidInputError
 
 T0 = 1.0

@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore import _kernels
-from censcore.evaluation.case import Case
+from censcore.evaluation.measures.case import Case
 
 rng = np.random.default_rng(0)
 n, GRID = 200, np.linspace(30.0, 700.0, 15)

@@ -12,7 +12,7 @@ import pytest
 
 import censcore as cs
 from censcore.evaluation import CompetingRisksComparison
-from censcore.evaluation.case_scores import Custom
+from censcore.evaluation.measures.case_scores import Custom
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.testing import check_distribution
 
@@ -254,7 +254,7 @@ def test_calibration_of_one_cause():
 
 
 def test_the_murphy_diagram_of_a_cause_integrates_to_its_brier_score():
-    from censcore.evaluation.murphy import Elementary
+    from censcore.evaluation.measures.murphy import Elementary
 
     y = observed(50, 8)
     found = cs.compare({"true": TRUTH}, y, cs.Uniform(0.0, 5.0), scores="brier_score[death]", **OPTIONS)

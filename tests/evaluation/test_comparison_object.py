@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.case_scores import CASE_SCORES
+from censcore.evaluation.measures.case_scores import CASE_SCORES
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.scores.registry import SCORES
 

@@ -9,9 +9,9 @@ from tests.evaluation.censoring_distributions import N, Thinned, distributions
 
 import censcore as cs
 from censcore.evaluation import concordance, concordance_estimate, dynamic_auc, dynamic_auc_estimate
-from censcore.evaluation.auc import cases_and_controls
-from censcore.evaluation.concordance import comparable_pairs
-from censcore.evaluation.pair_statistics import pair_statistic
+from censcore.evaluation.measures.auc import cases_and_controls
+from censcore.evaluation.measures.concordance import comparable_pairs
+from censcore.evaluation.measures.pair_statistics import pair_statistic
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
 

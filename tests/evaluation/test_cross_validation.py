@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from censcore.evaluation.cross_validation import kaplan_meier_curves
 from sklearn.base import BaseEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import (
@@ -23,11 +24,10 @@ from sklearn.pipeline import make_pipeline
 
 import censcore as cs
 from censcore.distributions import Grouped
-from censcore.evaluation.cross_validation import kaplan_meier_curves
-from censcore.evaluation.fold_store import data_key, load_forecast, model_key, save_forecast
-from censcore.evaluation.refit_influence import refit_influence
-from censcore.evaluation.splits import make_splits
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, save_forecast
+from censcore.evaluation.designs.splits import make_splits
+from censcore.evaluation.inference.refit_influence import refit_influence
+from censcore.evaluation.sample import Subjects
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 
 PLAIN = {"scores": ["crps", "brier_score:ipcw"], "times": [0.8], "horizon": 2.0, "discrimination": False}
@@ -340,7 +340,7 @@ def test_what_is_no_model(model, message):
 
 
 def test_joint_forecasts_are_joined_across_folds():
-    from censcore.evaluation.fold_runs import out_of_fold
+    from censcore.evaluation.designs.fold_runs import out_of_fold
 
     rng = np.random.default_rng(0)
     samples = rng.exponential(size=(5, 4, 2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.copula_graphic import copula_graphic_curve, frank_parameter, generator
+from censcore.evaluation.sensitivity.copula_graphic import copula_graphic_curve, frank_parameter, generator
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 
 GRID = np.linspace(0.05, 1.5, 30)

@@ -8,9 +8,9 @@ from tests.evaluation.censoring_distributions import N, Thinned, distributions
 
 import censcore as cs
 from censcore.evaluation import concordance, dynamic_auc
-from censcore.evaluation.auc import cases_and_controls
-from censcore.evaluation.concordance import comparable_pairs
-from censcore.evaluation.pair_statistics import pair_statistic
+from censcore.evaluation.measures.auc import cases_and_controls
+from censcore.evaluation.measures.concordance import comparable_pairs
+from censcore.evaluation.measures.pair_statistics import pair_statistic
 
 KINDS = list(distributions(0))
 

@@ -11,7 +11,7 @@ import pytest
 
 import censcore as cs
 from censcore.estimators.subjects import SubjectKeys, shared_subjects
-from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.inference.resolved_censoring import resolve_censoring
 
 KM = cs.Censoring(cs.KaplanMeier())
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import censcore as cs
-from censcore.evaluation.inference import (
+from censcore.evaluation.inference.estimates import (
     SMALLEST_P,
     Estimate,
     adjust,

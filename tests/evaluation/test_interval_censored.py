@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
-from censcore.evaluation.concordance import concordance
+from censcore.evaluation.measures.concordance import concordance
 from censcore.exceptions import (
     FoldError,
     InvalidInputError,

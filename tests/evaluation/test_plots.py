@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.case import Case
-from censcore.evaluation.murphy import Elementary
-from censcore.evaluation.plots import CHARTS, looks_of
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.murphy import Elementary
+from censcore.evaluation.report.plots import CHARTS, looks_of
 from censcore.exceptions import InvalidInputError
 
 pytest.importorskip("matplotlib")

@@ -15,8 +15,8 @@ import pytest
 from tests.chromium import chromium, in_a_browser
 
 import censcore as cs
-from censcore.evaluation.style import FAINT, PALETTE
-from censcore.evaluation.text import grids_of
+from censcore.evaluation.report.style import FAINT, PALETTE
+from censcore.evaluation.report.text import grids_of
 
 VOID = {"meta", "img", "br", "link", "input"}
 

@@ -7,10 +7,10 @@ import pytest
 
 import censcore as cs
 from censcore.distributions import ProportionalHazards
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CASE_SCORES, Custom
-from censcore.evaluation.resolved_censoring import resolve_censoring
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.inference.resolved_censoring import resolve_censoring
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CASE_SCORES, Custom
+from censcore.evaluation.sample import Subjects
 
 
 def sample(n: int, seed: int, tied: bool = False) -> tuple[np.ndarray, cs.RightCensored]:

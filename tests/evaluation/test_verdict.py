@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.case_scores import DEFAULT_SCORES
-from censcore.evaluation.tables import AMONG_BEST, CLEARLY_BEST, blocks, difference_lines, marks, mean_lines
-from censcore.evaluation.text import grids_of
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.report.table_lines import (
+    AMONG_BEST,
+    CLEARLY_BEST,
+    blocks,
+    difference_lines,
+    marks,
+    mean_lines,
+)
+from censcore.evaluation.report.text import grids_of
 
 
 def outcomes(n: int, seed: int = 0) -> tuple[np.ndarray, cs.RightCensored]:

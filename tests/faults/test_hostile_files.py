@@ -17,10 +17,10 @@ import torch
 
 import censcore as cs
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
-from censcore.evaluation.export import latex_table
-from censcore.evaluation.fold_store import load_forecast, save_forecast
-from censcore.evaluation.page import whole_page
-from censcore.evaluation.streaming.partial_sums import read_partial
+from censcore.evaluation.designs.batches.partial_sums import read_partial
+from censcore.evaluation.designs.fold_store import load_forecast, save_forecast
+from censcore.evaluation.report.export import latex_table
+from censcore.evaluation.report.page import whole_page
 from censcore.exceptions import ModelFileError
 
 # ---- stores ------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.export import LATEX, latex_text, markdown_table
+from censcore.evaluation.report.export import LATEX, latex_text, markdown_table
 from censcore.plain_text import html_text, one_line, visible
 from censcore.progress import ProgressBar
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import censcore as cs
-from censcore.evaluation.murphy import Elementary
+from censcore.evaluation.measures.murphy import Elementary
 from censcore.exceptions import CenscoreError, UnsupportedOutcomeError
 from tests.matrix.worlds import HORIZON, TIMES, World, world
 

@@ -15,6 +15,7 @@ __all__ = [
     "as_cause_codes",
     "as_codes",
     "as_events",
+    "as_numbers",
     "check_between",
     "check_finite",
     "check_levels",
@@ -139,3 +140,16 @@ def as_events(event: Any, time: Array) -> Array:
 def check_levels(values: Array, name: str = "levels") -> None:
     """Check that all values lie in the open interval (0, 1)."""
     _check((values > 0) & (values < 1), values, name, "strictly between 0 and 1")
+
+
+def as_numbers(values: Any, name: str) -> np.ndarray:
+    """One or several numbers as an array, (q,)."""
+    numbers = np.atleast_1d(to_numpy(as_float(values, name)).astype(np.float64))
+    if numbers.ndim != 1 or not numbers.size:
+        raise InvalidInputError(
+            f"{name}: got shape {numbers.shape}, expected one or several numbers, such as [1.0, 2.0]."
+        )
+    bad = np.nonzero(np.isnan(numbers))[0]
+    if bad.size:
+        raise InvalidInputError(f"{name}: got NaN in entry {bad[0]}, expected numbers. Leave it out.")
+    return numbers

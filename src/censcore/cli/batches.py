@@ -24,12 +24,12 @@ from censcore.cli.options import (
     words,
 )
 from censcore.cli.predictions import OutcomeColumns, is_standard_input
-from censcore.evaluation.case_scores import DEFAULT_SCORES
-from censcore.evaluation.forecast_columns import column_forecasts
-from censcore.evaluation.streaming.decisions import prepare
-from censcore.evaluation.streaming.passes import losses_of
-from censcore.evaluation.streaming.plan import Plan
-from censcore.evaluation.streaming.runners import Runner, cluster
+from censcore.evaluation.designs.batches.decisions import prepare
+from censcore.evaluation.designs.batches.passes import losses_of
+from censcore.evaluation.designs.batches.runners import Runner, cluster
+from censcore.evaluation.designs.batches.table_plan import Plan
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.plan.forecast_columns import column_forecasts
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
 from censcore.plain_text import one_line

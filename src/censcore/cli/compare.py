@@ -140,7 +140,9 @@ def compare(
         censoring=censoring, covariates=covariates, stratify=stratify, censoring_time=censoring_time,
         interpolation=interpolation, tail=tail, repair=repair,
     )  # fmt: skip
-    from censcore.evaluation.case_scores import DEFAULT_SCORES  # --help needs none of what it imports
+    from censcore.evaluation.measures.case_scores import (
+        DEFAULT_SCORES,  # --help needs none of what it imports
+    )
 
     found = cs.compare(
         inputs.forecasts,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import censcore as cs
-from censcore.evaluation.style import AMBER, GREY, TEAL, new_figure, styled
+from censcore.evaluation.report.style import AMBER, GREY, TEAL, new_figure, styled
 from censcore.files import write_atomically
 
 if TYPE_CHECKING:

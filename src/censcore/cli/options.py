@@ -292,7 +292,7 @@ def read_inputs(
     repair: bool,
 ) -> Inputs:
     """Read the files that the options name."""
-    from censcore.evaluation.forecast_columns import forecasts_of  # --help needs none of what it imports
+    from censcore.evaluation.plan.forecast_columns import forecasts_of  # --help needs none of what it imports
 
     if train is not None and is_standard_input(train) and is_standard_input(predictions):
         raise InvalidInputError(

@@ -10,15 +10,15 @@ from sklearn.base import BaseEstimator
 from censcore._arrays import Array
 from censcore._validation import check_kind
 from censcore.distributions import Distribution
-from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.decide import about_censoring, decide, score
+from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.fixed import Design
-from censcore.evaluation.readings import reading_notes
-from censcore.evaluation.reference import KAPLAN_MEIER
-from censcore.evaluation.request import Request
-from censcore.evaluation.streaming.outcome_table import OutcomeTable
-from censcore.evaluation.subjects import Sample
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.pipeline import about_censoring, decide, score
+from censcore.evaluation.plan.readings import reading_notes
+from censcore.evaluation.plan.reference import KAPLAN_MEIER
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike, SemiCompetingRisks
 from censcore.outcomes.base import Outcome
@@ -198,7 +198,7 @@ def compare(
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
     if in_batches:
-        from censcore.evaluation.streaming.compare_table import compare_table
+        from censcore.evaluation.designs.batches.compare_table import compare_table
 
         return compare_table(asked)
     if isinstance(censoring, Outcome) and not isinstance(y, Outcome):

@@ -11,18 +11,19 @@ import numpy as np
 
 from censcore._kept_values import KeepsValues
 from censcore._validation import as_index, as_number, check_flag, check_kind, check_option
-from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CaseScore
-from censcore.evaluation.decision_curve import decision_lines
 from censcore.evaluation.designs.fixed import Design
-from censcore.evaluation.discrimination import Discrimination, Measure
-from censcore.evaluation.inference import Estimate
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.losses import Losses, Means, Subset
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
-from censcore.evaluation.losses import Losses, Means, Subset
-from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_lines
-from censcore.evaluation.verdict import Verdict, verdicts_of
+from censcore.evaluation.lines import Line, data_frame
+from censcore.evaluation.measures.calibration_curve import CalibrationCurve, calibration_curve
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.decision_curve import decision_lines
+from censcore.evaluation.measures.discrimination import Discrimination, Measure
+from censcore.evaluation.report.table_lines import difference_lines, mean_lines
+from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes import RightCensored
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from censcore.evaluation.charts import Chart
+    from censcore.evaluation.report.charts import Chart
 
 __all__ = ["Comparison"]
 
@@ -423,8 +424,8 @@ class Comparison(KeepsValues):
         matplotlib.figure.Figure
             ``figure.savefig(path)`` writes it.
         """
-        from censcore.evaluation.draw import figure_of
-        from censcore.evaluation.fold_plot import plot_folds
+        from censcore.evaluation.report.draw import figure_of
+        from censcore.evaluation.report.fold_plot import plot_folds
 
         if kind == "folds":
             return plot_folds(self, **options)
@@ -445,7 +446,7 @@ class Comparison(KeepsValues):
         Chart
             Panels with curves, bars and intervals in the coordinates of the data.
         """
-        from censcore.evaluation.plots import CHARTS
+        from censcore.evaluation.report.plots import CHARTS
 
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
@@ -477,7 +478,7 @@ class Comparison(KeepsValues):
         str
             The page.
         """
-        from censcore.evaluation.report import page
+        from censcore.evaluation.report.html import page
 
         return _written(page(self, title), path)
 
@@ -494,7 +495,7 @@ class Comparison(KeepsValues):
         str
             The document. Missing numbers are null, infinite ones the string "inf".
         """
-        from censcore.evaluation.export import comparison_json
+        from censcore.evaluation.report.export import comparison_json
 
         text = comparison_json(self)
         _written(text + "\n", path)
@@ -513,7 +514,7 @@ class Comparison(KeepsValues):
         str
             One ``table`` environment per table.
         """
-        from censcore.evaluation.export import comparison_latex
+        from censcore.evaluation.report.export import comparison_latex
 
         return _written(comparison_latex(self), path)
 
@@ -530,17 +531,17 @@ class Comparison(KeepsValues):
         str
             Text with pipe tables.
         """
-        from censcore.evaluation.export import comparison_markdown
+        from censcore.evaluation.report.export import comparison_markdown
 
         return _written(comparison_markdown(self), path)
 
     def __repr__(self) -> str:
-        from censcore.evaluation.text import text_of
+        from censcore.evaluation.report.text import text_of
 
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from censcore.evaluation.report import notebook
+        from censcore.evaluation.report.html import notebook
 
         return notebook(self)
 

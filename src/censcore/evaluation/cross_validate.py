@@ -9,8 +9,8 @@ With folds :math:`I_1,\ldots,I_K` and the model :math:`\hat F_k` (and the censor
 
 R is the expected loss of the K fitted models for new subjects. Errors are those of :math:`\bar\ell-R`: the
 spread of the losses over subjects, the influence of every training subject on each :math:`\hat G_k`, and,
-with repeats, that subjects train each other's models (:mod:`censcore.evaluation.refit_influence`). They do
-not cover how much R would change with another sample to train on, nor that models fitted to more subjects
+with repeats, that subjects train each other's models
+(:mod:`censcore.evaluation.inference.refit_influence`). They do not cover how much R would change with another sample to train on, nor that models fitted to more subjects
 are better.
 
 References
@@ -40,22 +40,22 @@ from censcore.estimators import Censoring
 from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared, SubjectKeys
-from censcore.evaluation.case import in_time
-from censcore.evaluation.case_scores import DEFAULT_SCORES
-from censcore.evaluation.censoring_influence import has_influence
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.fold_runs import out_of_fold, run_folds
 from censcore.evaluation.designs.folds import CrossValidation, average
-from censcore.evaluation.fold_fits import check_model
-from censcore.evaluation.fold_runs import out_of_fold, run_folds
-from censcore.evaluation.horizon import find_horizon, given_horizon
-from censcore.evaluation.inference import group_codes
+from censcore.evaluation.designs.splits import Split, make_splits, notes_on_splits
+from censcore.evaluation.inference.censoring_influence import has_influence
+from censcore.evaluation.inference.estimates import group_codes
+from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.kinds import Kind, kind_of
-from censcore.evaluation.reference import KAPLAN_MEIER
-from censcore.evaluation.request import Request
-from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
-from censcore.evaluation.splits import Split, make_splits, notes_on_splits
-from censcore.evaluation.subjects import Sample
+from censcore.evaluation.measures.case import in_time
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.plan.horizon import find_horizon, given_horizon
+from censcore.evaluation.plan.model_fits import check_model
+from censcore.evaluation.plan.reference import KAPLAN_MEIER
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike
 from censcore.outcomes.base import Outcome
@@ -181,7 +181,8 @@ def cross_validate(
     >>> x = rng.normal(size=(300, 1))
     >>> T, C = rng.weibull(1.5, 300) * np.exp(x[:, 0]), rng.uniform(0, 4, 300)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
-    >>> found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=3, scores="crps", discrimination=False)
+    >>> models = {"cox": cs.CoxRegression()}
+    >>> found = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False)
     >>> found.frame()[["model", "mean", "standard_error", "skill"]].round(3)
               model   mean  standard_error  skill
     0           cox  0.205           0.014  0.401

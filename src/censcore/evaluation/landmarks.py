@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_list, as_number
+from censcore._validation import as_list, as_number, as_numbers
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows
-from censcore.evaluation.case_scores import DEFAULT_SCORES
-from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.forecast_distributions import check_forecasts
+from censcore.evaluation.inference.landmark_average import AtRisk, Averages
 from censcore.evaluation.kinds import Kind, kind_of
-from censcore.evaluation.landmark_average import AtRisk, Averages
-from censcore.evaluation.reference import KAPLAN_MEIER
-from censcore.evaluation.request import Request
-from censcore.evaluation.subjects import Sample
-from censcore.evaluation.tables import data_frame
+from censcore.evaluation.lines import data_frame
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.plan.forecast_distributions import check_forecasts
+from censcore.evaluation.plan.reference import KAPLAN_MEIER
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import OutcomeLike
 
@@ -121,9 +120,9 @@ class LandmarkComparison:
         -------
         matplotlib.figure.Figure
         """
-        from censcore.evaluation.charts import look_of
-        from censcore.evaluation.draw import label_of
-        from censcore.evaluation.style import PALETTE, new_figure, styled
+        from censcore.evaluation.report.charts import look_of
+        from censcore.evaluation.report.draw import label_of
+        from censcore.evaluation.report.style import PALETTE, new_figure, styled
 
         table = self.frame(discrimination=False)
         table = table[table["score"] == score]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import check_levels
+from censcore._validation import as_numbers, check_levels
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
-from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, named_scores
-from censcore.evaluation.checks import as_numbers
+from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, named_scores
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike

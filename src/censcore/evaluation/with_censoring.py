@@ -9,20 +9,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_method
+from censcore._validation import as_numbers, check_method
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
-from censcore.evaluation.case import Case, in_time
-from censcore.evaluation.checks import as_numbers
-from censcore.evaluation.horizon import follow_up_end, given_horizon
 from censcore.evaluation.kinds import Kind, kind_of
-from censcore.evaluation.readings import on_grid
-from censcore.evaluation.request import Request
-from censcore.evaluation.subjects import Sample
-from censcore.evaluation.times_and_levels import default_times
+from censcore.evaluation.measures.case import Case, in_time
+from censcore.evaluation.plan.horizon import follow_up_end, given_horizon
+from censcore.evaluation.plan.readings import on_grid
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.plan.times_and_levels import default_times
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.scores.inputs import known_censoring

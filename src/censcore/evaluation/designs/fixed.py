@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CASE_SCORES, CaseScore
-from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.effective_events import effective_events, weighted_events
-from censcore.evaluation.inference import Estimate
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.losses import Losses, estimate_means, score_all, shares_of
 from censcore.evaluation.kinds.one_time import OneTime
-from censcore.evaluation.losses import Losses, estimate_means, score_all, shares_of
-from censcore.evaluation.readings import readings_of
-from censcore.evaluation.subsets import labels_of
-from censcore.evaluation.tables import Line
-from censcore.evaluation.views import OfView, View
+from censcore.evaluation.kinds.views import OfView, View
+from censcore.evaluation.lines import Line
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
+from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
+from censcore.evaluation.measures.effective_events import effective_events, weighted_events
+from censcore.evaluation.plan.readings import readings_of
+from censcore.evaluation.plan.subsets import labels_of
+from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison

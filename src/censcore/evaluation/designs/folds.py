@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.designs.fixed import Design
-from censcore.evaluation.discrimination import Discrimination, discriminate
-from censcore.evaluation.fold_runs import FoldRuns
-from censcore.evaluation.inference import Estimate
-from censcore.evaluation.losses import Losses, Means, Subset, shares_of
-from censcore.evaluation.pieces import ungrouped
-from censcore.evaluation.refit_influence import refit_influence
-from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.splits import Split
-from censcore.evaluation.tables import Line
-from censcore.evaluation.views import View
+from censcore.evaluation.designs.fold_runs import FoldRuns
+from censcore.evaluation.designs.splits import Split
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.losses import Losses, Means, Subset, shares_of
+from censcore.evaluation.inference.refit_influence import refit_influence
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.kinds.views import View
+from censcore.evaluation.lines import Line
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.discrimination import Discrimination, discriminate
+from censcore.evaluation.measures.pieces import ungrouped
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -36,7 +36,7 @@ def average(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Los
     """Losses and means of all repeats, averaged; every repeat scores the same subjects.
 
     Influences gain those of the refits, where there are repeats to learn them from: see
-    :mod:`censcore.evaluation.refit_influence`.
+    :mod:`censcore.evaluation.inference.refit_influence`.
     """
     first = repeats[0]
     unavailable = {key: why for r in repeats for key, why in r.losses.unavailable.items()}

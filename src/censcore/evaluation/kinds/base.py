@@ -12,17 +12,17 @@ import numpy as np
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CaseScore, Custom, by_name
-from censcore.evaluation.checks import notes_on_events, notes_on_forecasts
-from censcore.evaluation.delayed_entry import given_entry
-from censcore.evaluation.diagnostic import CensoringDiagnostic
-from censcore.evaluation.fold_fits import forecast_of
-from censcore.evaluation.forecast_distributions import as_distributions
-from censcore.evaluation.request import Request
-from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.subjects import Sample
-from censcore.evaluation.views import View
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.kinds.views import View
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CaseScore, Custom, by_name
+from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
+from censcore.evaluation.plan.delayed_entry import given_entry
+from censcore.evaluation.plan.forecast_distributions import as_distributions
+from censcore.evaluation.plan.model_fits import forecast_of
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
+from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_followed
 from censcore.scores.inputs import known_censoring
@@ -125,7 +125,7 @@ class Kind(ABC):
         return F
 
     def named(self, forecasts: Mapping[str, Any], train: Sample | None) -> tuple[Self, Sample | None]:
-        """The kind and the training subjects with names that outcome, training subjects and forecasts share."""
+        """The kind and the training subjects, with names that they share with the forecasts."""
         return self, train
 
     def settled(
@@ -197,7 +197,7 @@ class Kind(ABC):
     @property
     def all_scores(self) -> Sequence[str]:
         """What ``scores="all"`` adds to the default."""
-        from censcore.evaluation.case_scores import CASE_SCORES
+        from censcore.evaluation.measures.case_scores import CASE_SCORES
 
         return list(CASE_SCORES)
 
@@ -275,13 +275,14 @@ class Kind(ABC):
 
     def check_picture(self, picture: str, outcome: str) -> None:
         """An error where there is no such picture of a view."""
+        self.view(outcome)
 
 
 KINDS: list[tuple[Callable[[Any], bool], type[Kind]]] = []
 
 
 def register_kind(kind: type[Kind], recognises: Callable[[Any], bool]) -> type[Kind]:
-    """Compare outcomes that ``recognises`` is true of by ``kind``; the last one that is registered comes first."""
+    """Compare outcomes that ``recognises`` is true of by ``kind``; the last one registered comes first."""
     KINDS.insert(0, (recognises, kind))
     return kind
 

@@ -16,17 +16,17 @@ from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import CumulativeIncidence, Distribution, TimeAndCause
 from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
-from censcore.evaluation.checks import notes_on_events, notes_on_forecasts
-from censcore.evaluation.forecast_distributions import check_forecasts, with_covariates
-from censcore.evaluation.joint_scores import Energy, LogOfCause
 from censcore.evaluation.kinds.base import Kind, in_numpy
-from censcore.evaluation.reference import AALEN_JOHANSEN
-from censcore.evaluation.request import Request
-from censcore.evaluation.subjects import Sample
-from censcore.evaluation.times_and_levels import LEVELS, default_levels
-from censcore.evaluation.views import OfView, View
+from censcore.evaluation.kinds.views import OfView, View
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
+from censcore.evaluation.measures.joint_scores import Energy, LogOfCause
+from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
+from censcore.evaluation.plan.forecast_distributions import check_forecasts, with_covariates
+from censcore.evaluation.plan.reference import AALEN_JOHANSEN
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.plan.times_and_levels import LEVELS, default_levels
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, RightCensored, as_competing_risks
 from censcore.scores import energy_score, registry
@@ -175,8 +175,8 @@ class Causes(Kind):
         y = self.y
         if F.n_causes != y.n_causes:
             raise InvalidInputError(
-                f"Forecast {name!r}: got cumulative incidences of {F.n_causes} cause{'s' * (F.n_causes > 1)}, "
-                f"expected {y.n_causes} ({', '.join(y.names)}), one for every cause of the outcome."
+                f"Forecast {name!r}: got cumulative incidences of {F.n_causes} "
+                f"cause{'s' * (F.n_causes > 1)}, expected {y.n_causes} ({', '.join(y.names)}), one for every cause of the outcome."
             )
         if F.names == y.names:
             return F
@@ -184,7 +184,8 @@ class Causes(Kind):
             hint = " The order differs." if set(F.names) == set(y.names) else ""
             raise InvalidInputError(
                 f"Forecast {name!r}: got the causes {', '.join(F.names)}, expected {', '.join(y.names)}, as "
-                f"the outcome has them.{hint} Pass names={list(y.names)} to the forecast if they mean the same."
+                f"the outcome has them.{hint} Pass names={list(y.names)} to the forecast if they mean "
+                "the same."
             )
         other: TimeAndCause = F._map(lambda array: array)
         other.names = y.names

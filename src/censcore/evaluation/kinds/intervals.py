@@ -1,4 +1,4 @@
-"""Interval-censored event times: forecasts are sent through the visits, and compared by the time of detection.
+"""Interval-censored event times: forecasts are sent through the visits, and judged by the detection time.
 
 The first visit at or after T is right-censored data. The comparison of forecasts of it is the comparison of
 the forecasts. The log score is that of the intervals themselves.
@@ -16,14 +16,14 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators import Censoring, KaplanMeier, Turnbull
-from censcore.evaluation.case import Case, as_losses
-from censcore.evaluation.case_scores import CASE_SCORES, CaseScore, WithoutCensoring
-from censcore.evaluation.checks import notes_on_forecasts
-from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.kinds.base import in_numpy
 from censcore.evaluation.kinds.one_time import OneTime
-from censcore.evaluation.request import Request
-from censcore.evaluation.subjects import Sample
+from censcore.evaluation.measures.case import Case, as_losses
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, WithoutCensoring
+from censcore.evaluation.plan.checks import notes_on_forecasts
+from censcore.evaluation.plan.horizon import given_horizon
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import UnsupportedOutcomeError
 from censcore.outcomes import IntervalCensored, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
@@ -176,8 +176,8 @@ class Intervals(OneTime):
         if self.y.visits is None:
             self.y.detection()  # an error that says what the other scores need
             raise UnsupportedOutcomeError(
-                f"{name}: got exact and right-censored times as IntervalCensored without visits, of which the "
-                "log score alone is taken. Pass y.detection(), the same data as RightCensored."
+                f"{name}: got exact and right-censored times as IntervalCensored without visits, of which "
+                "the log score alone is taken. Pass y.detection(), the same data as RightCensored."
             )
         return super().named_score(name)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, named_scores
 from censcore.evaluation.kinds.base import Kind
-from censcore.evaluation.readings import settle_readings
-from censcore.evaluation.reference import KAPLAN_MEIER
-from censcore.evaluation.request import Request
-from censcore.evaluation.subjects import Sample, in_numpy
-from censcore.evaluation.views import View
+from censcore.evaluation.kinds.views import View
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, named_scores
+from censcore.evaluation.plan.readings import settle_readings
+from censcore.evaluation.plan.reference import KAPLAN_MEIER
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample, in_numpy
 from censcore.outcomes import as_outcome
 
 __all__ = ["OneTime"]

@@ -16,19 +16,23 @@ from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.event_histories import event_histories
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CASE_SCORES, CaseScore, Custom
-from censcore.evaluation.diagnostic import CensoringDiagnostic, JointCensoringDiagnostic, given_covariates
-from censcore.evaluation.inference import shares
-from censcore.evaluation.joint_scores import Energy, EventBrier, JointLog
+from censcore.evaluation.inference.estimates import shares
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.base import Kind, in_numpy
-from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
-from censcore.evaluation.request import Request
-from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.subjects import Sample
-from censcore.evaluation.subjects import in_numpy as right_censored
-from censcore.evaluation.times_and_levels import default_levels
-from censcore.evaluation.views import OfView, View
+from censcore.evaluation.kinds.views import OfView, View
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom
+from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog
+from censcore.evaluation.plan.reference import AALEN_JOHANSEN, KAPLAN_MEIER
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.plan.times_and_levels import default_levels
+from censcore.evaluation.sample import Sample
+from censcore.evaluation.sample import in_numpy as right_censored
+from censcore.evaluation.sensitivity.diagnostic import (
+    CensoringDiagnostic,
+    JointCensoringDiagnostic,
+    given_covariates,
+)
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed, as_outcome
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
@@ -248,7 +252,7 @@ class SeveralTimes(Kind):
         return list(self.names)
 
     def named_score(self, name: str) -> list[CaseScore]:
-        """``"energy_score"`` and ``"log_score"`` are of all event times, ``"log_score[death]"`` of one of them.
+        """``"energy_score"`` and ``"log_score"`` are of all event times, ``"log_score[death]"`` is of one.
 
         ``"crps"`` is of each of them, ``"brier_score"`` of each of them and of every joint event.
         """
@@ -270,8 +274,8 @@ class SeveralTimes(Kind):
         whole = [score for score in registry.SCORES if _of_all(score) is not None]
         briers, events = ", ".join(EventBrier.functions), ", ".join(self.events) or "joint events"
         return (
-            f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all of "
-            f"them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{self.names[0]}]', with one of "
+            f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all "
+            f"of them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{self.names[0]}]', with one of "
             f"{', '.join(self.names)}; and {briers} of {events}. A custom score is given as {{name: "
             "function}, with function(y, forecast, censoring, horizon=h) giving one loss per subject."
         )

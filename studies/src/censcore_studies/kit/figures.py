@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from censcore.evaluation.style import AMBER, FAINT, GREY, INK, RED, TEAL, new_figure, styled
+from censcore.evaluation.report.style import AMBER, FAINT, GREY, INK, RED, TEAL, new_figure, styled
 from censcore.files import write_atomically
 
 if TYPE_CHECKING:

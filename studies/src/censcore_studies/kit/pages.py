@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from censcore.evaluation.page import image, note, soft, table
-from censcore.evaluation.page import whole_page as _whole_page
+from censcore.evaluation.report.page import image, note, soft, table
+from censcore.evaluation.report.page import whole_page as _whole_page
 from censcore_studies.kit.figures import new_figure, styled
 
 if TYPE_CHECKING:

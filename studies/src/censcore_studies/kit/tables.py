@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from censcore.evaluation.export import latex_table, markdown_table
+from censcore.evaluation.report.export import latex_table, markdown_table
 from censcore.files import write_atomically
 
 __all__ = [

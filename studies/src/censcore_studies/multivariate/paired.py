@@ -31,8 +31,8 @@ def paired_differences(cells: pd.DataFrame) -> pd.DataFrame:
 
     Negative means that censored engression is better. The interval is Student's 95 % interval over
     repetitions. Each repetition contributes a difference of means over many subjects, close to normal, so
-    that the correction for skewness of :class:`censcore.evaluation.inference.Estimate`, which five values
-    determine poorly, is left out.
+    that the correction for skewness of :class:`censcore.evaluation.inference.estimates.Estimate`, which five
+    values determine poorly, is left out.
     """
     rows = []
     for block, part in cells.groupby(BLOCK, sort=False):

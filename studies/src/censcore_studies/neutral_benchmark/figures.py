@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from censcore.evaluation.style import PALETTE
+from censcore.evaluation.report.style import PALETTE
 from censcore_studies.kit.figures import AMBER, GREY, INK, RED, TEAL, new_figure, picture
 from censcore_studies.neutral_benchmark.convention import VARIANTS
 from censcore_studies.neutral_benchmark.data import TASKS

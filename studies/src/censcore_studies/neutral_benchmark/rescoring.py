@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from censcore.distributions import Distribution
-from censcore.evaluation import compare
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.tables import StudyTable

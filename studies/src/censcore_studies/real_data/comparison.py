@@ -18,9 +18,9 @@ from censcore.estimators.by_name import censoring_estimator
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
 from censcore.evaluation import compare
-from censcore.evaluation.inference import Estimate
-from censcore.evaluation.resolved_censoring import resolve_censoring
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.resolved_censoring import resolve_censoring
+from censcore.evaluation.sample import Subjects
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.cells import Cell, run_cells

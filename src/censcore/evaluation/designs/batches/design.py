@@ -1,0 +1,201 @@
+"""Batches of a table: a design in which the subjects stay where they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.evaluation.designs.batches.counts import Counts
+from censcore.evaluation.designs.batches.table_plan import Plan
+from censcore.evaluation.designs.fixed import Design
+from censcore.evaluation.inference.losses import Subset
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.discrimination import Measure
+from censcore.evaluation.sensitivity.diagnostic import SAFE_SHARE, CensoringDiagnostic
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+from censcore.scores.known_at import weights_of_events
+
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = ["Batches", "CountedSubset", "Weights"]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedSubset(Subset):
+    """Subjects that are averaged over, of which only the number is known."""
+
+    subjects: int = 0
+    weights_given: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many subjects there are."""
+        return self.subjects
+
+    @property
+    def weighted(self) -> bool:
+        """Whether a column of weights was named."""
+        return self.weights_given
+
+
+class Weights(NamedTuple):
+    """Distinct weights of events, to three digits, and how many events have them.
+
+    ``beyond`` events have P(C >= y) = 0; ``support`` and ``safe`` are the last times at which P(C >= t) is
+    positive, and at least 0.1, for all subjects.
+    """
+
+    weight: np.ndarray
+    events: np.ndarray
+    beyond: int
+    support: float
+    safe: float
+
+
+@dataclass(frozen=True, eq=False)
+class Batches(Design):
+    """Losses of subjects that stayed in their table: sums over its batches are all that is known.
+
+    There are tables, tests, verdict, page and exports. What needs all subjects at once is missing:
+    concordance and AUC, which are over all pairs of subjects, and calibration, decision and other curves. For
+    these compare a sample in memory.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was decided.
+    counts : Counts
+        Distinct outcomes and their numbers.
+    effective : array, (subsets, columns)
+        Effective numbers of events.
+    weighted : pair
+        Events up to the horizon, and their effective number under inverse-probability weights.
+    infinite : dict of arrays
+        How many losses are infinite, by model and score: (subsets, columns).
+    n_groups : int, optional
+        How many clusters there are.
+    weights : Weights, optional
+        Of the events, under censoring distributions given covariates.
+    """
+
+    plan: Plan
+    counts: Counts
+    effective: np.ndarray
+    weighted: tuple[int, float]
+    infinite: dict[tuple[str, str], np.ndarray]
+    n_groups: int | None = None
+    weights: Weights | None = None
+
+    def can_draw(self, picture: str) -> bool:
+        """Differences alone."""
+        return picture == "differences"
+
+    def case(self, of: Comparison) -> NoReturn:
+        """Not in memory."""
+        raise InvalidInputError(
+            "This needs the subjects in memory, which stayed in their table: outcomes, calibration, decision "
+            "and other curves. Compare a sample in memory."
+        )
+
+    def models(self, of: Comparison) -> list[str]:
+        """Names of the forecasts."""
+        return list(self.plan.forecasts)
+
+    def horizon(self, of: Comparison) -> float:
+        """End of the comparison."""
+        return self.plan.horizon
+
+    def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
+        """The times or levels that a score is taken at; NaN for one without any."""
+        return {"time": self.plan.times, "level": self.plan.levels}.get(score.axis, np.array([np.nan]))
+
+    def settings(self, of: Comparison) -> dict[str, Any]:
+        """Everything that was decided."""
+        counts = {"subjects": self.counts.n, "events": int(self.counts.rows[self.counts.event].sum())}
+        told = self.told(of, counts, self.plan.times, self.plan.levels, self.n_groups, {})
+        version = told.pop("censcore")
+        return {**told, "read in batches of": self.plan.rows, "censcore": version}
+
+    def censoring(self, of: Comparison) -> CensoringDiagnostic:
+        """How far the censoring distribution can be trusted."""
+        counts, end, weights = self.counts, self.plan.horizon, self.weights or self._weights_of_curves()
+        weight, count = weights.weight, weights.events
+        return CensoringDiagnostic(
+            subjects=counts.n,
+            events=int(counts.rows[counts.event].sum()),
+            censored=int(counts.rows[~counts.event].sum()),
+            horizon=end,
+            support=weights.support,
+            safe_horizon=float(min(end, weights.safe)),
+            beyond=weights.beyond,
+            cut=int(counts.rows[counts.time > end].sum()),
+            weights=_quantiles(weight, count),
+            effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
+            events_in=int(count.sum()),
+            conditional=len(self.plan.curves) > 1 or self.weights is not None,
+            covariates=None,
+            not_tested="covariates stay in the table",
+        )
+
+    def weighted_events(self, of: Comparison, score: CaseScore) -> tuple[int, float]:
+        """Events up to the horizon, and their effective number."""
+        return self.weighted
+
+    def infinite_losses(self, of: Comparison, model: str, score: str, j: int, s: int = 0) -> int:
+        """How many losses of a column of a score are infinite."""
+        return int(self.infinite[model, score][s, j])
+
+    def effective_events(
+        self, of: Comparison, score: CaseScore | Measure, s: int, times: np.ndarray | None
+    ) -> np.ndarray:
+        """How many events the mean of a score is based on, for each of its times or levels, (q,)."""
+        if times is not None:
+            self.case(of)
+        found, q = self.effective[s], len(self.plan.times)
+        if score.axis == "time":
+            return np.minimum(found[1 : 1 + q], found[1 + q : 1 + 2 * q])
+        return found[-len(self.plan.levels) :] if score.axis == "level" else found[:1]
+
+    def curve(
+        self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
+    ) -> NoReturn:
+        """Needs the subjects again."""
+        self.case(of)
+
+    def _weights_of_curves(self) -> Weights:
+        """From the counts, under the same censoring distribution for all, or one per stratum."""
+        counts, end = self.counts, self.plan.horizon
+        y = RightCensored(counts.time, counts.event)._with_entry(counts.entry)
+        weight = counts.event.astype(np.float64)
+        support = safe = np.inf
+        curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.given]
+        numbers = self._strata()
+        for i, C in enumerate(curves):
+            if C is not None:
+                here = np.flatnonzero(numbers == i) if self.plan.curves else np.arange(len(weight))
+                G = C.marginal(0)
+                weight[here] = weights_of_events(y.take(here), G)
+                support = min(support, float(np.min(to_numpy(G.isf(0.0)))))
+                safe = min(safe, float(np.min(to_numpy(G.isf(SAFE_SHARE)))))
+        seen = (weight > 0) & np.isfinite(weight) & (counts.time <= end)
+        beyond = int(counts.rows[np.isinf(weight)].sum())
+        return Weights(weight[seen], counts.rows[seen], beyond, support, safe)
+
+    def _strata(self) -> np.ndarray:
+        if len(self.plan.curves) < 2:
+            return np.zeros(len(self.counts.time), dtype=np.intp)
+        return np.searchsorted(self.plan.strata, self.counts.stratum)
+
+
+def _quantiles(weight: np.ndarray, count: np.ndarray) -> dict[str, float]:
+    if not count.sum():
+        return {"median": np.nan, "90 %": np.nan, "largest": np.nan}
+    order = np.argsort(weight)
+    share = np.cumsum(count[order]) / count.sum()
+    middle, high = weight[order][np.minimum(np.searchsorted(share, [0.5, 0.9]), len(order) - 1)]
+    return {"median": float(middle), "90 %": float(high), "largest": float(weight.max())}

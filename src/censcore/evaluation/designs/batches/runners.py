@@ -1,0 +1,218 @@
+"""Where the tasks of a comparison run: here, in processes of joblib, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from censcore.evaluation.designs.batches.partial_sums import PartialSums, merged, read_partial, write_partial
+from censcore.evaluation.designs.fold_store import model_key
+from censcore.exceptions import InvalidInputError, MissingPackageError
+from censcore.progress import ProgressBar
+from censcore.tables import Batch, DelayedBatch
+
+__all__ = ["Runner", "cluster"]
+
+PATIENCE = 5.0  # seconds in which a scheduler must answer
+AT_ONCE = 256  # tasks that a cluster is given at a time
+RETRIES = 3  # of batches whose worker was killed
+
+Work = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """Applies a task to all batches of a table, in order.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Processes at a time, through joblib.
+    client : distributed.Client, optional
+        A cluster, in place of processes.
+    store : Path, optional
+        Folder for the sums of finished batches.
+    progress : bool
+        Show a bar.
+    """
+
+    n_jobs: int | None = None
+    client: Any = None
+    store: Path | None = None
+    progress: bool = False
+
+    def total(self, work: Callable[[Any], PartialSums], batches: Sequence[Batch], what: str) -> PartialSums:
+        """The sum of what the task gives for each batch."""
+        return merged(self.each(_stored(work, self.store), batches, what))
+
+    def each(self, work: Work, batches: Sequence[Batch], what: str) -> Iterator[Any]:
+        """What the task gives for each batch, in order."""
+        with ProgressBar(what, len(batches), show=self.progress) as bar:
+            for result in self._results(work, batches):
+                yield result
+                bar.advance()
+
+    def _results(self, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
+        if self.client is not None:
+            yield from _on_cluster(self.client, work, batches)
+        elif isinstance(batches[0], DelayedBatch):
+            yield from _by_dask(work, batches)
+        elif self.n_jobs in (None, 1) or len(batches) == 1:
+            yield from map(work, batches)
+        else:
+            yield from _in_processes(self.n_jobs, work, batches)
+
+
+def _in_processes(n_jobs: int | None, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
+    """By processes of joblib; what was under way when one of them was killed is done again by others."""
+    from joblib import Parallel, delayed
+
+    done = lost = 0
+    while done < len(batches):
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        try:
+            for result in parallel(delayed(_in_worker)(work, batch) for batch in batches[done:]):
+                yield result
+                done, lost = done + 1, 0
+        except BrokenProcessPool:
+            lost += 1
+            if lost > RETRIES:
+                raise
+
+
+def _in_worker(work: Work, batch: Any) -> Any:
+    """One thread in each process: the processes fill the cores."""
+    os.environ.setdefault("CENSCORE_THREADS", "1")
+    return work(batch)
+
+
+class _Stored:
+    """A task whose results are kept, by a hash of everything that they depend on."""
+
+    def __init__(self, work: Callable[[Any], PartialSums], folder: Path) -> None:
+        self.work, self.folder = work, folder
+        self.token = hashlib.sha256(_described(work).encode()).hexdigest()
+
+    def __call__(self, batch: Any) -> PartialSums:
+        """The result that was stored, or a new one."""
+        identity = getattr(batch, "identity", "")
+        if not identity:
+            return self.work(batch)
+        path = self.folder / f"{hashlib.sha256(f'{self.token} {identity}'.encode()).hexdigest()[:32]}.npz"
+        found = read_partial(path)
+        if found is None:
+            found = self.work(batch)
+            write_partial(path, found)
+        return found
+
+
+def _described(value: Any) -> str:
+    """What a task depends on, in words that are the same in every run."""
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [f"{entry.name}={_described(getattr(value, entry.name))}" for entry in fields(value)]
+        return f"{type(value).__name__}({', '.join(parts)})"
+    if isinstance(value, dict):
+        return _described([[key, entry] for key, entry in value.items()])
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_described, value))}]"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return model_key("comparison", value, None)
+
+
+def _stored(work: Callable[[Any], PartialSums], store: Path | None) -> Callable[[Any], PartialSums]:
+    return work if store is None else _Stored(work, store)
+
+
+# ---- Dask ------------------------------------------------------------------------------------------------
+
+
+def _tasks(work: Work, batches: Sequence[Batch]) -> list[Any]:
+    """Tasks of Dask; the plan is one of them, so that a lost worker does not lose it."""
+    delayed = _dask().delayed
+    plan = delayed(_same, pure=False)(work)
+    run = delayed(_run, pure=False)
+    return [run(plan, batch.delayed if isinstance(batch, DelayedBatch) else batch) for batch in batches]
+
+
+def _dask() -> Any:
+    import dask
+
+    return dask
+
+
+def _same(work: Work) -> Work:
+    return work
+
+
+def _run(work: Work, batch: Any) -> Any:
+    return work(batch)
+
+
+def _by_dask(work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
+    """By the scheduler that Dask uses by default, a few partitions at a time."""
+    tasks = _tasks(work, batches)
+    for start in range(0, len(tasks), 8):
+        yield from _dask().compute(*tasks[start : start + 8])
+
+
+def _on_cluster(client: Any, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
+    tasks = _tasks(work, batches)
+    waiting: list[Any] = []
+    for start in range(0, len(tasks), AT_ONCE):
+        waiting += client.compute(tasks[start : start + AT_ONCE], retries=RETRIES)
+        while len(waiting) > AT_ONCE // 2 or (start + AT_ONCE >= len(tasks) and waiting):
+            yield waiting.pop(0).result()
+
+
+@contextmanager
+def cluster(dask: Any) -> Iterator[Any]:
+    """A client of the cluster at an address, or the client that is given; None without any."""
+    if not isinstance(dask, str):
+        yield dask
+        return
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            "A Dask cluster needs distributed: pip install 'censcore[dask]'."
+        ) from error
+    _check_scheduler(dask)
+    try:
+        client = Client(dask, timeout=PATIENCE)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InvalidInputError(_no_scheduler(dask, str(error))) from error
+    with client:
+        yield client
+
+
+def _check_scheduler(address: str) -> None:
+    """Whether anything listens there; Dask would try for half a minute."""
+    host, _, port = address.removeprefix("tcp://").removeprefix("tls://").rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidInputError(
+            f"dask: got {address!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786."
+        )
+    try:
+        asyncio.run(_answers(host.strip("[]"), int(port)))
+    except (OSError, OverflowError, TimeoutError) as error:
+        raise InvalidInputError(_no_scheduler(address, str(error))) from None
+
+
+async def _answers(host: str, port: int) -> None:
+    _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), PATIENCE)
+    writer.close()
+    await writer.wait_closed()
+
+
+def _no_scheduler(address: str, why: str) -> str:
+    return f"dask: there is no Dask scheduler at {address} ({why}); start one with 'dask scheduler'."

@@ -1,0 +1,200 @@
+r"""Means whose influences are known by sums of powers alone, which add up over batches.
+
+Standard errors, skewness and degrees of freedom need :math:`\sum\psi^p` for p = 2, 3, 4, 6 of every mean and
+every difference; simultaneous tests need the products of differences; the interval of a skill needs
+:math:`\sum(\psi-\psi_0)^i\psi_0^j`. Powers of differences are summed as such, so that nothing cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from censcore.evaluation.inference.estimates import ROUNDING, Estimate, corrections
+
+__all__ = ["Moments", "SummedEstimate", "power_sums"]
+
+POWERS = (2, 3, 4, 6)
+DEGREE = 6
+
+
+def power_sums(
+    psi: np.ndarray, reference: int | None, repeat: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """Sums over the influences (n, M, q) of M models, each counted ``repeat`` times.
+
+    Returns
+    -------
+    dict
+        ``single`` (4, M, q) and ``pair`` (4, P, q): powers of each model and each difference; ``product``
+        (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
+    """
+    with np.errstate(invalid="ignore"):  # infinite losses have no spread
+        return _power_sums(psi, reference, repeat)
+
+
+def _power_sums(psi: np.ndarray, reference: int | None, repeat: np.ndarray | None) -> dict[str, np.ndarray]:
+    _, M, q = psi.shape
+    times = None if repeat is None else repeat[:, None, None]
+    pairs = list(combinations(range(M), 2))
+    D = np.stack([psi[:, a] - psi[:, b] for a, b in pairs], axis=1) if pairs else psi[:, :0]
+    weighted = D if times is None else D * times
+    found = {"single": _powers(psi, times), "pair": _powers(D, times)}
+    found["product"] = np.einsum("naq,nbq->abq", weighted, D, optimize=True)
+    if reference is None:
+        return found
+    mixed = np.zeros((DEGREE + 1, DEGREE + 1, M, q))
+    for j in range(q):
+        of_reference = _all_powers(psi[:, reference, j], repeat)
+        for a in range(M):
+            if a != reference:
+                mixed[:, :, a, j] = _all_powers(psi[:, a, j] - psi[:, reference, j]) @ of_reference.T
+    return found | {"mixed": mixed}
+
+
+def _powers(psi: np.ndarray, times: np.ndarray | None) -> np.ndarray:
+    square = psi * psi
+    first = square if times is None else square * times
+    return np.stack([first.sum(0), (first * psi).sum(0), (first * square).sum(0), (first * square**2).sum(0)])
+
+
+def _all_powers(psi: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
+    """Powers 0 to 6, (7, n)."""
+    powers = np.cumprod(np.concatenate([np.ones((1, len(psi))), np.tile(psi, (DEGREE, 1))]), axis=0)
+    return powers if times is None else powers * times
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The means of several models by one score in one subset, and the sums of powers of their influences.
+
+    Parameters
+    ----------
+    models : list of str
+        M names.
+    value : array, (M, q)
+        Mean losses.
+    sums : dict of arrays
+        See :func:`power_sums`.
+    size : int
+        How many contributions there are.
+    reference : int, optional
+        Which of the models is the reference.
+    """
+
+    models: list[str]
+    value: np.ndarray
+    sums: dict[str, np.ndarray]
+    size: int
+    reference: int | None = None
+
+    def mean(self, a: int) -> SummedEstimate:
+        """The mean of one model."""
+        return SummedEstimate(self.value[a], _EMPTY, self.sums["single"][:, a], self.size, self, (a,))
+
+    def difference(self, a: int, b: int) -> SummedEstimate:
+        """The difference of two."""
+        sign = 1.0 if a < b else -1.0
+        number = self.pairs.index((min(a, b), max(a, b)))
+        powers = self.sums["pair"][:, number] * np.array([1.0, sign, 1.0, 1.0])[:, None]
+        with np.errstate(invalid="ignore"):
+            value = self.value[a] - self.value[b]
+            size = np.maximum(np.abs(value), np.sqrt(powers[0]))
+            scale = np.maximum(np.abs(self.value[a]), np.abs(self.value[b]))
+            equal = (size <= ROUNDING * scale) & np.isfinite(scale)  # two equal forecasts
+        value, powers = np.where(equal, 0.0, value), np.where(equal, 0.0, powers)
+        return SummedEstimate(value, _EMPTY, powers, self.size, self, (a, b))
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs, in the order of the sums."""
+        return list(combinations(range(len(self.models)), 2))
+
+    def column(self, j: int) -> Moments:
+        """Those of one column."""
+        sums = {name: value[..., j : j + 1] for name, value in self.sums.items()}
+        return Moments(self.models, self.value[:, j : j + 1], sums, self.size, self.reference)
+
+
+_EMPTY = np.zeros((0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class SummedEstimate(Estimate):
+    """A mean, or a difference of two, with the sums of the powers of its influence.
+
+    Parameters
+    ----------
+    value, influence : array
+        As of :class:`~censcore.evaluation.inference.estimates.Estimate`; the influence is empty.
+    powers : array, (4, q)
+        Sums of its powers 2, 3, 4 and 6.
+    size : int
+        How many contributions there are.
+    moments : Moments
+        Where it belongs.
+    who : tuple of int
+        The model, or the two models.
+    """
+
+    powers: np.ndarray
+    size: int
+    moments: Moments
+    who: tuple[int, ...]
+
+    @cached_property
+    def standard_error(self) -> np.ndarray:
+        """Square root of the sum of squares, (q,)."""
+        return np.sqrt(self.powers[0])
+
+    @cached_property
+    def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
+        error = np.where(self.varies, self.standard_error, np.nan)
+        with np.errstate(invalid="ignore"):
+            sums = {p: power / error**p for p, power in zip(POWERS, self.powers, strict=True)}
+        return corrections(sums, self.size)
+
+    def column(self, j: int) -> SummedEstimate:
+        """The estimate of one column."""
+        moments = self.moments.column(j)
+        return moments.mean(*self.who) if len(self.who) == 1 else moments.difference(*self.who)
+
+    def __sub__(self, other: Estimate) -> SummedEstimate:
+        assert isinstance(other, SummedEstimate)
+        return self.moments.difference(self.who[0], other.who[0])
+
+    def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
+        """The correlations (p, p) of several differences of one column."""
+        who = [estimate.who for estimate in estimates if isinstance(estimate, SummedEstimate)]
+        number = [self.moments.pairs.index((min(pair), max(pair))) for pair in who]
+        sign = np.array([1.0 if a < b else -1.0 for a, b in who])
+        product = self.moments.sums["product"][np.ix_(number, number)][:, :, 0] * np.outer(sign, sign)
+        error = np.sqrt(np.diag(product))
+        return product / np.outer(error, error)
+
+    def skill(self, reference: Estimate) -> Estimate:
+        """1 - value / reference, by the delta method."""
+        mixed = self.moments.sums["mixed"][:, :, self.who[0]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.value / reference.value
+            s = 1 - ratio  # psi - ratio psi_0 is their difference plus s psi_0
+            square = mixed[2, 0] + 2 * s * mixed[1, 1] + s**2 * mixed[0, 2]
+            error = np.sqrt(np.maximum(square, 0.0)) / np.abs(reference.value)
+        return Estimate(1 - ratio, error[None, :])._beyond_rounding(np.ones_like(ratio))
+
+    def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
+        """See :meth:`Estimate.residual_products`; from products of the difference and the reference."""
+        mixed = self.moments.sums["mixed"][:, :, self.who[0], 0]
+        scale = float(np.hypot(self.standard_error[0], reference.standard_error[0]))
+        mixed = mixed / scale ** np.add.outer(np.arange(DEGREE + 1), np.arange(DEGREE + 1))
+        slope = -mixed[1, 1] / max(float(mixed[0, 2]), 1e-300)  # the residual is the difference + slope psi_0
+        products = np.zeros_like(mixed)
+        for i in range(DEGREE + 1):
+            for j in range(DEGREE + 1 - i):
+                products[i, j] = sum(comb(i, k) * slope**k * mixed[i - k, j + k] for k in range(i + 1))
+        return scale, float(1 - slope), products, self.size

@@ -1,0 +1,256 @@
+"""Finished folds on disk, so that a long cross-validation goes on where it was stopped.
+
+A file holds the forecasts of one model in one fold as arrays (``npz``, read without pickle, so that a file
+from elsewhere can run no code). It is named by a hash of everything that they depend on: data, folds,
+weights, the model with all its parameters, and the versions of the libraries. Whatever changes gives another
+name, so that results of different runs are never mixed; a damaged file counts as not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import json
+import sys
+import types
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import columns_of
+from censcore.distributions import Distribution
+from censcore.evaluation.designs.splits import Split
+from censcore.evaluation.sample import Sample
+from censcore.exceptions import InvalidInputError
+from censcore.files import write_atomically
+from censcore.outcomes.base import Outcome
+
+__all__ = ["data_key", "fold_path", "load_forecast", "model_key", "save_forecast"]
+
+
+def fold_path(folder: Path, data: str, model: str, split: Split) -> Path:
+    """Where the forecasts of a model in a fold are kept, or would be."""
+    return folder / f"{_hash(data, model, split.train.tobytes(), split.test.tobytes())}.npz"
+
+
+def save_forecast(path: Path, forecast: Distribution, about: dict[str, Any]) -> bool:
+    """Write a forecast in one piece; False where it holds something other than arrays."""
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        tree = _encoded(forecast, arrays)
+    except _NoArrays:
+        return False
+    text = json.dumps({"forecast": tree, "about": about})
+    content = io.BytesIO()
+    arrays["_tree"] = np.frombuffer(text.encode(), dtype=np.uint8)
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # its stub takes them for allow_pickle
+    write_atomically(path, content.getvalue())
+    return True
+
+
+def load_forecast(path: Path) -> tuple[Distribution, dict[str, Any]] | None:
+    """A forecast and what was said about it; None where the file is missing or damaged."""
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        document = json.loads(arrays.pop("_tree").tobytes())
+        forecast, about = _decoded(document["forecast"], arrays), document["about"]
+    except Exception:  # whatever a file from elsewhere holds: other words, a password, a shape without end
+        return None
+    return (forecast, about) if isinstance(forecast, Distribution) and isinstance(about, dict) else None
+
+
+# ---- distributions as arrays -----------------------------------------------------------------------
+
+
+class _NoArrays(Exception):
+    """Something that is neither a number, a text, an array, a distribution nor a list of them."""
+
+
+def _encoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A value as JSON; arrays go into ``arrays`` and leave their name."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind not in "biuf":
+            raise _NoArrays
+        name = f"a{len(arrays)}"
+        arrays[name] = np.asarray(value)
+        return {"array": name}
+    if isinstance(value, list | tuple):
+        return {"list": [_encoded(item, arrays) for item in value], "tuple": isinstance(value, tuple)}
+    if isinstance(value, Distribution) and _class_of(type(value).__name__) is type(value):
+        state = {key: part for key, part in vars(value).items() if key not in NOT_KEPT}
+        return {"class": type(value).__name__, "state": {k: _encoded(v, arrays) for k, v in state.items()}}
+    raise _NoArrays
+
+
+def _decoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "list" in value:
+        items = [_decoded(item, arrays) for item in value["list"]]
+        return tuple(items) if value["tuple"] else items
+    kind = _class_of(value["class"])
+    if kind is None:
+        raise ValueError(value["class"])
+    found = object.__new__(kind)
+    found.__dict__.update({key: _decoded(part, arrays) for key, part in value["state"].items()})
+    return found
+
+
+#: What a distribution derives again, or where it came from.
+NOT_KEPT = {"_xp", "_remembered", "estimated_from"}
+
+
+@cache
+def _class_of(name: str) -> type[Distribution] | None:
+    """A distribution of this library by name; no other class is ever made from a file."""
+    found = getattr(import_module("censcore.distributions"), name, None)
+    return found if isinstance(found, type) and issubclass(found, Distribution) else None
+
+
+# ---- what results depend on ------------------------------------------------------------------------
+
+
+def _hash(*parts: Any) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+def data_key(subjects: Sample) -> str:
+    """A hash of covariates (with their names and order), outcomes and weights."""
+    weight = b"" if subjects.weight is None else subjects.weight.tobytes()
+    return _hash(_key_of_table(subjects.X, subjects.y), weight)
+
+
+def _key_of_table(X: Any, y: Any) -> str:
+    return _hash(
+        _described(_parts_of(y), set(), ()), _described(X, set(), ()), list(getattr(X, "columns", []))
+    )
+
+
+def _parts_of(y: Any) -> Any:
+    """All that was seen, whatever the kind of outcome: times, events, causes, intervals, visits, entries."""
+    return {name: _parts_of(getattr(y, name)) for name in y._parts} if isinstance(y, Outcome) else y
+
+
+def model_key(name: str, model: Any, y: Any) -> str:
+    """A hash of a model with all its parameters, and of the libraries that it comes from."""
+    libraries = {"censcore", "sklearn", "numpy"}
+    parts: list[Any] = []
+    if isinstance(model, tuple):
+        model, X = model
+        parts.append(_key_of_table(X, y))
+    try:
+        parts.append(_described(model, libraries, ()))
+    except _Indescribable as error:
+        raise InvalidInputError(
+            f"store: model {name!r} holds {error}, of which nobody can say after a restart whether it is the "
+            "same. Use an estimator with plain parameters (numbers, texts, arrays, estimators, functions), "
+            "or leave out store=."
+        ) from error
+    return _hash(*parts, sorted((library, _version(library)) for library in libraries))
+
+
+class _Indescribable(Exception):
+    """Its text says what."""
+
+
+def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
+    """A value by its content, in words that are the same in every run."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype):
+        return repr(value)
+    if isinstance(value, type):
+        return _qualified(value, libraries)
+    if id(value) in above:
+        return "itself"
+    inside = (*above, id(value))
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}[{','.join(_described(item, libraries, inside) for item in value)}]"
+    if isinstance(value, set | frozenset):
+        return f"set[{','.join(sorted(_described(item, libraries, inside) for item in value))}]"
+    if isinstance(value, dict):
+        items = (
+            f"{_described(k, libraries, inside)}:{_described(v, libraries, inside)}" for k, v in value.items()
+        )
+        return f"dict[{','.join(sorted(items))}]"
+    if isinstance(value, np.ndarray) or (hasattr(value, "__array__") and hasattr(value, "dtype")):
+        array = to_numpy(value)
+        if array.dtype.kind == "O":
+            return f"array{array.shape}{_described(array.ravel().tolist(), libraries, inside)}"
+        return f"array{array.shape}{array.dtype}{_hash(np.ascontiguousarray(array).tobytes())}"
+    if isinstance(value, types.ModuleType):
+        libraries.add(value.__name__.split(".")[0])
+        return value.__name__
+    if isinstance(value, types.CodeType):
+        return (
+            f"code[{value.co_code.hex()},{_described(value.co_consts, libraries, inside)},{value.co_names}]"
+        )
+    if isinstance(value, types.FunctionType):
+        return _described_function(value, libraries, inside)
+    return _described_object(value, libraries, inside)
+
+
+def _qualified(kind: type, libraries: set[str]) -> str:
+    """The name of a class; one that belongs to no version of a library is known by its source."""
+    library = kind.__module__.split(".")[0]
+    libraries.add(library)
+    source = ""
+    if not _version(library):
+        try:
+            source = _hash(inspect.getsource(kind))
+        except (OSError, TypeError):  # built in, or typed into an interpreter
+            source = ""
+    return f"{kind.__module__}.{kind.__qualname__}{source}"
+
+
+def _described_function(function: types.FunctionType, libraries: set[str], inside: tuple[int, ...]) -> str:
+    """Its name in a library, or its code, defaults and what it takes from around it."""
+    library = function.__module__.split(".")[0]
+    if _version(library) and "<" not in function.__qualname__:
+        libraries.add(library)
+        return f"{function.__module__}.{function.__qualname__}"
+    around = inspect.getclosurevars(function)
+    taken = {**around.globals, **around.nonlocals}
+    parts = (function.__code__, function.__defaults__, function.__kwdefaults__, taken)
+    return "function" + ",".join(_described(part, libraries, inside) for part in parts)
+
+
+def _described_object(value: Any, libraries: set[str], inside: tuple[int, ...]) -> str:
+    kind = _qualified(type(value), libraries)
+    if isinstance(value, np.random.RandomState):
+        return f"{kind}{_described(value.get_state(legacy=True), libraries, inside)}"
+    if isinstance(value, np.random.Generator):
+        return f"{kind}{_described(value.bit_generator.state, libraries, inside)}"
+    if hasattr(value, "get_params"):
+        return f"{kind}{_described(value.get_params(deep=False), libraries, inside)}"
+    if isinstance(value, types.BuiltinFunctionType | np.ufunc):
+        return f"{kind}.{value.__name__}"
+    if hasattr(value, "columns"):
+        columns = {name: column.to_numpy() for name, column in columns_of(value, "a frame")}
+        return f"{kind}{_described(columns, libraries, inside)}"
+    if isinstance(value, partial):
+        return f"{kind}{_described([value.func, value.args, value.keywords], libraries, inside)}"
+    if isinstance(value, types.MethodType):
+        return f"{kind}{_described([value.__func__, value.__self__], libraries, inside)}"
+    if not hasattr(value, "__dict__"):
+        raise _Indescribable(f"{kind} ({value!r:.60})")
+    derived = NOT_KEPT if isinstance(value, Distribution) else set()
+    state = {name: part for name, part in vars(value).items() if name not in derived}
+    return f"{kind}{_described(state, libraries, inside)}"
+
+
+@cache
+def _version(library: str) -> str:
+    return str(getattr(sys.modules.get(library), "__version__", ""))

@@ -1,0 +1,1 @@
+"""From losses to means with errors: influences, clusters, bootstrap, intervals and tests."""

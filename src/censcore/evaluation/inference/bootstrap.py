@@ -1,0 +1,179 @@
+"""Means under censoring distributions that are fitted again, for estimators without an influence function."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from censcore._validation import as_count
+from censcore.distributions import Distribution
+from censcore.evaluation.inference.clusters import Clusters
+from censcore.evaluation.inference.estimates import Estimate, separate_stream
+from censcore.evaluation.inference.losses import Losses, Means, Subset, shares_of
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.measures.case import Case
+from censcore.exceptions import CenscoreError, InvalidInputError
+from censcore.progress import track
+
+__all__ = ["means_by_refitting", "spread_over_refits"]
+
+LONG = 10.0  # seconds of refits that are announced
+FAR = 5.0  # robust standard deviations from the median, beyond which a refit is pulled in
+
+Key = tuple[int, str, str]
+
+
+def means_by_refitting(
+    losses: Losses,
+    cases: dict[str, Case],
+    subsets: list[Subset],
+    censoring: ResolvedCensoring,
+    clusters: Clusters,
+    seed: int,
+    progress: bool,
+) -> Means:
+    """Fit the censoring distribution to bootstrap samples, and take all means again.
+
+    Clusters of training subjects are drawn with replacement. Where some training subjects are scored, all
+    clusters are drawn, and the spread of the means over the samples is the whole error. Where none is, the
+    scored subjects stay as they are, and their influences are added.
+
+    References
+    ----------
+    .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
+    """
+    weight = np.column_stack([subset.weight for subset in subsets])
+
+    def means_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
+        return _means(losses, cases, C, weight)
+
+    spread, notes = spread_over_refits(means_under, weight, censoring, clusters, seed, progress)
+    values: dict[Key, Estimate] = {}
+    start = 0
+    for (model, name), found in losses.values.items():
+        q = found.shape[1]
+        score = next(score for score in losses.scores if score.name == name)
+        shares = shares_of(weight, score.counted(cases[model]))
+        for s in range(len(subsets)):
+            mean = Estimate.of_mean(found, shares[:, s], clusters.scored)
+            of_mean = spread[:, start + s * q : start + (s + 1) * q]
+            influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
+            values[s, model, name] = Estimate(mean.value, influence)
+        start += q * len(subsets)
+    what = "all subjects" if clusters.overlap else "the training subjects"
+    assert censoring.refit is not None
+    method = (
+        f"bootstrap: the censoring distribution fitted again to {censoring.refit.count} samples of {what}"
+    )
+    return Means(values, method, notes)
+
+
+def spread_over_refits(
+    values_under: Callable[[Distribution, np.ndarray], np.ndarray],
+    weight: np.ndarray,
+    censoring: ResolvedCensoring,
+    clusters: Clusters,
+    seed: int,
+    progress: bool = False,
+) -> tuple[np.ndarray, list[str]]:
+    """Entries (refits, columns) whose squares sum to the variance over bootstrap samples, and notes.
+
+    ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
+    weights (n, m) of the drawn subjects.
+    """
+    refit, train = censoring.refit, censoring.train
+    assert refit is not None
+    assert train is not None
+    refits = as_count(refit.count, "refits", least=2, most=10**6)
+    of_scored, of_train, count = _numbered(clusters)
+    rng = separate_stream(seed)
+    drawn: list[np.ndarray] = []
+    failures = 0
+    started = perf_counter()
+    for _ in track(range(refits), "refitting the censoring distribution", refits, show=progress):
+        while True:
+            times = np.bincount(rng.integers(count, size=count), minlength=count)
+            training = np.repeat(np.arange(censoring.n_train), times[of_train])
+            w = weight * times[of_scored][:, None] if clusters.overlap else weight
+            try:
+                drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
+                if len(drawn) == 1 and not progress:
+                    _announce((refits - 1) * (perf_counter() - started), refits)
+                break
+            except CenscoreError as error:
+                failures += 1
+                if failures > refits:
+                    raise InvalidInputError(
+                        f"The censoring distribution could not be fitted to bootstrap samples: {error} Pass "
+                        "a smaller horizon, a penalty to the estimator, or a distribution taken as known."
+                    ) from error
+    spread, pulled = _spread(np.stack(drawn))
+    notes = []
+    if failures:
+        notes.append(
+            f"{failures} bootstrap samples were drawn again, since no censoring distribution could be fitted."
+        )
+    if pulled:
+        notes.append(
+            f"{pulled} of {refits} bootstrap samples gave mean scores more than {FAR:g} robust standard "
+            "deviations from the others and were pulled in to that distance: the censoring distribution is "
+            "hard to estimate here, and its standard errors are rough."
+        )
+    return spread, notes
+
+
+def _announce(seconds: float, refits: int) -> None:
+    """Say what the refits will cost, where that is long, once the first of them is known."""
+    if seconds >= LONG:
+        logging.getLogger("censcore").warning(
+            "Standard errors: the censoring distribution is fitted to %d bootstrap samples, about %.0f "
+            "seconds. progress=True shows a bar, Censoring(..., refits=) takes fewer samples, and "
+            "Censoring(KaplanMeier()) and Censoring(CoxRegression()), also at the end of a pipeline, need none.",
+            refits,
+            seconds,
+        )
+
+
+def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:
+    """The cluster of every scored and training subject and how many are drawn: all, or those that train."""
+    n_apart = int(clusters.apart.max(initial=-1)) + 1
+    of_scored = np.arange(clusters.n) if clusters.scored is None else clusters.scored
+    n_scored = int(of_scored.max()) + 1 if clusters.overlap else 0
+    of_train = np.where(clusters.carrier >= 0, of_scored[clusters.carrier], n_scored + clusters.apart)
+    return of_scored, of_train, n_scored + n_apart
+
+
+def _means(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
+    """All means, one after the other, under a censoring distribution."""
+    means = []
+    for model, case in cases.items():
+        again = replace(case, C=C)
+        for score in losses.scores:
+            if (model, score.name) in losses.values:
+                values = score.losses(again)
+                for w in shares_of(weight, score.counted(case)).T:
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        means.append(w[w > 0] @ values[w > 0] / w.sum())
+    return np.concatenate(means)
+
+
+def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:
+    r"""Entries whose sum of squares is the variance over refits (B, columns), and how many were pulled in.
+
+    A refit whose deviation from the median exceeds :math:`c\,\mathrm{IQR}/1.349` in some column is scaled
+    as a whole, so that the deviations of different means stay in proportion.
+    """
+    with np.errstate(invalid="ignore"):
+        low, middle, high = np.quantile(means, [0.25, 0.5, 0.75], axis=0)
+        deviation = means - middle
+        scale = (high - low) / 1.349
+        known = np.isfinite(scale) & (scale > 0)
+        far = np.max(np.abs(deviation[:, known]) / scale[known], axis=1, initial=0.0)
+    shrink = np.where(np.isfinite(far) & (far > FAR), FAR / np.maximum(far, FAR), 1.0)
+    kept = deviation * shrink[:, None]
+    with np.errstate(invalid="ignore"):
+        return (kept - kept.mean(axis=0)) / np.sqrt(len(means) - 1), int((shrink < 1).sum())

@@ -1,0 +1,415 @@
+r"""From losses per subject to means, intervals and tests.
+
+Every mean of losses is kept together with its *influence* :math:`\psi`: a vector whose sum of squares is the
+variance of the mean. It has one entry per independent subject (or cluster of subjects), and further entries
+for whatever else was estimated, the censoring distribution. Differences and skills are smooth functions of
+means, so that their influence is a linear combination, and one formula gives every standard error.
+
+**Small samples.** Losses are skewed, events few, clusters fewer, so that (value - truth) / standard error is
+not normal. Two corrections come from the influence itself, and serve means, differences, skills, subgroups
+and clusters alike. With :math:`V=\sum\psi^2`,
+
+.. math::
+    \gamma=\frac{\sum\psi^3}{V^{3/2}}\cdot\frac{(\sum\psi^3)^2}{(\sum\psi^3)^2+\sum\psi^6},\qquad
+    g(z)=\frac{(1+\gamma z/3)^3-1}{\gamma}+\frac{\gamma}{6},\qquad
+    \nu=\min\Bigl(m-1,\frac{2V^2}{\sum\psi^4}\Bigr).
+
+Hall's transformation g removes the skewness of the studentised value; it is increasing, so that it turns
+into an interval. The skewness is shrunk by its noise, of which :math:`\sum\psi^6` is the variance: where few
+contributions of either sign carry it, as in differences with few events, the plain estimate would do more
+harm than good. The result is compared with Student's distribution with :math:`\nu` degrees of freedom:
+Satterthwaite's :math:`2V^2/\mathrm{var}(V)`, with the variance of V, a sum of m independent squares,
+estimated by :math:`\sum\psi^4`, and never more than the m - 1 of the t-test. If k contributions of equal
+size carry all the variance, it is 2k. Bell and McCaffrey derive the same quantity from a model of the errors
+within clusters.
+
+References
+----------
+.. [1] Satterthwaite, F. E. (1946). An approximate distribution of estimates of variance components.
+   Biometrics Bulletin 2, 110-114.
+.. [2] Johnson, N. J. (1978). Modified t tests and confidence intervals for asymmetrical populations. JASA
+   73, 536-544.
+.. [3] Hall, P. (1992). On the removal of skewness by transformation. JRSS B 54, 221-228.
+.. [4] Bell, R. M. and McCaffrey, D. F. (2002). Bias reduction in standard errors for linear regression with
+   multi-stage samples. Survey Methodology 28, 169-181.
+.. [5] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric models.
+   Biometrical Journal 50, 346-363.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from censcore._kept_values import KeepsValues
+from censcore._validation import as_labels, as_seed, as_weights, check_option
+from censcore.exceptions import InvalidInputError
+from censcore.scores import clustered_mean
+
+__all__ = [
+    "Estimate",
+    "SMALLEST_P",
+    "adjust",
+    "effective_number",
+    "group_codes",
+    "separate_stream",
+    "shares",
+    "skill_interval",
+]
+
+POWERS = (2, 3, 4, 6)  # of the influence, whose sums give skewness and degrees of freedom
+MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
+DRAWS = 20_000  # of the joint distribution of test statistics, for simultaneous inference
+SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values are given as this
+ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(KeepsValues):
+    """An estimate and the vector whose sum of squares is its variance.
+
+    Parameters
+    ----------
+    value : array, (q,)
+        One number per column.
+    influence : array, (m, q)
+        Contributions of what is independent of each other.
+
+    Notes
+    -----
+    ``interval`` and ``p_value`` agree: the p-value is below 1 - confidence if and only if the interval
+    excludes zero. Both are NaN where nothing varies, since a spread of zero among the observed is no
+    certainty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.evaluation.inference.estimates import Estimate
+    >>> mean = Estimate.of_mean(np.array([[0.0], [0.1], [0.1], [0.3], [0.9]]), np.full(5, 0.2))
+    >>> low, high = mean.interval(0.95)                  # longer towards the long tail
+    >>> round(float(mean.value[0]), 2), round(float(low[0]), 2), round(float(high[0]), 2)
+    (0.28, -0.11, 0.94)
+    """
+
+    value: np.ndarray
+    influence: np.ndarray
+
+    @classmethod
+    def of_mean(
+        cls,
+        losses: np.ndarray,
+        weight: np.ndarray,
+        groups: np.ndarray | None = None,
+        added: np.ndarray | None = None,
+        counted: np.ndarray | None = None,
+    ) -> Estimate:
+        """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
+        return cls(*clustered_mean(losses, weight, groups, added, counted))
+
+    @cached_property
+    def standard_error(self) -> np.ndarray:
+        """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
+        return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
+
+    def column(self, j: int) -> Estimate:
+        """The estimate of one column."""
+        return Estimate(self.value[j : j + 1], self.influence[:, j : j + 1])
+
+    def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
+        """The correlations (p, p) of several estimates of one column."""
+        unit = np.column_stack([estimate._unit[:, 0] for estimate in estimates])
+        return unit.T @ unit
+
+    def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
+        r"""Of estimates of one column: scale s, slope beta, and sums of products of powers, (7, 7).
+
+        With :math:`\psi/s=\beta\psi_0/s+\varepsilon` by least squares, entry (i, j) is the sum of
+        :math:`\varepsilon^i(\psi_0/s)^j` for i + j <= 6; last is the number of contributions.
+        """
+        scale = float(np.hypot(self.standard_error[0], reference.standard_error[0]))
+        psi, psi0 = self.influence[:, 0] / scale, reference.influence[:, 0] / scale
+        beta = float(psi @ psi0) / max(float(psi0 @ psi0), 1e-300)
+        return scale, beta, _powers(psi - beta * psi0) @ _powers(psi0).T, len(psi)
+
+    @cached_property
+    def varies(self) -> np.ndarray:
+        """Whether the standard error is known and more than rounding, (q,)."""
+        with np.errstate(invalid="ignore"):
+            return np.isfinite(self.value) & (self.standard_error > ROUNDING * np.abs(self.value))
+
+    @property
+    def skewness(self) -> np.ndarray:
+        """gamma, the skewness of the estimate, shrunk by its noise, (q,)."""
+        return self._corrections[0]
+
+    @property
+    def degrees_of_freedom(self) -> np.ndarray:
+        """nu, of Student's distribution that the statistic is compared with, (q,); at least one."""
+        return self._corrections[1]
+
+    @cached_property
+    def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
+        unit = self._unit
+        square = unit * unit
+        cube = square * unit
+        sums = {2: square.sum(axis=0), 3: cube.sum(axis=0)}
+        sums |= {4: np.einsum("mq,mq->q", square, square), 6: np.einsum("mq,mq->q", cube, cube)}
+        return corrections(sums, len(unit))
+
+    @cached_property
+    def _unit(self) -> np.ndarray:
+        """The influence with columns of length one, NaN where nothing varies."""
+        error = np.where(self.varies, self.standard_error, np.nan)
+        with np.errstate(invalid="ignore"):
+            return self.influence / error
+
+    def interval(self, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of the confidence interval, (q,) each."""
+        from scipy.special import stdtrit
+
+        x = stdtrit(self.degrees_of_freedom, 0.5 + confidence / 2)
+        error, gamma = np.where(self.varies, self.standard_error, np.nan), self.skewness
+        return self.value - error * hall_inverse(x, gamma), self.value - error * hall_inverse(-x, gamma)
+
+    @cached_property
+    def p_value(self) -> np.ndarray:
+        """Two-sided p-value of "the value is zero", (q,)."""
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x = hall(self.value / np.where(self.varies, self.standard_error, np.nan), self.skewness)
+        return np.maximum(2 * stdtr(self.degrees_of_freedom, -np.abs(x)), SMALLEST_P)
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        difference = Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
+        return difference._beyond_rounding(np.maximum(np.abs(self.value), np.abs(other.value)))
+
+    def _beyond_rounding(self, scale: np.ndarray) -> Estimate:
+        """Zero where value and error are rounding of numbers of this size, as for two equal forecasts."""
+        with np.errstate(invalid="ignore"):
+            size = np.maximum(np.abs(self.value), self.standard_error)
+            equal = (size <= ROUNDING * scale) & np.isfinite(scale)
+        if not equal.any():
+            return self
+        return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
+
+    def skill(self, reference: Estimate) -> Estimate:
+        """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.value / reference.value
+            slope = -(self.influence - ratio * reference.influence) / reference.value
+        return Estimate(1 - ratio, slope)._beyond_rounding(np.ones_like(ratio))
+
+
+def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95) -> tuple[float, float]:
+    r"""Fieller's interval of the skill 1 - mean / reference, for estimates of one column.
+
+    It holds every 1 - r for which the data do not refute that mean - r reference is zero,
+
+    .. math:: \{1-r:\ |g\{z(r)\}|\le t_{\nu(r)}\},\qquad z(r)=\frac{\bar\ell-r\bar\ell_0}{\|\psi-r\psi_0\|},
+
+    with skewness and degrees of freedom of :math:`\psi-r\psi_0`. So it excludes zero if and only if the
+    interval of the difference does, which the delta method does not ensure; and it is right where the
+    reference is uncertain. An end is infinite where nothing on that side is refuted.
+
+    References
+    ----------
+    .. [1] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16, 175-185.
+    """
+    from scipy.optimize import brentq
+
+    ratio = mean.skill(reference)
+    if not (mean.varies[0] or reference.varies[0]) or not ratio.varies[0]:
+        return np.nan, np.nan
+    refuted = _Refuted(mean, reference, confidence)
+    center, step = 1 - float(ratio.value[0]), float(ratio.standard_error[0])
+    ends = []
+    for sign in (-1.0, 1.0):
+        inner, width = center, step
+        for _ in range(MOST_STEPS):
+            outer = center + sign * width
+            if refuted(outer) > 0:
+                ends.append(float(brentq(refuted, inner, outer, xtol=1e-10 * step + 1e-300)))
+                break
+            inner, width = outer, 1.5 * width
+        else:
+            ends.append(sign * np.inf)
+    return 1 - ends[1], 1 - ends[0]
+
+
+class _Refuted:
+    r"""How far mean - r reference is beyond its critical value, as a function of r.
+
+    With :math:`\psi=\beta\psi_0+\varepsilon` by least squares,
+    :math:`\psi-r\psi_0=\varepsilon+(\beta-r)\psi_0`, whose power sums are polynomials in r without
+    cancellation.
+    """
+
+    def __init__(self, mean: Estimate, reference: Estimate, confidence: float) -> None:
+        self.a, self.b = float(mean.value[0]), float(reference.value[0])
+        self.level = 0.5 + confidence / 2
+        self.scale, self.beta, products, self.m = mean.residual_products(reference)
+        self.sums = {p: [comb(p, i) * float(products[p - i, i]) for i in range(p + 1)] for p in POWERS}
+
+    def __call__(self, r: float) -> float:
+        from scipy.special import stdtrit
+
+        s = self.beta - r
+        power = {p: sum(c * s**i for i, c in enumerate(self.sums[p])) for p in POWERS}
+        if power[2] < 1e-28:  # nothing varies at this r
+            return np.inf
+        z = (self.a - r * self.b) / (self.scale * np.sqrt(power[2]))
+        gamma, nu = corrections(power, self.m)
+        return float(abs(hall(z, gamma)) - stdtrit(nu, self.level))
+
+
+def _powers(values: np.ndarray) -> np.ndarray:
+    """Powers 0 to 6 of an influence, (7, m), by multiplication, which is faster than ``**``."""
+    return np.cumprod(np.concatenate([np.ones((1, len(values))), np.tile(values, (POWERS[-1], 1))]), axis=0)
+
+
+def corrections(sums: dict[int, Any], m: int) -> tuple[Any, Any]:
+    """Skewness gamma and degrees of freedom nu from the sums of powers 2, 3, 4 and 6 of an influence."""
+    V, third, fourth, sixth = (sums[p] for p in POWERS)
+    gamma = third / V**1.5 * third**2 / (third**2 + sixth)
+    return gamma, np.maximum(np.minimum(2 * V**2 / fourth, m - 1), 1.0)
+
+
+def hall(z: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    r"""Hall's transformation :math:`g(z)=z+\gamma z^2/3+\gamma^2z^3/27+\gamma/6` of a studentised value."""
+    return z + gamma * z**2 / 3 + gamma**2 * z**3 / 27 + gamma / 6
+
+
+def hall_inverse(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    r"""The z with g(z) = x: :math:`z=3\gamma^{-1}[\{1+\gamma(x-\gamma/6)\}^{1/3}-1]`."""
+    y = x - gamma / 6
+    root = np.cbrt(1 + gamma * y)
+    # (root - 1) / gamma without cancellation
+    return 3 * y / (root**2 + root + 1)
+
+
+def effective_number(weight: np.ndarray, groups: np.ndarray | None = None) -> float:
+    r"""Kish's effective number :math:`(\sum w)^2/\sum w^2` of subjects, or of groups by their weight.
+
+    References
+    ----------
+    .. [1] Kish, L. (1965). Survey Sampling. Wiley.
+    """
+    total = weight if groups is None else np.bincount(groups, weight)
+    if not total.any():
+        return 0.0
+    total = total / total.max()  # so that equal weights give whole numbers
+    return float(total.sum()) ** 2 / float(total @ total)
+
+
+def separate_stream(seed: int | None) -> np.random.Generator:
+    """Random numbers apart from those of ``default_rng(seed)``.
+
+    Data are often drawn from ``default_rng(seed)``. Bootstrap samples from the same stream would follow the
+    data, and their spread would be wrong.
+    """
+    entropy = None if seed is None else as_seed(seed)
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(1,)))
+
+
+def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is NaN
+        return a - b
+
+
+def shares(sample_weight: Any, n: int) -> np.ndarray:
+    """Weights of n subjects that sum to one."""
+    if sample_weight is None:
+        return np.full(n, 1 / n)
+    weight = as_weights(sample_weight, n)
+    return weight / weight.sum()
+
+
+def group_codes(groups: Any, n: int) -> np.ndarray | None:
+    """Labels of any kind as numbers from 0, one per subject."""
+    if groups is None:
+        return None
+    labels = as_labels(groups, n)
+    if n > 1 and len(np.unique(labels)) == 1:
+        raise InvalidInputError(
+            f"groups: got one group of all {n} subjects, expected at least two. Groups are independent of "
+            "each other, and errors are estimated from how they differ. Leave groups out if all subjects are."
+        )
+    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Adjusted:
+    """p-values of a family, and the confidence of each interval with which all hold together."""
+
+    p_value: np.ndarray
+    confidence: float
+
+
+def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: int = 0) -> Adjusted:
+    """p-values of "the value is zero" that hold for all estimates (of one column each) together.
+
+    ``"max-t"`` uses the joint distribution of the test statistics, whose correlations follow from the
+    influences: every p-value is turned into the normal quantile that belongs to it, so that statistics with
+    different degrees of freedom are comparable, and is compared with the largest of jointly normal ones.
+    ``"holm"`` needs no joint distribution and is a little more cautious; ``"none"`` leaves each alone.
+
+    References
+    ----------
+    .. [1] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric
+       models. Biometrical Journal 50, 346-363.
+    .. [2] Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of
+       Statistics 6, 65-70.
+    """
+    check_option(method, "adjustment", ("max-t", "holm", "none"))
+    p = np.array([estimate.p_value[0] for estimate in estimates])
+    family = int((~np.isnan(p)).sum())
+    if method == "none":
+        return Adjusted(p, confidence)
+    if method == "holm":
+        return Adjusted(_holm(p), 1 - (1 - confidence) / max(family, 1))
+    if family < 2:
+        return Adjusted(p, confidence)
+    return _max_t(estimates, p, confidence, seed)
+
+
+def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed: int) -> Adjusted:
+    from scipy.special import ndtr, ndtri
+
+    known = ~np.isnan(p)
+    used = [estimate for estimate, use in zip(estimates, known, strict=True) if use]
+    largest = np.sort(_largest_statistics(used[0].correlations(used), seed))
+    z = -ndtri(np.where(known, p, 1.0) / 2)
+    exceeded = (len(largest) - np.searchsorted(largest, z, side="left") + 1) / (len(largest) + 1)
+    # the simulation cannot resolve what is rarer than its draws; the sum over the family bounds it
+    bounded = np.minimum(exceeded, np.minimum(known.sum() * p, 1.0))
+    together = np.where(known, np.maximum(bounded, p), np.nan)
+    each = 1 - 2 * ndtr(-np.quantile(largest, confidence))
+    return Adjusted(together, float(max(each, confidence)))
+
+
+def _largest_statistics(correlations: np.ndarray, seed: int) -> np.ndarray:
+    """Draws of the largest absolute test statistic."""
+    values, vectors = np.linalg.eigh(correlations)
+    some = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
+    root = vectors[:, some] * np.sqrt(values[some])
+    return np.abs(root @ _normal_draws(root.shape[1], seed).T).max(axis=0)
+
+
+@lru_cache(maxsize=8)
+def _normal_draws(columns: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((DRAWS, columns))
+
+
+def _holm(p: np.ndarray) -> np.ndarray:
+    adjusted = np.full_like(p, np.nan)
+    known = np.nonzero(~np.isnan(p))[0]
+    order = known[np.argsort(p[known])]
+    steps = p[order] * (len(order) - np.arange(len(order)))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
+    return adjusted

@@ -1,0 +1,158 @@
+"""Means over landmarks, with errors that know which subjects are at risk at several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.evaluation.inference.clusters import Clusters
+from censcore.evaluation.inference.estimates import Estimate, adjust
+from censcore.evaluation.lines import Line
+from censcore.evaluation.report.table_lines import outcome_of
+from censcore.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = ["Averages", "AtRisk"]
+
+
+@dataclass(frozen=True, eq=False)
+class AtRisk:
+    """Whom the comparisons at the landmarks are about.
+
+    Parameters
+    ----------
+    at_risk : list of arrays
+        Numbers of the subjects at risk at each landmark.
+    groups, train_groups : array, optional
+        Labels of all subjects, and of the training subjects.
+    """
+
+    at_risk: list[np.ndarray]
+    groups: np.ndarray | None = None
+    train_groups: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, at_risk: list[np.ndarray], groups: Any, train_groups: Any) -> AtRisk:
+        """From labels as they were given."""
+        labels = (None if given is None else to_numpy(given) for given in (groups, train_groups))
+        return cls(at_risk, *labels)
+
+
+class Averages:
+    r"""Estimates :math:`\frac1L\sum_s\bar\ell_s` over L landmarks, each landmark with the same weight.
+
+    A subject at risk at several landmarks contributes to several means. Its influence on the average is the
+    sum of its influences on them, so that the sum of squares over subjects (or groups) is the variance of
+    the average, whatever the dependence of the means.
+    """
+
+    def __init__(self, comparisons: list[Comparison], sample: AtRisk) -> None:
+        self.comparisons, self.sample = comparisons, sample
+        if any(found.resolved_censoring.refit is not None for found in comparisons):
+            raise InvalidInputError(
+                "A mean over landmarks needs a censoring distribution whose estimator has an influence "
+                "function: got one whose error comes from refits. Pass Censoring(KaplanMeier()) or "
+                "Censoring(CoxRegression())."
+            )
+        scored_as = self._training_numbers()
+        labels = [self._labels(i, scored_as) for i in range(len(comparisons))]
+        self._number: dict[Hashable, int] = {}
+        self.rows = [
+            np.array([self._number.setdefault(label, len(self._number)) for label in some], dtype=np.intp)
+            for some in labels
+        ]
+
+    def lines(self) -> list[Line]:
+        """One line per score with a number at every landmark, and model."""
+        first = self.comparisons[0]
+        found = []
+        for score, estimates in self._estimates():
+            for model, estimate in estimates.items():
+                low, high = estimate.interval(first.confidence)
+                found.append(
+                    self._about(score) | {"model": model, "mean": float(estimate.value[0])}
+                    | {"standard_error": float(estimate.standard_error[0])}
+                    | {"low": float(low[0]), "high": float(high[0])}
+                )  # fmt: skip
+        return found
+
+    def difference_lines(self, adjustment: str) -> list[Line]:
+        """One line per score and pair of models, adjusted over the pairs of a score."""
+        from itertools import combinations
+
+        first = self.comparisons[0]
+        found = []
+        for score, estimates in self._estimates():
+            pairs = {(a, b): estimates[a] - estimates[b] for a, b in combinations(estimates, 2)}
+            if not pairs:
+                continue
+            together = adjust(list(pairs.values()), adjustment, first.confidence, first.seed)
+            for ((a, b), estimate), p in zip(pairs.items(), together.p_value, strict=True):
+                low, high = estimate.interval(together.confidence)
+                found.append(
+                    self._about(score) | {"model": a, "versus": b, "difference": float(estimate.value[0])}
+                    | {"standard_error": float(estimate.standard_error[0])}
+                    | {"p_value": float(estimate.p_value[0]), "p_adjusted": float(p)}
+                    | {"low": float(low[0]), "high": float(high[0])}
+                )  # fmt: skip
+        return found
+
+    def _about(self, score: Any) -> Line:
+        return {"score": score.name, "outcome": outcome_of(score), "landmarks": len(self.comparisons)}
+
+    def _estimates(self) -> list[tuple[Any, dict[str, Estimate]]]:
+        first = self.comparisons[0]
+        found = []
+        for score in first.scores:
+            of_models = {m: self._average(m, score.name) for m in first.models}
+            known = {m: estimate for m, estimate in of_models.items() if estimate is not None}
+            if known:
+                found.append((score, known))
+        return found
+
+    def _average(self, model: str, score: str) -> Estimate | None:
+        """The mean over landmarks; None where one of them has no number, or several times or levels."""
+        parts = [found.estimate(model, score) for found in self.comparisons]
+        L, influence = len(parts), np.zeros(len(self._number))
+        for part, rows in zip(parts, self.rows, strict=True):
+            if part is None or len(part.value) != 1:
+                return None
+            np.add.at(influence, rows, part.influence[:, 0] / L)
+        value = np.mean([part.value[0] for part in parts if part is not None])
+        return Estimate(np.array([value]), influence[:, None])
+
+    def _training_numbers(self) -> dict[int, int]:
+        """Scored subjects that are known to be training subjects, at any landmark."""
+        found: dict[int, int] = {}
+        for comparison, subjects in zip(self.comparisons, self.sample.at_risk, strict=True):
+            if not comparison.resolved_censoring.in_sample:
+                for scored, training in comparison.resolved_censoring.shared.pairs.tolist():
+                    found[int(subjects[scored])] = training
+        return found
+
+    def _labels(self, i: int, scored_as: dict[int, int]) -> list[Hashable]:
+        """Who each entry of an influence at landmark i stands for, under a name that all landmarks share."""
+        found, subjects = self.comparisons[i], self.sample.at_risk[i]
+        resolved = found.resolved_censoring
+        clusters = Clusters.of(
+            len(subjects), resolved.n_train, found.groups, found.train_groups, resolved.shared.pairs
+        )
+        groups, train_groups = self.sample.groups, self.sample.train_groups
+
+        def scored(r: int) -> Hashable:
+            subject = int(subjects[r])
+            if groups is not None:
+                return "group", groups[subject]
+            return ("training", scored_as[subject]) if subject in scored_as else ("scored", subject)
+
+        def training(t: int) -> Hashable:
+            return ("training", t) if train_groups is None else ("group", train_groups[t])
+
+        first_scored, first_training = clusters.representatives(found.subsets[0].weight > 0)
+        return [*map(scored, first_scored), *map(training, first_training)]

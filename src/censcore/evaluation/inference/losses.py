@@ -1,0 +1,194 @@
+"""All losses of a comparison, and their means with influences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from censcore.evaluation.inference.clusters import Clusters
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.exceptions import NoDensityError, PositivityError
+
+__all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all", "shares_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """Subjects that are averaged over: weights (n,) that sum to one, zero for the others."""
+
+    by: str
+    label: str
+    weight: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """How many subjects there are."""
+        return int((self.weight > 0).sum())
+
+    @property
+    def weighted(self) -> bool:
+        """Whether their weights differ."""
+        used = self.weight[self.weight > 0]
+        return bool(np.ptp(used) > 1e-9 * used.max()) if len(used) else False
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Losses (n, q) by model and score name; missing where a score is not available."""
+
+    values: dict[tuple[str, str], np.ndarray]
+    unavailable: dict[tuple[str, str], str]
+    scores: list[CaseScore]
+
+    @property
+    def notes(self) -> list[str]:
+        """Why scores are not available, once each."""
+        by_reason: dict[str, list[str]] = {}
+        for (model, score), reason in self.unavailable.items():
+            by_reason.setdefault(f"{score}: {reason}", []).append(model)
+        return [f"{reason} Not available for {', '.join(models)}." for reason, models in by_reason.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means with their influences, by subset number, model and score name."""
+
+    values: dict[tuple[int, str, str], Estimate]
+    method: str
+    notes: list[str] = field(default_factory=list)
+
+
+def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
+    """Every score of every forecast."""
+    losses = Losses({}, {}, scores)
+    for model, case in cases.items():
+        for score in scores:
+            try:
+                losses.values[model, score.name] = score.losses(case)
+            except NoDensityError:
+                title = score.title.removesuffix(f", {score.outcome}")
+                losses.unavailable[model, score.name] = (
+                    f"a forecast distribution without a density has no {title}."
+                )
+            except PositivityError as error:
+                if not score.ipcw:
+                    raise
+                losses.unavailable[model, score.name] = str(error)
+    return losses
+
+
+def estimate_means(
+    losses: Losses,
+    cases: dict[str, Case],
+    subsets: list[Subset],
+    censoring: ResolvedCensoring,
+    groups: np.ndarray | None = None,
+    train_groups: np.ndarray | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Means:
+    """Means of all losses in all subsets, with the influence of whatever was estimated."""
+    n = len(next(iter(cases.values())).y)
+    clusters = Clusters.of(n, censoring.n_train, groups, train_groups, censoring.shared.pairs)
+    if censoring.refit is not None:
+        from censcore.evaluation.inference.bootstrap import means_by_refitting
+
+        return means_by_refitting(losses, cases, subsets, censoring, clusters, seed, progress)
+    weight = np.column_stack([subset.weight for subset in subsets])
+    values, counted = {}, subsets[0].weight > 0
+    for model, case in cases.items():
+        pieces = [part.cases(case) for part in censoring.parts]
+        for together in _together(losses, model, case):
+            found, w = together.losses, shares_of(weight, together.scores[0].counted(case))
+            xi = np.zeros((censoring.n_train, len(subsets), found.shape[1]))
+            for part, of_part in zip(censoring.parts, pieces, strict=True):
+                xi[part.training] += part.influence(together, of_part, found, w)
+            for score, columns in zip(together.scores, together.columns, strict=True):
+                for s in range(len(subsets)):
+                    of_score = losses.values[model, score.name]
+                    mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns], counted)
+                    values[s, model, score.name] = mean
+    return Means(values, _method(censoring))
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Scores of one forecast with their losses side by side, (n, columns of all), as if they were one."""
+
+    scores: list[CaseScore]
+    losses: np.ndarray
+    columns: list[slice]
+
+    @classmethod
+    def of(cls, found: list[tuple[CaseScore, np.ndarray]]) -> Together:
+        """From each score and its losses, (n, q)."""
+        ends = np.cumsum([0, *(values.shape[1] for _, values in found)]).tolist()
+        columns = [slice(a, b) for a, b in pairwise(ends)]
+        return cls(
+            [score for score, _ in found], np.concatenate([values for _, values in found], axis=1), columns
+        )
+
+    def losses_of(self, case: Case) -> np.ndarray:
+        """The losses of all scores under another censoring distribution, (n, columns of all)."""
+        return np.concatenate([score.losses(case) for score in self.scores], axis=1)
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u) of all scores, (m, J, columns of all)."""
+        parts = zip(self.scores, self.columns, strict=True)
+        return np.concatenate(
+            [score.derivative(case, losses[:, columns], weight, u) for score, columns in parts], axis=2
+        )
+
+
+def _together(losses: Losses, model: str, case: Case) -> Iterator[Together]:
+    """The scores of a model that are available; those that leave out subjects are alone."""
+    known = [
+        (score, losses.values[model, score.name])
+        for score in losses.scores
+        if (model, score.name) in losses.values
+    ]
+    of_all = [(score, values) for score, values in known if score.counted(case) is None]
+    if of_all:
+        yield Together.of(of_all)
+    for score, values in known:
+        if score.counted(case) is not None:
+            yield Together.of([(score, values)])
+
+
+def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
+    """Weights (n, m) of the subjects that count, each column with the sum one; zero where nobody does."""
+    if counted is None:
+        return weight
+    kept = np.where(counted[:, None], weight, 0.0)
+    total = kept.sum(axis=0)
+    return kept / np.where(total > 0, total, 1.0)
+
+
+def _method(censoring: ResolvedCensoring) -> str:
+    if censoring.parts:
+        return "influence function, with the term of the estimated censoring distribution"
+    if censoring.estimated:
+        return "per subject, the censoring distribution being taken as known"
+    return "per subject, the censoring distribution being known"
+
+
+def mean_with_influence(
+    losses: np.ndarray, weight: np.ndarray, clusters: Clusters, xi: np.ndarray, counted: np.ndarray
+) -> Estimate:
+    """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C.
+
+    ``counted`` are the subjects with a weight in the whole sample.
+    """
+    if not weight.any():  # nobody counts
+        return Estimate(np.full(losses.shape[1], np.nan), np.zeros((1, losses.shape[1])))
+    if not len(xi):
+        return Estimate.of_mean(losses, weight, clusters.scored)
+    added, apart = clusters.split(xi)
+    mean = Estimate.of_mean(losses, weight, clusters.scored, added, counted)
+    return Estimate(mean.value, np.concatenate([mean.influence, apart]))

@@ -1,0 +1,319 @@
+"""The censoring distribution that a comparison uses: given or fitted, and to whom it was fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from censcore._arrays import to_numpy
+from censcore._validation import check_instance
+from censcore.distributions import Distribution, PointMass, Step
+from censcore.estimators import Censoring, KaplanMeier
+from censcore.estimators.censoring import Origin
+from censcore.estimators.covariates import take_rows
+from censcore.estimators.pipelines import last_estimator
+from censcore.estimators.subjects import NO_PAIRS, Shared, SubjectKeys, shared_subjects
+from censcore.evaluation.inference.censoring_influence import Part, has_influence, parts_of
+from censcore.evaluation.measures.case import in_time
+from censcore.evaluation.sample import Sample
+from censcore.exceptions import InvalidTypeError, MissingCensoringError
+from censcore.outcomes import RightCensored
+from censcore.scores.inputs import known_censoring
+
+__all__ = ["ResolvedCensoring", "describe", "resolve_censoring"]
+
+NONE_SHARED = Shared(NO_PAIRS)
+
+
+@dataclass(frozen=True)
+class Refit:
+    """The estimator of a censoring distribution, to be fitted to other training subjects.
+
+    Where every event time has a censoring time, ``coordinate`` is the one that is wanted, None for all.
+    """
+
+    censoring: Censoring
+    coordinate: int | None = None
+    most: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many bootstrap samples it is fitted to."""
+        refits: int = self.censoring.refits
+        return refits if self.most is None else min(refits, self.most)
+
+    def __call__(self, train: Sample, X: Any) -> Distribution:
+        """The distribution of subjects with covariates X that these training subjects lead to."""
+        C = clone(self.censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
+        return C if self.coordinate is None else C.marginal(self.coordinate)
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedCensoring:
+    """The censoring distribution of the scored subjects, and how it was obtained.
+
+    ``parts`` are set for estimators with an influence function, ``refit`` for others: it takes training
+    subjects (and covariates of those to score) and gives the distribution that they would have led to.
+    ``shared`` pairs scored subjects with the training subjects that they are. ``notes_on_ties`` are for
+    comparisons in which no labels (``train_groups``) name the training subjects.
+    """
+
+    distribution: Distribution
+    description: str
+    estimated: bool
+    in_sample: bool = False
+    parts: list[Part] = field(default_factory=list)
+    refit: Refit | None = None
+    train: Sample | None = None
+    scored_X: Any = None
+    last_time: float = np.inf
+    n_train: int = 0
+    shared: Shared = NONE_SHARED
+    notes: list[str] = field(default_factory=list)
+    notes_on_ties: list[str] = field(default_factory=list)
+
+    def of_time(self, j: int) -> ResolvedCensoring:
+        """The censoring distribution of event time j alone, where every event time has one."""
+        C = self.distribution
+        if C.k == 1:
+            return self
+        parts = [part for part in self.parts if part.coordinate == j]
+        refit = None if self.refit is None else replace(self.refit, coordinate=j)
+        return replace(self, distribution=C.marginal(j), parts=parts, refit=refit)
+
+    def with_refits(self, most: int) -> ResolvedCensoring:
+        """The same with at most so many refits."""
+        return self if self.refit is None else replace(self, refit=replace(self.refit, most=most))
+
+    def support(self) -> float:
+        """The largest time that every subject's distribution supports, as far as training subjects go."""
+        if isinstance(self.distribution, PointMass):
+            return self.last_time
+        C = self.distribution
+        ends = [float(to_numpy(C.marginal(j).isf(0.0)).min()) for j in range(C.k)]
+        return float(min(*ends, self.last_time))
+
+
+def resolve_censoring(
+    censoring: Distribution | BaseEstimator | ResolvedCensoring | None,
+    y: RightCensored,
+    X: Any,
+    train: Sample | None,
+    weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> ResolvedCensoring:
+    """The censoring distribution of the subjects (X, y), from a distribution, an estimator or nothing.
+
+    ``weight`` and ``groups`` are those of the scored subjects: they count where these are also the
+    training subjects.
+    """
+    resolved = _resolved(censoring, y, X, train, weight, groups)
+    return replace(resolved, distribution=in_time(resolved.distribution, y))
+
+
+def _resolved(
+    censoring: Any, y: RightCensored, X: Any, train: Sample | None, weight: Any, groups: Any
+) -> ResolvedCensoring:
+    if isinstance(censoring, ResolvedCensoring):
+        return censoring
+    last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
+    scored = Sample(X, y, weight)
+    if censoring is None:
+        known = known_censoring(y)
+        if known is None:
+            raise MissingCensoringError(
+                f"{int((~to_numpy(y.event)).sum())} of {len(y)} subjects are censored, and the censoring "
+                "distribution is missing. Pass censoring=Censoring(KaplanMeier()), which is fitted on train, "
+                "or a distribution."
+            )
+        return ResolvedCensoring(
+            known, "known: the censoring times are given", estimated=False, last_time=last
+        )
+    if isinstance(censoring, Distribution):
+        return _given(censoring, scored, train, last)
+    check_instance(censoring, "censoring")
+    if not hasattr(censoring, "fit"):
+        raise InvalidTypeError(
+            "censoring must be a censoring distribution or an estimator of it, such as "
+            f"Censoring(KaplanMeier()); got {type(censoring).__name__}."
+        )
+    estimator: Censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    if y.k > 1 and train is not None:
+        estimator = _shared_if_possible(estimator, y, train)
+    if train is None and hasattr(estimator, "estimators_"):
+        return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X), scored, last)
+    if train is None or train.same_as(y):
+        return _in_sample(clone(estimator), scored if train is None else train, last, groups)
+    return _fitted_to(train, clone(estimator).set_params(cv=None), scored, last)
+
+
+def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Sample) -> Censoring:
+    """One C per subject, unless either sample shows that every event time has one."""
+    if censoring.shared is not None:
+        return censoring
+    changed: Censoring = clone(censoring)
+    changed.set_params(shared=bool(y.shares_censoring and train.y.shares_censoring))
+    return changed
+
+
+# ---- distributions that are given ----------------------------------------------------------------------
+
+
+def _given(C: Distribution, scored: Sample, train: Sample | None, last: float) -> ResolvedCensoring:
+    """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
+    origin = C.estimated_from
+    n = len(scored.y)
+    if origin is not None and (len(C) in (1, n) if origin.subjects is None else len(origin.subjects) == n):
+        return _fitted_before(C, origin, scored, last)
+    if isinstance(C, Step) and len(C) == 1:
+        pooled = Censoring(KaplanMeier())
+        if _is_curve_of(C, scored):
+            return _in_sample(pooled, replace(scored, X=None), last, None)
+        if train is not None and _is_curve_of(C, train):
+            return _fitted_to(replace(train, X=None), pooled, replace(scored, X=None), last)
+    return ResolvedCensoring(C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last)
+
+
+def _is_curve_of(C: Step, subjects: Sample) -> bool:
+    """Whether C is the Kaplan-Meier curve of these subjects."""
+    curve = Censoring(KaplanMeier()).fit(None, subjects.y, subjects.weight).estimators_[0].distributions_[0]
+    return all(
+        np.array_equal(to_numpy(a), to_numpy(b)) for a, b in zip(curve._steps(), C._steps(), strict=True)
+    )
+
+
+def _fitted_before(C: Distribution, origin: Origin, scored: Sample, last: float) -> ResolvedCensoring:
+    """An estimate that was made before, from subjects that the scored ones may be among."""
+    censoring, X, subjects = origin
+    n, n_train = len(scored.y), len(censoring.trained_on_)
+    X = scored.X if X is None or np.shape(X)[0] != n else X  # one for all serves any subjects
+    name, fits = f"{describe(censoring)}, fitted before", [censoring]
+    if subjects is None:
+        shared = shared_subjects(SubjectKeys.of(X, scored.y), censoring.trained_on_)
+    else:  # each distribution belongs to the training subject that its fold left out
+        name, fits = f"{name} out of fold", censoring.fold_estimators_
+        shared = Shared(np.column_stack([np.arange(n), subjects]), in_order=n == n_train)
+    count = f"{n_train} subjects, {len(shared.pairs)} of them {'scored' if shared.certain else 'recognised'}"
+    if not all(has_influence(fit) for fit in fits):
+        what = f"{name} to {count}; taken as known, since it cannot be fitted again: pass train="
+        notes = _notes_on_shared(shared, n, "standard errors take it as known; pass train= to account for it")
+        return ResolvedCensoring(C, what, estimated=False, last_time=last, notes=notes)
+    said: dict[str, Any] = {
+        "notes": _notes_on_shared(shared, n),
+        "notes_on_ties": _notes_on_ties(shared, other=False),
+    }
+    parts = _parts(censoring, X, n, None if subjects is None else censoring.fold_[subjects])
+    common: dict[str, Any] = {"parts": parts, "last_time": last, "n_train": n_train, "shared": shared}
+    return ResolvedCensoring(C, f"{name} to {count}", True, **common, **said)
+
+
+# ---- distributions that are fitted here ----------------------------------------------------------------
+
+
+def _in_sample(
+    censoring: Censoring, subjects: Sample, last: float, groups: np.ndarray | None
+) -> ResolvedCensoring:
+    """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
+    n = len(subjects.y)
+    C = censoring.fit_predict_distribution(subjects.X, subjects.y, subjects.weight, groups=groups)
+    out_of_fold = censoring.cv is not None
+    if out_of_fold:
+        last = min(float(to_numpy(subjects.y.time)[train].max()) for train in censoring.fold_training_)
+    name = f"{describe(censoring)}, {'out of fold' if out_of_fold else 'fitted to the scored subjects'}"
+    everyone = Shared(np.column_stack([np.arange(n)] * 2))
+    common: dict[str, Any] = {"train": subjects, "last_time": last, "n_train": n, "shared": everyone}
+    if has_influence(censoring):
+        parts = _parts(censoring, subjects.X, n, censoring.fold_ if out_of_fold else None)
+        return ResolvedCensoring(C, name, True, True, parts, **common)
+    plain = clone(censoring).set_params(cv=None)
+    return ResolvedCensoring(C, name, True, True, refit=Refit(plain), scored_X=subjects.X, **common)
+
+
+def _fitted_to(train: Sample, censoring: Censoring, scored: Sample, last: float) -> ResolvedCensoring:
+    """A fit to training subjects, some of which may be scored as well."""
+    censoring = censoring.fit(train.X, train.y, train.weight)
+    C = censoring.predict_distribution(scored.X)
+    shared = shared_subjects(SubjectKeys.of(scored.X, scored.y), SubjectKeys.of(train.X, train.y))
+    name = f"{describe(censoring)}, fitted to the training subjects"
+    if len(shared.pairs):
+        name += f", {len(shared.pairs)} of which are scored"
+    common: dict[str, Any] = {
+        "train": train,
+        "last_time": last,
+        "n_train": len(train.y),
+        "shared": shared,
+        "notes": _notes_on_shared(shared, len(scored.y)),
+        "notes_on_ties": _notes_on_ties(shared, other=True),
+    }
+    if has_influence(censoring):
+        parts = _parts(censoring, scored.X, len(scored.y))
+        return ResolvedCensoring(C, name, True, parts=parts, **common)
+    return ResolvedCensoring(C, name, True, refit=Refit(censoring), scored_X=scored.X, **common)
+
+
+def _parts(censoring: Censoring, X: Any, n: int, fold: np.ndarray | None = None) -> list[Part]:
+    """Fitted estimators with the scored subjects that they serve, and who they were fitted to."""
+    everyone = np.arange(n)
+    if fold is None:
+        return parts_of(censoring, X, everyone, np.arange(len(censoring.trained_on_)))
+    folds = zip(censoring.fold_estimators_, censoring.fold_training_, strict=True)
+    parts = []
+    for number, (fit, train) in enumerate(folds):
+        if len(subjects := everyone[fold == number]):
+            parts += parts_of(fit, take_rows(X, subjects), subjects, train)
+    return parts
+
+
+def _notes_on_shared(shared: Shared, n: int, so: str = "standard errors account for it") -> list[str]:
+    """Scored subjects who are among those that C was fitted to."""
+    if not len(shared.pairs):
+        return []
+    if shared.in_order:
+        who = "The scored subjects are those that the censoring distribution was fitted to"
+    else:
+        who = (
+            f"{len(shared.pairs)} of {n} scored subjects are among those that the censoring distribution was "
+            "fitted to (same covariates, time and event)"
+        )
+    return [f"{who}; {so}."]
+
+
+def _notes_on_ties(shared: Shared, other: bool) -> list[str]:
+    """That ties may hide shared subjects; ``other`` says that the caller has kept the samples apart."""
+    taken = (
+        "Standard errors take the two samples as independent; to name the subjects, pass groups= and "
+        "train_groups= with one label per subject."
+    )
+    if shared.undecided:
+        return [
+            "Some scored subjects seem to be among those that the censoring distribution was fitted to, but "
+            f"ties make it impossible to say which. {taken}"
+        ]
+    if not (shared.certain or other):
+        return [
+            "Ties hide whether scored subjects are among those that the censoring distribution was fitted "
+            f"to. {taken}"
+        ]
+    return []
+
+
+def describe(censoring: Censoring) -> str:
+    """The estimator of a censoring distribution in words."""
+    if getattr(censoring, "by_visit_", False):
+        return f"drop-out by the number of the visit ({_described(censoring.estimator)})"
+    return _described(censoring.estimator)
+
+
+def _described(estimator: Any) -> str:
+    last = last_estimator(estimator)
+    if last is not estimator:
+        return f"{type(estimator).__name__} of {type(last).__name__}"
+    name = type(estimator).__name__
+    if isinstance(estimator, KaplanMeier):
+        by = estimator.stratify
+        return "Kaplan-Meier" if by is None else f"Kaplan-Meier within strata of {by!r}"
+    inner = getattr(estimator, "model", None)
+    return name if inner is None else f"{name}({type(inner).__name__})"

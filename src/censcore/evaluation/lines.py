@@ -1,0 +1,32 @@
+"""Lines of tables: one dictionary per line, and why a line may say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from censcore.exceptions import MissingPackageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CANNOT_TELL", "MINIMUM_EVENTS", "Line", "cannot_tell", "data_frame"]
+
+Line = dict[str, Any]
+
+CANNOT_TELL = "cannot tell"
+MINIMUM_EVENTS = 5  # effective events below which no error, rank or p-value is given
+
+
+def data_frame(lines: Iterable[Line], columns: list[str] | None = None) -> pd.DataFrame:
+    """Lines as a data frame, which needs pandas."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        raise MissingPackageError("Data frames need pandas: pip install pandas.") from error
+    return pd.DataFrame(list(lines), columns=columns)
+
+
+def cannot_tell(events: float) -> str:
+    """Why a line has no error, rank or p-value."""
+    return f"{CANNOT_TELL}: {events:.3g} effective events, at least {MINIMUM_EVENTS} are needed"

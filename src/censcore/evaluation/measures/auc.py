@@ -1,0 +1,265 @@
+"""Time-dependent AUC: the chance that a case has a higher risk than a control."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, to_numpy
+from censcore._validation import check_kind, check_option
+from censcore.distributions import Distribution
+from censcore.estimators.risk_sets import entries_of
+from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
+from censcore.evaluation.measures.competing_pairs import PairsTogether
+from censcore.evaluation.measures.pair_statistics import (
+    Pairs,
+    Sums,
+    check_horizon,
+    check_risk,
+    checked_share,
+    estimate_of_pairs,
+    followed,
+    naming,
+    share_of_pairs,
+)
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
+from censcore.scores.known_at import known_at
+
+__all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
+
+
+def dynamic_auc(
+    y: OutcomeLike,
+    risk: Array,
+    censoring: Distribution,
+    times: Array,
+    *,
+    horizon: float | None = None,
+    sample_weight: Array | None = None,
+    controls: str = "cause-free",
+) -> np.ndarray:
+    r"""Cumulative/dynamic AUC: P(risk of a case > risk of a control) at each time t, ties counting one half.
+
+    A case has its event by t and weighs :math:`1/G(y_i-\mid x_i)`; a control is followed beyond t and
+    weighs :math:`1/G(t\mid x_j)`, with :math:`G(t\mid x)=P(C>t\mid x)`. If C is the same for all subjects,
+    the weights of the controls cancel. The AUC is descriptive and not proper: it ignores calibration.
+
+    With delayed entry, a, cases and controls are the subjects that enter before t, and all weights are
+    multiplied by :math:`G(a\mid x)`: the AUC is that of subjects as they are seen, each from its entry on.
+    The risk is then that given survival to the entry, such as F(t) of ``forecast.given_survival(y.entry)``.
+
+    For one of several causes, ``y.cause(k)`` of :class:`~censcore.CompetingRisks`, a case has the event of
+    this cause by t. Controls are all others: those followed beyond t, and those with another event by t, who
+    weigh :math:`1/G(y_j-\mid x_j)`. With ``controls="event-free"`` they are the former only. These are the
+    two definitions of Blanche and others.
+
+    Parameters
+    ----------
+    y : outcome
+        n subjects, also with delayed entry; of competing risks, that of one cause.
+    risk : array, (n,) or (n, q)
+        Higher means an earlier event; one column per time, for instance F(t), or one for all.
+    censoring : Distribution
+        Censoring distribution.
+    times : array, (q,)
+        Times, at which every subject must have a chance to be still followed.
+    horizon : float, optional
+        The times must lie below it.
+    sample_weight : array, (n,), optional
+        Weights of the subjects; counts give the AUC of the replicated data.
+    controls : {"cause-free", "event-free"}
+        For one of several causes: who has had no event of this cause by t, or no event of any.
+
+    Returns
+    -------
+    array, (q,)
+        An error where there are no cases or no controls.
+
+    Raises
+    ------
+    PositivityError
+        If some subject has no chance to be followed beyond a time.
+
+    References
+    ----------
+    Uno, Cai, Tian & Wei (2007). Evaluating prediction rules for t-year survivors with censored regression
+    models. Journal of the American Statistical Association 102, 527-537.
+
+    Blanche, Dartigues & Jacqmin-Gadda (2013). Estimating and comparing time-dependent areas under receiver
+    operating characteristic curves for censored event times with competing risks. Statistics in Medicine 32,
+    5381-5397.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.evaluation import dynamic_auc
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1])
+    >>> dynamic_auc(y, [0.9, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[1.5, 2.5]).round(3)
+    array([1.   , 0.731])
+
+    Of the first cause, where subject 0 has had an event of the second:
+
+    >>> risks = cs.CompetingRisks(time=[1.0, 2.0, 3.0, 4.0], cause=[2, 1, 0, 1])
+    >>> dynamic_auc(risks.cause(1), [0.2, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[2.5]).round(3)
+    array([0.641])
+    """
+    y = as_outcome(y, one_cause=True).require_one_time("The AUC")
+    times = _check_times(times, horizon)
+    r = check_risk(risk, len(y), columns=len(times))
+    weight = shares(sample_weight, len(y))
+    used = np.nonzero(weight > 0)[0]
+    return np.array(
+        [
+            checked_share(
+                share_of_pairs(
+                    cases_and_controls(y, r[:, k], censoring, t, subjects=used, controls=controls),
+                    weight[used],
+                ),
+                f"t = {t:g}",
+            )
+            for k, t in enumerate(times)
+        ]
+    )
+
+
+def dynamic_auc_estimate(
+    y: OutcomeLike,
+    risk: Array,
+    censoring: Distribution,
+    times: Array,
+    *,
+    horizon: float | None = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
+    controls: str = "cause-free",
+) -> Estimate:
+    """:func:`dynamic_auc` with its standard error, for any risk score.
+
+    The censoring distribution is taken as known; :func:`compare` adds the error of estimating it. The
+    difference of two estimates on the same subjects is that of a paired comparison.
+
+    Parameters
+    ----------
+    y, risk, censoring, times, horizon, sample_weight
+        As in :func:`dynamic_auc`.
+    groups : array, (n,), optional
+        Labels of subjects that depend on each other, such as visits of one patient.
+    controls : {"cause-free", "event-free"}
+        As in :func:`dynamic_auc`.
+
+    Returns
+    -------
+    Estimate
+        ``value`` and ``standard_error``, both (q,), and ``interval(confidence)``; the error is NaN where all
+        pairs are won or lost, or have one subject in common.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.evaluation import dynamic_auc_estimate
+    >>> y = cs.RightCensored([1.0, 2.0, 3.0, 4.0], [1, 1, 0, 1])
+    >>> dynamic_auc_estimate(y, [0.8, 0.4, 0.6, 0.1], cs.Uniform(0.0, 8.0), [2.5]).value.shape
+    (1,)
+    """
+    y = as_outcome(y, one_cause=True).require_one_time("The AUC")
+    n, times = len(y), _check_times(times, horizon)
+    r = check_risk(risk, n, columns=len(times))
+    weight, code = shares(sample_weight, n), group_codes(groups, n)
+    used = np.nonzero(weight > 0)[0]
+    found = [
+        estimate_of_pairs(
+            cases_and_controls(y, r[:, k], censoring, float(t), subjects=used, controls=controls),
+            used,
+            weight,
+            code,
+        )
+        for k, t in enumerate(times)
+    ]
+    return Estimate(
+        np.concatenate([estimate.value for estimate in found]),
+        np.concatenate([estimate.influence for estimate in found], axis=1),
+    )
+
+
+def _check_times(times: Array, horizon: float | None) -> np.ndarray:
+    values = np.atleast_1d(to_numpy(as_float(times, "times")).astype(np.float64))
+    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all():
+        raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")
+    end = check_horizon(horizon)
+    if (values >= end).any():
+        raise InvalidInputError(
+            f"times must lie below the horizon: got {values.max():g}, expected < {end:g}."
+        )
+    return values
+
+
+def cases_and_controls(
+    y: RightCensored,
+    risk: np.ndarray,
+    censoring: Distribution,
+    t: float,
+    *,
+    subjects: np.ndarray,
+    controls: str = "cause-free",
+) -> Pairs:
+    """The pairs of a case and a control at t among some of the subjects."""
+    check_option(controls, "controls", ("cause-free", "event-free"))
+    check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
+    some = followed(y, censoring, subjects)
+    with naming(subjects, t, "the time"):
+        known = known_at(some.y, some.C, some.xp.full_like(some.time[:1], t), "ipcw")
+    event, free = (to_numpy(weight)[:, 0] for weight in known.weights())
+    time, risk, entry = to_numpy(some.y.time), risk[subjects], entries_of(some.y)
+    beyond = time > t
+    # the weight of a control involves the jump of G at t
+    ends = np.full(time.shape, np.nextafter(t, np.inf))
+    pairs = CasesAndControls(time, risk, event, np.where(beyond, free, 0.0), ends, entry)
+    if not isinstance(y, EventOfCause) or controls == "event-free":
+        return pairs
+    return PairsTogether([pairs, PassedControls(time, risk, event, np.where(beyond, 0.0, free), time, entry)])
+
+
+class CasesAndControls(Pairs):
+    """Cases and controls with their weights: the weight of a pair is the product."""
+
+    def __init__(
+        self,
+        time: np.ndarray,
+        risk: np.ndarray,
+        cases: np.ndarray,
+        controls: np.ndarray,
+        ends: np.ndarray,
+        entry: np.ndarray | None,
+    ) -> None:
+        self.earlier, self.later, self.entry = cases, controls, entry
+        self.case = self.earlier > 0
+        self.ends_earlier = np.where(self.case, time, 0.0)
+        self.ends_later = np.where((self.later if self.by_later else self.earlier) > 0, ends, 0.0)
+        self.order = np.argsort(risk, kind="stable")
+        ranked = risk[self.order]
+        self.below, self.up_to = (np.searchsorted(ranked, risk, side) for side in ("left", "right"))
+
+    def over_later(self, values: np.ndarray) -> Sums:
+        """Sums over controls, for each case."""
+        below = self._cumulated(self.later[:, None] * values)
+        won = (below[self.below] + below[self.up_to]) / 2
+        case = self.case[:, None]
+        return np.where(case, won, 0.0), np.where(case, below[-1], 0.0)
+
+    def over_earlier(self, values: np.ndarray) -> Sums:
+        """Sums over cases, for each control."""
+        below = self._cumulated(np.where(self.case[:, None], values, 0.0))
+        won = below[-1] - (below[self.below] + below[self.up_to]) / 2
+        return self.later[:, None] * won, self.later[:, None] * below[-1]
+
+    def _cumulated(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the subjects of lowest risk: none of them, one, ..., all."""
+        sums = np.zeros((len(values) + 1, values.shape[1]))
+        np.cumsum(values[self.order], axis=0, out=sums[1:])
+        return sums
+
+
+class PassedControls(CasesAndControls):
+    """Controls with an event of another cause by t, whose weights involve G up to that event."""
+
+    by_later = True

@@ -1,0 +1,335 @@
+r"""Calibration at a time: the observed risk of subjects with a forecast risk of p.
+
+A forecast is calibrated at t if :math:`P(T\le t\mid p)=p` for the forecast risk :math:`p=F(t)`. The left side
+is estimated from censored data by the weights :math:`W_i` of what is known at t on the ipcw scale
+(:mod:`censcore.scores.known_at`): :math:`1/G(y_i-)` for an event by t, :math:`1/G(t)` for a subject followed
+beyond t and 0 for others. Where C is known for every subject, W is one for those followed beyond t, and zero
+for all others. With :math:`D_i=\mathbb 1\{y_i\le t,\delta_i=1\}`, the observed risk at p is the level at p
+of the weighted least-squares fit
+
+.. math:: \min_{a,b}\sum_i w_iW_iK_i(p)\{D_i-a-b(p_i-p)\}^2,
+
+with the sampling weights :math:`w_i`. *Binned*: K is one inside a bin of forecast risks, and b is zero.
+*Smoothed*: K is Cleveland's tricube kernel over the nearest share of the subjects. Since a calibrated
+forecast has a linear curve, the smoothed curve has no bias under calibration, however wide the kernel is.
+
+The fit solves :math:`\sum_iw_i\ell_i=0` for :math:`\ell_i=W_ic_i(p)\{D_i-a-b(p_i-p)\}` with loads :math:`c_i`
+that scale it to the level a. So the influence of each subject on the curve is that of a mean of losses
+:math:`\ell_i` on the ipcw scale, and everything a comparison knows of such means holds: clusters, weights and
+the estimated censoring distribution.
+
+References
+----------
+.. [1] Cleveland, W. S. (1979). Robust locally weighted regression and smoothing scatterplots. JASA 74,
+   829-836.
+.. [2] Austin, P. C., Harrell, F. E. and van Klaveren, D. (2020). Graphical calibration curves and the
+   integrated calibration index (ICI) for survival models. Statistics in Medicine 39, 2714-2742.
+.. [3] Agresti, A. and Coull, B. A. (1998). Approximate is better than "exact" for interval estimation of
+   binomial proportions. The American Statistician 52, 119-126.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from censcore._validation import as_count, as_number, check_option
+from censcore.evaluation.inference.estimates import Estimate, effective_number, separate_stream
+from censcore.evaluation.inference.losses import shares_of
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import OfRisk
+from censcore.evaluation.measures.net_benefit import least_events
+from censcore.plain_text import one_line
+from censcore.scores.registry import ScoreInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = ["CalibrationCurve", "calibration_curve"]
+
+POINTS = 50  # of the smoothed curve, each for an equal share of the subjects
+MOST_BINS = 10
+EVENTS_PER_BIN = 10  # of the default number of bins
+DRAWS = 2000  # of the curve under calibration
+CONSTANT = 1e-9  # spread of forecast risks below which they are one
+
+
+@dataclass(frozen=True, repr=False)
+class CalibrationCurve:
+    r"""How the observed risk of the event by t goes with the forecast risk; see the module for the formulas.
+
+    Attributes
+    ----------
+    model : str
+        Name of the forecast.
+    time : float
+        t.
+    predicted, observed : float
+        Mean forecast risk and observed risk of all subjects, with ``observed_low`` and ``observed_high``.
+    binned : list of dict
+        Per bin of forecast risks: mean ``predicted`` risk, ``observed`` risk with ``standard_error``, ``low``
+        and ``high`` (Wilson's interval at the effective number of subjects), and ``n`` subjects.
+    smoothed : list of dict
+        The same at points that stand for equal shares of the subjects, from a local linear fit. Empty where
+        all subjects have one forecast risk.
+    ici, e50, e90 : float
+        Mean, median and 90 % quantile over subjects of the distance between the smoothed curve and the
+        diagonal.
+    ici_by_chance : float
+        What the mean distance would be, on average, if the forecast were calibrated: noise alone bends a
+        curve.
+    p_value : float
+        Of "the forecast is calibrated at t": how often chance gives a larger mean distance.
+    note : str
+        Why intervals and the p-value are missing, or how the p-value is to be read; else empty.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=500)
+    >>> T, C = rng.exponential(np.exp(x)), rng.uniform(0, 3, 500)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> forecasts = {"true": cs.Exponential(np.exp(-x)), "too high": cs.Exponential(2 * np.exp(-x))}
+    >>> found = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), horizon=2.0, scores="crps")
+    >>> found.calibration("true", time=1.0)
+    calibration of true at 1: predicted risk 0.625, observed 0.620 (0.572 to 0.666)
+    ICI 0.027 (0.024 by chance), E50 0.032, E90 0.041, p = 0.24
+    >>> found.calibration("too high", time=1.0).p_value < 0.001
+    True
+    """
+
+    model: str
+    time: float
+    predicted: float
+    observed: float
+    observed_low: float
+    observed_high: float
+    binned: list[Line]
+    smoothed: list[Line]
+    ici: float = np.nan
+    e50: float = np.nan
+    e90: float = np.nan
+    ici_by_chance: float = np.nan
+    p_value: float = np.nan
+    note: str = ""
+
+    def frame(self) -> pd.DataFrame:
+        """All points as a data frame; ``kind`` is "binned" or "smoothed"."""
+        of_kind = {"binned": self.binned, "smoothed": self.smoothed}
+        return data_frame({"kind": kind} | line for kind, lines in of_kind.items() for line in lines)
+
+    def summary(self) -> Line:
+        """One line: the model, mean risks, distances and p-value."""
+        names = ("model", "time", "predicted", "observed", "observed_low", "observed_high")
+        return {
+            name: getattr(self, name)
+            for name in (*names, "ici", "e50", "e90", "ici_by_chance", "p_value", "note")
+        }
+
+    def __repr__(self) -> str:
+        told = (
+            f"calibration of {one_line(self.model)} at {self.time:.4g}: predicted risk {self.predicted:.3f}, "
+            f"observed {self.observed:.3f} ({self.observed_low:.3f} to {self.observed_high:.3f})"
+        )
+        if self.smoothed:
+            told += f"\nICI {self.ici:.3f} ({self.ici_by_chance:.3f} by chance)"
+            told += f", E50 {self.e50:.3f}, E90 {self.e90:.3f}"
+            told += "" if np.isnan(self.p_value) else f", p = {self.p_value:.2g}"
+            told += f", {self.note}" if self.note else ""
+        return told
+
+
+def calibration_curve(
+    comparison: Comparison, model: str, time: float | None = None, bins: int | None = None, span: float = 0.75
+) -> CalibrationCurve:
+    """See :meth:`Comparison.calibration`."""
+    check_option(model, "model", comparison.models)
+    span = as_number(span, "span, a share of the subjects,", above=0, most=1)
+    bins = None if bins is None else as_count(bins, "bins", most=10**6)
+    case, w = comparison.cases[model], comparison.subsets[0].weight
+    t = comparison.one_time(time)
+    data = _Data.of(case, w, t)
+    w = data.w
+    events = least_events(case, t, w, comparison.groups)
+    most = min(MOST_BINS, int(events // EVENTS_PER_BIN)) if bins is None else bins
+    told = events >= MINIMUM_EVENTS
+    whole = _in_bins(comparison, model, data, np.zeros(len(w), dtype=np.intp), told)[0]
+    binned = _in_bins(comparison, model, data, _bin_numbers(data.p, w, max(most, 1)), told)
+    found = CalibrationCurve(
+        model, t, whole["predicted"], whole["observed"], whole["low"], whole["high"], binned, [],
+        note=comparison.design.calibration_note if told else cannot_tell(events),
+    )  # fmt: skip
+    return found if np.ptp(data.p[w > 0]) < CONSTANT else _with_curve(comparison, found, data, span, told)
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Forecast risks p, events D by t, inverse-probability weights W and sampling weights w, (n,) each."""
+
+    p: np.ndarray
+    D: np.ndarray
+    W: np.ndarray
+    w: np.ndarray
+    time: float
+
+    @classmethod
+    def of(cls, case: Case, w: np.ndarray, t: float) -> _Data:
+        known = case.risk_at(t)
+        w = shares_of(w[:, None], known.counted)[:, 0]
+        return cls(known.p, (known.event > 0).astype(np.float64), known.event + known.free, w, t)
+
+
+_INFO = ScoreInfo("observed_risk", lambda *_: None, "observed risk", formula="", reference="", scale="ipcw")
+
+
+@dataclass(frozen=True, eq=False)
+class _ObservedRisk(OfRisk):
+    """Losses W c {D - a - b(p_i - p)}, whose mean is zero at the fit; ``loads`` are those without W."""
+
+    info: ScoreInfo = field(default=_INFO, kw_only=True)
+    loads: np.ndarray
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One per subject and point of the curve, (n, q)."""
+        known = case.risk_at(self.time)
+        return (known.event + known.free)[:, None] * self.loads
+
+
+def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:
+    """Levels (q,) of a fit with the influences of its equations."""
+    zero = comparison.design.mean_of(comparison, _ObservedRisk(t, loads), model)
+    return Estimate(level, zero.influence)
+
+
+# ---- bins ------------------------------------------------------------------------------------------
+
+
+def _bin_numbers(p: np.ndarray, w: np.ndarray, bins: int) -> np.ndarray:
+    """Bins of equal weight, fewer where forecast risks are tied."""
+    edges = np.unique(_quantiles(p, w, np.arange(1, bins) / bins))
+    number = np.searchsorted(edges, p, side="left")
+    return np.unique(number, return_inverse=True)[1].reshape(-1)
+
+
+def _quantiles(p: np.ndarray, w: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    order = np.argsort(p, kind="stable")
+    reached = np.cumsum(w[order])
+    at = np.searchsorted(reached, shares * reached[-1] * (1 - 1e-12))
+    return p[order][np.minimum(at, len(p) - 1)]
+
+
+def _in_bins(comparison: Comparison, model: str, data: _Data, number: np.ndarray, told: bool) -> list[Line]:
+    p, D, W, w = data.p, data.D, data.W, data.w
+    inside = (number[:, None] == np.arange(number.max() + 1)) & (w > 0)[:, None]
+    k = inside * (w * W)[:, None]
+    total = k.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed = (k * D[:, None]).sum(axis=0) / total
+        loads = np.where(inside, (D[:, None] - observed) / total, 0.0)
+        predicted = (inside * (w * p)[:, None]).sum(axis=0) / (inside * w[:, None]).sum(axis=0)
+    found = _estimate(comparison, model, data.time, observed, np.nan_to_num(loads))
+    lines = []
+    for j in range(len(total)):
+        error, kish = float(found.standard_error[j]), effective_number(k[:, j], comparison.groups)
+        low, high = (np.nan, np.nan)
+        if told and total[j] > 0:
+            low, high = _wilson(float(observed[j]), error, kish, comparison.confidence)
+        lines.append(
+            {"predicted": float(predicted[j]), "observed": float(observed[j]),
+             "standard_error": error if told and error > 0 else np.nan, "low": low, "high": high,
+             "n": int(inside[:, j].sum())}
+        )  # fmt: skip
+    return lines
+
+
+def _wilson(share: float, error: float, kish: float, confidence: float) -> tuple[float, float]:
+    """Wilson's interval at the number of subjects that would give this error; Kish's where there is none."""
+    from scipy.special import stdtrit
+
+    spread = share * (1 - share)
+    n = spread / error**2 if error > 0 and spread > 0 else kish
+    z = float(stdtrit(max(kish - 1, 1.0), 0.5 + confidence / 2))
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(spread / n + z**2 / (4 * n**2))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+# ---- the smoothed curve ----------------------------------------------------------------------------
+
+
+def _with_curve(
+    comparison: Comparison, found: CalibrationCurve, data: _Data, span: float, told: bool
+) -> CalibrationCurve:
+    from dataclasses import replace
+
+    everywhere = _quantiles(data.p, data.w, (np.arange(POINTS) + 0.5) / POINTS)
+    at, counts = np.unique(everywhere, return_counts=True)
+    level, loads = _local_linear(data, at, span)
+    curve = _estimate(comparison, found.model, data.time, level, loads)
+    low, high = curve.interval(comparison.confidence) if told else (np.full(len(at), np.nan),) * 2
+    inside = np.clip(level, 0.0, 1.0)  # a risk is within [0, 1], so are the ends of its interval
+    smoothed = [
+        {"predicted": float(at[j]), "observed": float(inside[j]),
+         "standard_error": float(curve.standard_error[j]) if told and curve.varies[j] else np.nan,
+         "low": float(np.clip(low[j], 0, 1)), "high": float(np.clip(high[j], 0, 1)), "n": len(data.p)}
+        for j in range(len(at))
+    ]  # fmt: skip
+    distance = np.repeat(np.abs(inside - at), counts)
+    facts: dict[str, Any] = {
+        "ici": float(distance.mean()),
+        "e50": float(np.median(distance)),
+        "e90": float(np.quantile(distance, 0.9)),
+    }
+    if told:
+        by_chance = np.repeat(_by_chance(curve, comparison.seed), counts, axis=1).mean(axis=1)
+        facts["ici_by_chance"] = float(by_chance.mean())
+        distance_as_drawn = float(np.repeat(np.abs(level - at), counts).mean())
+        facts["p_value"] = float((1 + (by_chance >= distance_as_drawn).sum()) / (1 + len(by_chance)))
+    return replace(found, smoothed=smoothed, **facts)
+
+
+def _local_linear(data: _Data, at: np.ndarray, span: float) -> tuple[np.ndarray, np.ndarray]:
+    """Levels a (q,) of the local fits, and their loads (n, q).
+
+    A fit reaches the share ``span`` of the subjects, and at least two whose status at the time is known.
+    """
+    x = data.p[:, None] - at
+    d = np.abs(x)
+    used = data.w > 0
+    reach = np.maximum(
+        _nearest(d[used], int(np.ceil(span * used.sum()))), _nearest(d[used & (data.W > 0)], 2)
+    )
+    reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
+    K = np.where(d < reach, (1 - np.minimum(d / reach, 1.0) ** 3) ** 3, 0.0)
+    k = (data.w * data.W)[:, None] * K
+    S0, S1, S2 = k.sum(axis=0), (k * x).sum(axis=0), (k * x**2).sum(axis=0)
+    determinant = S0 * S2 - S1**2
+    flat = determinant <= 1e-10 * S0 * S2  # one forecast risk within reach: the level alone
+    S1, S2, determinant = np.where(flat, 0.0, S1), np.where(flat, 1.0, S2), np.where(flat, S0, determinant)
+    of_level, of_slope = K * (S2 - S1 * x) / determinant, K * (S0 * x - S1) / determinant
+    D = data.D[:, None]
+    weight = (data.w * data.W)[:, None]
+    a = (weight * of_level * D).sum(axis=0)
+    b = np.where(flat, 0.0, (weight * of_slope * D).sum(axis=0))
+    return a, of_level * (D - a - b * x)
+
+
+def _nearest(d: np.ndarray, count: int) -> np.ndarray:
+    """The distance (q,) within which ``count`` of the subjects are, or all of fewer."""
+    place = min(max(count, 2), len(d)) - 1
+    return np.partition(d, place, axis=0)[place]
+
+
+def _by_chance(curve: Estimate, seed: int) -> np.ndarray:
+    """Distances (draws, q) of calibrated curves from the diagonal: Student's, with the same covariance."""
+    values, vectors = np.linalg.eigh(curve.influence.T @ curve.influence)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    rng, nu = separate_stream(seed), max(float(np.nanmedian(curve.degrees_of_freedom)), 3.0)
+    scale = np.sqrt(rng.chisquare(nu, DRAWS) / nu)
+    return np.abs(rng.standard_normal((DRAWS, len(values))) @ root.T) / scale[:, None]

@@ -1,0 +1,239 @@
+"""A forecast, what happened, and the censoring distribution: all that a comparison scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from censcore._arrays import searchsorted, to_numpy
+from censcore._kept_values import KeepsValues
+from censcore.distributions import Distribution, Independent, Univariate
+from censcore.distributions.last_visit import LastVisit
+from censcore.estimators.risk_sets import entries_of
+from censcore.evaluation.measures.cell_sums import cell_sums
+from censcore.evaluation.measures.risk_at import RiskAt, risk_at
+from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
+from censcore.outcomes.detection_times import DetectionTimes
+from censcore.scores import brier_score
+
+if TYPE_CHECKING:
+    from censcore.evaluation.kinds.views import View
+
+__all__ = ["CELLS", "Case", "as_losses", "in_time", "sums_at"]
+
+CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
+#: What is derived of a case without its C.
+WITHOUT_C = ("time", "entry", "cells", "quantiles", "restricted_mean", "_placed")
+
+
+@dataclass(frozen=True, eq=False)
+class Case(KeepsValues):
+    """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
+
+    Parameters
+    ----------
+    y : RightCensored
+        Outcomes of n subjects.
+    F, C : Distribution
+        The forecast and the censoring distribution, one per subject or one for all.
+    horizon : float
+        End of all scores.
+    times, levels : array, (q,)
+        Evaluation times and quantile levels of the scores that have such an axis.
+    mask : array of bool, (n, k), optional
+        False where a subject is not followed for one of several event times.
+    coordinate : int, optional
+        Which of several censoring times a derivative is taken for; None for one that all events share.
+    seed : int
+        Of the scores that draw.
+    prognosis : Distribution, optional
+        With delayed entry the forecast given survival to the first entry of all, by which concordance ranks
+        the subjects: F is given survival to the entry of each, so that it ranks them by their entries, too.
+    whole : outcome, optional
+        The outcome as scores take it, where that is more than y: competing risks, of which y is any cause.
+    source : pair, optional
+        The intervals, and the forecast of T, that y and F (of the time of detection) were made from.
+    edges : array, optional
+        Cells of time, where they are those of more subjects than these.
+    """
+
+    y: RightCensored
+    F: Distribution
+    C: Distribution
+    horizon: float
+    times: np.ndarray
+    levels: np.ndarray
+    mask: np.ndarray | None = None
+    coordinate: int | None = None
+    seed: int = 0
+    prognosis: Distribution | None = None
+    whole: Any = None
+    source: tuple[Any, Distribution] | None = None
+    edges: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", in_time(self.C, self.y))
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The case of some subjects."""
+
+        def part(D: Any) -> Any:
+            return D if len(D) == 1 else D.take(rows)
+
+        return replace(
+            self.of_forecasts(part),
+            y=self.y.take(rows),
+            C=part(self.C),
+            mask=None if self.mask is None else self.mask[rows],
+            whole=None if self.whole is None else self.whole.take(rows),
+            source=None if self.source is None else (self.source[0].take(rows), part(self.source[1])),
+        )
+
+    def of_forecasts(self, part: Callable[[Any], Distribution]) -> Self:
+        """The case of a part of the forecast, such as one of its event times."""
+        order = None if self.prognosis is None else part(self.prognosis)
+        return replace(self, F=part(self.F), prognosis=order)
+
+    @property
+    def scored(self) -> RightCensored | CompetingRisks:
+        """The outcome as scores take it."""
+        return self.y if self.whole is None else self.whole
+
+    @property
+    def never(self) -> np.ndarray:
+        """Who is known never to have the event, since one of another cause came first, (n,)."""
+        return to_numpy(self.y.never) if isinstance(self.y, EventOfCause) else np.zeros(len(self.y), bool)
+
+    @property
+    def G(self) -> Univariate:
+        """The censoring distribution that a derivative is taken for."""
+        return self.C.marginal(self.coordinate or 0)
+
+    def with_censoring(self, G: Distribution, coordinate: int | None = None) -> Self:
+        """The case under another distribution of C, or of the C of one coordinate where each has one."""
+        if self.C.k == 1 or coordinate is None:
+            changed = replace(self, C=G, coordinate=None)
+        else:
+            parts = [G if j == coordinate else self.C.marginal(j) for j in range(self.C.k)]
+            changed = replace(self, C=Independent(cast(list[Univariate], parts)), coordinate=coordinate)
+        changed.__dict__.update({name: self.__dict__[name] for name in WITHOUT_C if name in self.__dict__})
+        return changed
+
+    def of(self, view: View) -> Case:
+        """The case of one view of the outcome; made once."""
+        if view not in self._views:
+            self._views[view] = view.of(self)
+        return self._views[view]
+
+    @cached_property
+    def _views(self) -> dict[View, Case]:
+        return {}
+
+    @cached_property
+    def time(self) -> np.ndarray:
+        """Observed times up to the horizon, (n,)."""
+        return np.minimum(to_numpy(self.y.time), self.horizon)
+
+    @cached_property
+    def entry(self) -> np.ndarray | None:
+        """Entries up to the horizon, (n,), minus infinity for subjects seen from the start; None without."""
+        since = entries_of(self.y)
+        return None if since is None else np.minimum(since, self.horizon)
+
+    def risk_at(self, t: float) -> RiskAt:
+        """Forecast risks of the event by t, and what is known of it; found once."""
+        if t not in self._risks:
+            self._risks[t] = risk_at(self, t)
+        return self._risks[t]
+
+    @cached_property
+    def _risks(self) -> dict[float, RiskAt]:
+        return {}
+
+    def first(self, u: np.ndarray) -> np.ndarray:
+        """The place in the ascending times u of the first that reaches the observed time, (n,).
+
+        Several scores ask for the same u: the last answer is kept.
+        """
+        if self._placed.get("u") is not u:
+            self._placed.update(u=u, first=searchsorted(u[None, :], self.time[None, :], "left")[0])
+        return self._placed["first"]
+
+    @cached_property
+    def _placed(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
+        if self.edges is not None:
+            return self.edges
+        inner = np.quantile(np.unique(self.time), np.linspace(0, 1, CELLS + 1)[1:-1])
+        even = np.linspace(0, self.horizon, CELLS + 1)
+        edges = np.unique(np.concatenate([inner, even]))
+        return edges[(edges <= self.horizon)]
+
+    @cached_property
+    def brier_in_cells(self) -> np.ndarray:
+        """Brier losses in the middle of every cell, (n, cells)."""
+        middle = (self.cells[:-1] + self.cells[1:]) / 2
+        return as_losses(brier_score(self.scored, self.F, self.C, middle, horizon=self.horizon))
+
+    def brier_sums(self, weight: np.ndarray) -> np.ndarray:
+        """Sums of these losses with each column of weights (n, m), by the edge that reaches the time.
+
+        They serve both scales: the last answer is kept.
+        """
+        if self._summed.get("weight") is not weight:
+            sums = cell_sums(self, weight)
+            if sums is None:
+                first, brier, J = self.first(self.cells), self.brier_in_cells, len(self.cells)
+                sums = np.stack([sums_at(first, column, brier, J) for column in weight.T])
+            self._summed.update(weight=weight, sums=sums)
+        return self._summed["sums"]
+
+    @cached_property
+    def _summed(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def quantiles(self) -> np.ndarray:
+        """Forecast quantiles up to the horizon, (n, levels)."""
+        q = np.minimum(to_numpy(self.F.marginal(0).icdf(self.levels[None, :])), self.horizon)
+        return np.broadcast_to(q, (len(self.y), len(self.levels)))
+
+    @cached_property
+    def restricted_mean(self) -> np.ndarray:
+        """Forecast mean of min(T, horizon), (n,)."""
+        F = self.F if self.prognosis is None else self.prognosis
+        mean = to_numpy(F.marginal(0).integrated_sf(0.0, self.horizon))
+        return np.broadcast_to(mean, (len(self.y),))
+
+
+def in_time(C: Distribution, y: Any) -> Distribution:
+    """A censoring distribution; one of the number of the last visit, on the visits of the subjects of y."""
+    return C.on(y.visits) if isinstance(C, LastVisit) and isinstance(y, DetectionTimes) else C
+
+
+def as_losses(values: Any) -> np.ndarray:
+    """Losses of any library and precision as (n, q) doubles."""
+    losses = to_numpy(values).astype(np.float64, copy=False)
+    return losses[:, None] if losses.ndim == 1 else losses
+
+
+def sums_at(first: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
+    """Weighted sums of ``values`` (n, q) over subjects with the same ``first``, (J + 1, q).
+
+    ``first`` is the first of J ascending times that a subject counts for, J for none. Infinite values, whose
+    mean has no error, are left out.
+    """
+    from scipy.sparse import csr_array
+
+    n = len(first)
+    counts = csr_array((weight, first, np.arange(n + 1)), shape=(n, J + 1)).T
+    sums = counts @ values
+    return sums if np.isfinite(sums).all() else counts @ np.where(np.isfinite(values), values, 0.0)

@@ -1,0 +1,397 @@
+r"""What a comparison adds to the registry of scores: losses of a case, and how means move with C.
+
+Every score here is an integral over times s. Its integrand is weighted by :math:`G_i(s)/G_i(y_i-)` after an
+event and by 1 while the subject is followed (both divided by :math:`G_i(s)` on the ipcw scale). A larger
+hazard of C at time u reduces the weight of everything beyond u. So the derivative of a mean loss with respect
+to :math:`\log\{1-d\Lambda_C(u)\}`, changed for all subjects at once, is
+
+.. math::
+    A(u)=\sum_{i:\,y_i\le u}w_i\{\ell_i-\ell_i^{(u)}\}\quad\text{(localized)},\qquad
+    A(u)=-\sum_{i:\,y_i>u}w_i\{\ell_i-\ell_i^{(u)}\}\quad\text{(ipcw)},
+
+where :math:`\ell^{(u)}` is the loss under the horizon u. Each subject may have a censoring distribution
+:math:`G_i`; where these move by different amounts, the amounts enter the weights :math:`w_i`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import as_list
+from censcore.distributions import ProportionalHazards, Step, Univariate
+from censcore.evaluation.measures.case import Case, as_losses, sums_at
+from censcore.evaluation.measures.effective_events import effective_events, first_event
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import RightCensored
+from censcore.scores import brier_score, registry
+from censcore.scores.inputs import as_columns, scoring_inputs
+from censcore.scores.known_at import known_at, over_reached
+from censcore.scores.pinball import pinball_of
+from censcore.scores.registry import ScoreInfo
+
+__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "named_scores"]
+
+KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
+BLOCKS = 48  # of the hazard of C, for numerical derivatives of custom scores
+STEP = 0.01  # by which the hazard in a block is changed, relative to itself
+CHUNK = 4096  # subjects with curves of their own at a time
+
+
+@dataclass(frozen=True)
+class CaseScore(ABC):
+    """A score in a comparison: an entry of the registry, with the derivative of its means.
+
+    Parameters
+    ----------
+    info : ScoreInfo
+        Name, title, axis, scale and function.
+    outcome : str
+        Which of several event times, which cause or joint event is scored; empty where there is one time.
+    """
+
+    info: ScoreInfo
+    outcome: str = field(default="", kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """By which the score is asked for."""
+        return self.info.name
+
+    @property
+    def title(self) -> str:
+        """In tables and pictures."""
+        return self.info.title
+
+    @property
+    def axis(self) -> str:
+        """What the columns are: "time", "level" or nothing for a single column."""
+        return self.info.axis
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """The subjects that the mean is over, (n,); None for all."""
+        return None
+
+    @property
+    def ipcw(self) -> bool:
+        """Whether losses are divided by P(C > t)."""
+        return self.info.scale == "ipcw"
+
+    def at(self, case: Case) -> np.ndarray:
+        """The times or levels of the columns; NaN for a score without any."""
+        return {"time": case.times, "level": case.levels}.get(self.axis, np.array([np.nan]))
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One loss per subject and column, (n, q)."""
+        from censcore.evaluation.measures.pieces import by_pieces
+
+        return by_pieces(case, self._losses)
+
+    def _losses(self, case: Case) -> np.ndarray:
+        return as_losses(
+            self.info(case.scored, case.F, case.C, times=case.times, levels=case.levels, horizon=case.horizon)
+        )
+
+    @abstractmethod
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u) for each column of weights (n, m), (m, J, q); weights may have any sign and sum."""
+
+    def events(self, case: Case) -> tuple[RightCensored, Univariate]:
+        """The events that the score is about, as an outcome (n,), and the distribution of their C."""
+        return first_event(case.y), case.C.marginal(0)
+
+    def effective_events(self, cases: list[Case], weight: np.ndarray, groups: Any) -> np.ndarray:
+        """How many events its mean is based on, (q,), where ``cases`` are those of all forecasts."""
+        return effective_events(self, cases, weight, groups)
+
+
+class WithoutCensoring(CaseScore):
+    """The censoring distribution cancels, as in the log score."""
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return np.zeros((weight.shape[1], len(u), losses.shape[1]))
+
+
+class AtTimes(CaseScore):
+    """A score of F(tau), whose loss depends on C at the one time s = tau."""
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return of_single_times(case.first(u), losses, weight, case.times, u, self.ipcw, case.entry)
+
+
+@dataclass(frozen=True, eq=False)
+class AtOneTime(CaseScore):
+    """Losses that depend on C at the one time ``time``, whatever their columns are."""
+
+    time: float
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        times = np.full(losses.shape[1], self.time)
+        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
+
+
+class OfRisk(AtOneTime):
+    """What uncensored data would say of the risk by ``time``, see :class:`~.risk_at.RiskAt`."""
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """The subjects that enter before the time and, where C is known for all, are followed beyond it."""
+        return case.risk_at(self.time).counted
+
+
+def of_single_times(
+    first: np.ndarray,
+    losses: np.ndarray,
+    weight: np.ndarray,
+    times: np.ndarray,
+    u: np.ndarray,
+    ipcw: bool,
+    entry: np.ndarray | None = None,
+) -> np.ndarray:
+    """A(u) of losses that depend on C at single times.
+
+    ``first`` is the place in u of the first time that reaches the observed time of a subject, (n,).
+    """
+    sums = np.stack([sums_at(first, column, losses, len(u)) for column in weight.T])
+    if ipcw and entry is not None:  # only the hazard after its entry is in the weights of a subject
+        entered = np.searchsorted(u, entry, side="right")
+        since = np.stack([sums_at(entered, column, losses, len(u)) for column in weight.T])
+        return up_to(sums - since, times, u, ipcw=False)
+    return up_to(sums, times, u, ipcw)
+
+
+def up_to(sums: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool) -> np.ndarray:
+    """A(u), (m, J, q), from sums (m, J + 1, q) over the subjects whose time u_j is the first to reach."""
+    A = np.cumsum(sums, axis=1)
+    return np.where(u[:, None] <= times, (A - A[:, -1:] if ipcw else A)[:, :-1], 0.0)
+
+
+class Integrated(CaseScore):
+    """A Brier score integrated over time; the derivative is taken cell by cell and interpolated.
+
+    On the localized scale it is the CRPS, on the ipcw scale a mean over [0, horizon].
+    """
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        edges, G = case.cells, case.C.marginal(0)
+        middle, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
+        if not self.ipcw:
+            A = up_to(case.brier_sums(weight), middle, edges, ipcw=False) @ width
+        elif len(G) == 1 and case.entry is None:  # all subjects have the same inverse weight
+            inverse = known_at(case.y, G, middle[None, :], "ipcw").factors()[1][0]
+            mean_width = width * inverse / case.horizon
+            A = up_to(case.brier_sums(weight), middle, edges, ipcw=True) @ mean_width
+        else:
+            found = brier_score(case.scored, case.F, case.C, middle, scale="ipcw", horizon=case.horizon)
+            brier = as_losses(found)
+            first = case.first(edges)
+            A = of_single_times(first, brier, weight, middle, edges, True, case.entry) @ width / case.horizon
+        return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
+
+
+class Pinball(CaseScore):
+    r"""The loss of an event holds the area under G between y and the quantile, divided by G(y-).
+
+    After an event of another cause it holds the area beyond both of them, since min(T, C) = C. So A(u) is the
+    sum of :math:`w(1-\alpha)\{a(q)-a(u)\}/G(y-)` over events with y <= u < q, where a is the area under G up
+    to a time, and of :math:`w\alpha\{a(h)-a(\max(q,u))\}/G(y-)` over those who never have the event, y <= u.
+    """
+
+    def _losses(self, case: Case) -> np.ndarray:
+        inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
+        levels, _ = as_columns(case.levels, "levels", inputs.y)
+        return as_losses(pinball_of(inputs, levels, case.quantiles.astype(levels.dtype, copy=False)))
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]
+        G, y, counted = case.C.marginal(0), case.time, to_numpy(case.y.time) <= case.horizon
+        reached = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
+        event, never = (
+            weight * over_reached(kind & counted, reached)[:, None]
+            for kind in (to_numpy(case.y.event), case.never)
+        )
+        if len(G) == 1:
+            return interpolated(self._under_one(case, G, event, never, knots), knots, u)
+        A = np.zeros((weight.shape[1], len(knots), len(case.levels)))
+        for start in range(0, len(y), CHUNK):
+            some = np.arange(start, min(start + CHUNK, len(y)))
+            q = case.quantiles[some]
+            A += self._under_many(case, y[some], q, G.take(some), event[some], never[some], knots)
+        return interpolated(A, knots, u)
+
+    def _under_one(
+        self, case: Case, G: Univariate, event: np.ndarray, never: np.ndarray, u: np.ndarray
+    ) -> np.ndarray:
+        """All subjects have one area: sums over those with y <= u, less those with max(y, q) <= u."""
+        y, q, J = case.time, case.quantiles, len(u)
+        a_q, a_u = (to_numpy(G.integrated_sf(0.0, t.reshape(1, -1))) for t in (q, u))
+        a_q, began = a_q.reshape(q.shape), np.searchsorted(u, y)
+        A = np.empty((event.shape[1], J, q.shape[1]))
+        for k, level in enumerate(case.levels):
+            ended = np.searchsorted(u, np.maximum(y, q[:, k]))
+            values = np.column_stack([a_q[:, k], np.ones(len(y))])
+            for m in range(len(A)):
+                before, after = (summed(at, event[:, m], values, J) for at in (began, ended))
+                area, number = before - after
+                A[m, :, k] = (1 - level) * (area - a_u[0] * number)
+                if case.never.any():
+                    before, after = (summed(at, never[:, m], values, J) for at in (began, ended))
+                    a_h = float(to_numpy(G.integrated_sf(0.0, case.horizon))[0])
+                    rest = a_h * before[1] - (before - after)[0] - a_u[0] * after[1]
+                    A[m, :, k] += level * rest
+        return np.where((u < case.horizon)[:, None], A, 0.0)  # sums leave rounding where nothing is left
+
+    def _under_many(
+        self,
+        case: Case,
+        y: np.ndarray,
+        q: np.ndarray,
+        G: Univariate,
+        event: np.ndarray,
+        never: np.ndarray,
+        u: np.ndarray,
+    ) -> np.ndarray:
+        """Every subject has its own area."""
+        area_up_to_q, area_up_to_u = (to_numpy(G.integrated_sf(0.0, t)) for t in (q, u[None, :]))
+        begun = y[:, None] <= u
+        A = np.empty((event.shape[1], len(u), q.shape[1]))
+        for k, level in enumerate(case.levels):
+            beyond = area_up_to_q[:, k, None] - area_up_to_u
+            A[:, :, k] = (1 - level) * event.T @ np.where(begun & (u < q[:, k, None]), beyond, 0.0)
+            if never.any():
+                area = to_numpy(G.integrated_sf(0.0, np.array([[case.horizon]])))
+                rest = area - np.maximum(area_up_to_q[:, k, None], area_up_to_u)
+                A[:, :, k] += level * never.T @ np.where(begun & (u < case.horizon), rest, 0.0)
+        return A
+
+
+def summed(at: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
+    """Weighted sums of ``values`` (n, q) over subjects up to each of J places, (q, J)."""
+    return np.cumsum(sums_at(at, weight, values, J), axis=0)[:-1].T
+
+
+def interpolated(A: np.ndarray, knots: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """A (m, K, q) at the knots as (m, J, q) at u, linear in between."""
+    if len(knots) == len(u):
+        return A
+    at = np.interp(u, knots, np.arange(len(knots)))
+    low = np.minimum(at.astype(np.intp), len(knots) - 2)
+    part = (at - low)[:, None]
+    return (1 - part) * A[:, low] + part * A[:, low + 1]
+
+
+class Custom(CaseScore):
+    r"""A custom score, ``f(y, forecast, censoring, horizon=h)``.
+
+    Nothing is known of how it depends on the censoring distribution, so its derivative is numerical: the
+    hazard of C is made larger by the factor 1 + epsilon in one block B of jumps after the other, and all
+    losses are computed again. Within a block the derivative is constant,
+
+    .. math:: a_i(u)\approx\frac{\ell_i(G_i^{B,\epsilon})-\ell_i(G_i)}{\epsilon\sum_{v\in B}
+        \log\{1-d\Lambda_i(v)\}},\qquad u\in B.
+    """
+
+    @classmethod
+    def of(cls, name: str, function: Callable[..., Any], outcome: str = "") -> Custom:
+        """From its name and function."""
+        return cls(ScoreInfo(name, function, name, formula="", reference=""), outcome=outcome)
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One loss per subject, (n, 1)."""
+        losses = super().losses(case)
+        if losses.shape != (len(case.y), 1):
+            raise InvalidInputError(
+                f"The score {self.name!r}: got losses of shape {losses.shape}, expected one per subject, "
+                f"({len(case.y)},)."
+            )
+        return losses
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u), constant within each of the blocks."""
+        A = np.zeros((weight.shape[1], len(u), 1))
+        for block in np.array_split(np.nonzero(u < case.horizon)[0], BLOCKS):
+            if len(block):
+                slope = self._slope(case, losses, u[block[0]], u[block[-1]])
+                A[:, block, 0] = (weight.T @ slope)[:, None]
+        return A
+
+    def _slope(self, case: Case, losses: np.ndarray, first: float, last: float) -> np.ndarray:
+        """a_i for the jumps from ``first`` to ``last``, (n,)."""
+        G = case.G
+        change = np.log(to_numpy(G.sf(last))) - np.log(to_numpy(G.sf_left(first)))
+        larger = with_larger_hazard(G, first, last, STEP)
+        moved = self.losses(case.with_censoring(larger, case.coordinate))
+        with np.errstate(invalid="ignore"):
+            difference = (moved - losses)[:, 0]
+        return np.where(np.isfinite(difference), difference, 0.0) / (STEP * change)
+
+
+def with_larger_hazard(G: Univariate, first: float, last: float, step: float) -> Univariate:
+    r"""Step distributions with :math:`\log(1-d\Lambda)` larger by 1 + step at jumps from first to last."""
+    if isinstance(G, ProportionalHazards):
+        times, H = to_numpy(G._times)[0], to_numpy(G._hazard)[0]
+        return ProportionalHazards(times, H + step * _gained(times, H, first, last), G.risk)
+    times, sf = (to_numpy(values) for values in G._steps())
+    with np.errstate(divide="ignore"):
+        gained = _gained(times, -np.log(sf), first, last)
+    return Step(times, sf=sf * np.exp(-step * gained))
+
+
+def _gained(times: np.ndarray, H: np.ndarray, first: float, last: float) -> np.ndarray:
+    """What a cumulative hazard after each jump has gained at jumps from ``first`` to ``last``."""
+    with np.errstate(invalid="ignore"):
+        jump = np.diff(H, prepend=0.0, axis=-1)
+    return np.cumsum(np.where((times >= first) & (times <= last), jump, 0.0), axis=-1)
+
+
+#: How the mean of each score of one event time moves with the censoring distribution.
+DERIVATIVES: dict[str, type[CaseScore]] = {
+    "log_score": WithoutCensoring,
+    "crps": Integrated,
+    "brier_score": AtTimes,
+    "brier_score:ipcw": AtTimes,
+    "integrated_brier_score:ipcw": Integrated,
+    "binomial_log_score": AtTimes,
+    "pinball_score": Pinball,
+}
+CASE_SCORES: dict[str, CaseScore] = {
+    name: DERIVATIVES[name](info) for name, info in registry.SCORES.items() if info.univariate
+}
+#: What readers look for; the first decides the verdict of a comparison. "all" asks for every score.
+DEFAULT_SCORES = ("integrated_brier_score:ipcw", "crps", "brier_score:ipcw", "log_score")
+
+
+EXPECTED_NAMES = "names of scores, such as 'crps'"
+
+
+def by_name(scores: Any) -> dict[str, Any]:
+    """Scores as a mapping of names to functions, or to None for scores of the library."""
+    names = list(scores) if isinstance(scores, Mapping) else as_list(scores, "scores", EXPECTED_NAMES)
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidTypeError(f"scores: got {names[:5]}, expected {EXPECTED_NAMES}.")
+    return dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
+
+
+def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
+    """Scores by name, in the order asked for; a mapping may bring custom scores."""
+    if isinstance(scores, str):
+        scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
+    found: list[CaseScore] = []
+    for name, function in by_name(scores).items():
+        if callable(function):
+            found.append(Custom.of(name, function))
+        elif name in CASE_SCORES:
+            found.append(CASE_SCORES[name])
+        else:
+            raise InvalidInputError(
+                f"There is no score called {name!r}. There are {', '.join(CASE_SCORES)}; a custom score is "
+                "given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
+                "loss per subject."
+            )
+    if not found:
+        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
+    return found

@@ -1,0 +1,73 @@
+"""How many events the mean of a score is based on, by Kish's effective number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, Univariate
+from censcore.evaluation.inference.estimates import effective_number
+from censcore.evaluation.measures.case import Case
+from censcore.outcomes import RightCensored
+from censcore.scores.inputs import without_forecast
+from censcore.scores.known_at import weights_of_events
+
+if TYPE_CHECKING:
+    from censcore.evaluation.measures.case_scores import CaseScore
+    from censcore.evaluation.measures.discrimination import Measure
+
+__all__ = ["effective_events", "first_event", "weighted_events", "who_is_known"]
+
+
+def effective_events(
+    score: CaseScore | Measure, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
+) -> np.ndarray:
+    """The effective number of events, (q,), as ``Comparison.effective_events`` describes it.
+
+    ``cases`` are those of all forecasts, whose quantiles a score of levels is about.
+    """
+    case = cases[0]
+    if score.axis == "time":
+        known = who_is_known(case.y, case.C, np.minimum(score.at(case), case.horizon))
+        return np.min([_by_column(who, weight, groups) for who in known], axis=0)
+    time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
+    if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
+        seen = event & (time <= case.horizon) & (True if case.mask is None else case.mask[:, None])
+        return np.repeat(_by_column(seen.any(axis=2), weight, groups), len(score.at(case)))
+    until = np.max([of.quantiles for of in cases], axis=0) if score.axis == "level" else case.horizon
+    return _by_column(event & (time <= until), weight, groups)
+
+
+def who_is_known(y: RightCensored, C: Distribution, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Who is known to have had the event by each of the times (q,), and who not to have had it: (n, q)."""
+    inputs = without_forecast(y, C)
+    t = inputs.xp.asarray(times[None, :], dtype=inputs.time.dtype)
+    event, free = (to_numpy(weight) > 0 for weight in inputs.known_at(t).weights())
+    return event, free
+
+
+def _by_column(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Effective numbers of the subjects counted in each column, (q,)."""
+    return np.array([effective_number(np.where(column, weight, 0.0), groups) for column in counted.T])
+
+
+def weighted_events(
+    y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray, groups: np.ndarray | None
+) -> tuple[int, float]:
+    """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
+    of_event = weights_of_events(y, G, horizon)
+    counted = (of_event > 0) & (to_numpy(y.time) > 0) & (weight > 0)
+    w = weight * np.where(counted & np.isfinite(of_event), of_event, 0.0)
+    return int(counted.sum()), effective_number(w, groups)
+
+
+def first_event(y: RightCensored) -> RightCensored:
+    """The first event of any of the event times, (n,); where none was seen, the first of the times."""
+    if y.time.ndim == 1:
+        return y
+    time, event = to_numpy(y.time), to_numpy(y.event)
+    first = np.argmin(np.where(event, time, np.inf), axis=1)[:, None]
+    time, event = (np.take_along_axis(part, first, axis=1)[:, 0] for part in (time, event))
+    return RightCensored(time, event)._with_entry(y.entry)

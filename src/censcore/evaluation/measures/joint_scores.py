@@ -1,0 +1,233 @@
+r"""Scores of several event times, or causes, together: log, energy, and Brier scores of joint events.
+
+How their means move with the censoring distribution follows the formulas of
+:mod:`censcore.evaluation.measures.case_scores`. For one C that all event times share, Y is the time at which
+the loss is decided: the last time of a subject for the energy score. Where every event time has its C, there is one
+derivative for each of them, with Y the time of that coordinate. A subject with an event at y, of whatever
+cause, has the weight :math:`G(s)/G(y-)` at times s beyond y; so the derivatives hold for every cause, with
+the loss of that cause. Only the log score of one cause depends on C where that of one event time does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointMass, TimeAndCause
+from censcore.distributions.joint_events import JointEvent
+from censcore.distributions.random_draws import SubjectDraws
+from censcore.evaluation.inference.estimates import effective_number
+from censcore.evaluation.measures.case import Case, as_losses
+from censcore.evaluation.measures.case_scores import CaseScore, WithoutCensoring, of_single_times
+from censcore.exceptions import NoDensityError
+from censcore.outcomes import RightCensored
+from censcore.scores import energy_score, registry
+from censcore.scores.compatible_times import subject_keys
+from censcore.scores.joint_brier import decided_outcome, event_rule, joint_weights
+from censcore.scores.known_at import over_reached
+
+__all__ = ["Energy", "EventBrier", "JointLog", "LogOfCause", "lost_beyond"]
+
+KNOTS = 24  # censoring times at which the energy score is taken for its derivative
+DRAWS = 4  # lags of the ensemble, or draws of the other censoring times, at each of them
+MEMBERS = 128  # at most, for derivatives
+CHUNK = 512  # subjects at a time
+
+
+# ---- all event times together --------------------------------------------------------------------------
+
+
+class OfAllTimes(CaseScore):
+    """A score of all event times that a subject is followed for."""
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """Subjects who are followed for some event time."""
+        return None if case.mask is None else np.any(case.mask, axis=1)
+
+
+class JointLog(OfAllTimes, WithoutCensoring):
+    """The log score of all event times that a subject is followed for."""
+
+    def losses(self, case: Case) -> np.ndarray:
+        """A time that is left out counts as censored at zero, which says nothing."""
+        if case.mask is None:
+            return super().losses(case)
+        y = case.y
+        time, event = np.where(case.mask, y.time, 0.0), np.where(case.mask, y.event, False)
+        if not getattr(case.F, "has_density", False):
+            raise NoDensityError(f"{type(case.F).__name__} has no density, so it has no log score.")
+        cut = RightCensored(time, event).censor_at(case.horizon)
+        return as_losses(-case.F.log_likelihood(cut.time, cut.event))
+
+
+class Energy(OfAllTimes):
+    r"""The energy score; its loss is an average of e(c), the loss at a known c, over C given the observation.
+
+    With :math:`e_i^{(u)}` the loss under the horizon u,
+
+    .. math:: \ell_i-\ell_i^{(u)}=\frac{1}{G_i(y_i-)}\int_u^hG_i(c)\,de_i(c),\qquad y_i\le u,
+
+    for subjects whose C is unknown: all events seen, with :math:`y_i` the last of them, or event j seen where
+    every event time has its C. The integral is taken with e linear between knots.
+    """
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One loss per subject, (n, 1)."""
+        return as_losses(self._score(case, case.C, seed=case.seed))
+
+    def _score(self, case: Case, C: Distribution, **options: Any) -> Any:
+        known = {"mask": case.mask, "horizon": case.horizon, **dict(self.info.options), **options}
+        return energy_score(case.scored, case.F, C, **known)
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u), from the knots."""
+        A = np.zeros((weight.shape[1], len(u), 1))
+        before = u[u < case.horizon]
+        if not len(before):
+            return A
+        spread = before[np.linspace(0, len(before) - 1, min(KNOTS, len(before))).astype(np.intp)]
+        knots = np.append(np.unique(spread), case.horizon)
+        y, event = decided_by(case)
+        unknown = np.nonzero(event & (y <= case.horizon) & weight.any(axis=1))[0]
+        at_knots = np.zeros((weight.shape[1], len(knots)))
+        for start in range(0, len(unknown), CHUNK):
+            some = unknown[start : start + CHUNK]
+            at_knots += weight[some].T @ self._lost(case.take(some), y[some], knots)
+        for m, values in enumerate(at_knots):
+            A[m, : len(before), 0] = np.interp(before, knots, values)
+        return A
+
+    def _lost(self, case: Case, y: np.ndarray, knots: np.ndarray) -> np.ndarray:
+        """What is lost under the horizon u, for each of the knots u, (n, knots)."""
+        case = replace(case, F=_few_members(case))
+        e = np.stack([self._at(case, np.maximum(u, y)) for u in knots], axis=1)
+        return lost_beyond(case, y, e, knots)
+
+    def _at(self, case: Case, c: np.ndarray) -> np.ndarray:
+        """e(c), (n,): the loss at a known C, or at a known C of one coordinate."""
+        C = case.with_censoring(PointMass(c), case.coordinate).C
+        loss = self._score(case, C, pairs="lagged", draws=DRAWS, seed=case.seed)
+        return to_numpy(loss).astype(np.float64)
+
+
+def lost_beyond(case: Case, y: np.ndarray, e: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    r""":math:`\int_u^hG(c)\,de(c)/G(y-)` for each of the knots u >= y, the last of them h, (n, knots).
+
+    ``e`` (n, knots) is the loss at a known C = c, linear between the knots; zero is given for u < y.
+    """
+    area = to_numpy(case.G.integrated_sf(0.0, knots[None, :]))
+    pieces = np.diff(e, axis=1) * np.diff(area, axis=1) / np.diff(knots)
+    beyond = np.cumsum(pieces[:, ::-1], axis=1)[:, ::-1]
+    beyond = np.concatenate([beyond, np.zeros((len(y), 1))], axis=1)
+    inverse = over_reached(y <= knots[-1], np.broadcast_to(to_numpy(case.G.sf_left(y)), y.shape))
+    return np.where(y[:, None] <= knots, beyond * inverse[:, None], 0.0)
+
+
+def _few_members(case: Case) -> Distribution:
+    """The forecast as an ensemble of few members; a derivative averages over subjects, and needs no more."""
+    F, n = case.F, len(case.y)
+    if isinstance(F, CauseEnsemble):
+        return F
+    if not isinstance(F, Ensemble):
+        m = MEMBERS * (n if len(F) == 1 else 1)
+        draws = SubjectDraws(subject_keys(case.y, seed=case.seed), flat=len(F) == 1)
+        if isinstance(F, TimeAndCause):
+            return CauseEnsemble(*(to_numpy(part).reshape(n, MEMBERS) for part in F.sample(m, draws)))
+        return Ensemble(to_numpy(F.sample(m, draws)).reshape(n, MEMBERS, case.y.k))
+    if F.m <= MEMBERS or F.weights is not None:
+        return F
+    chosen = np.random.default_rng(case.seed).permutation(F.m)[:MEMBERS]
+    return Ensemble(F.samples[:, chosen])
+
+
+def decided_by(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """The last time of each subject, or the time of one coordinate, and whether it was an event, (n,)."""
+    y, j = case.y, case.coordinate
+    if y.time.ndim > 1:
+        y = decided_outcome(y, "all") if j is None else y.marginal(j)
+    return to_numpy(y.time), to_numpy(y.event)
+
+
+class LogOfCause(CaseScore):
+    r"""The log score of one cause: after an event of another one, the mean of :math:`-\log P(T_j>C)`.
+
+    At a known C = c it is :math:`e(c)=-\log P(T_j>c)`, and as for every average over C given C >= y
+
+    .. math:: \ell-\ell^{(u)}=\frac1{G(y-)}\int_u^hG(c)\,de(c),\qquad y\le u.
+    """
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u) of the subjects with an event of another cause."""
+        rows = np.nonzero(case.never & (to_numpy(case.y.time) <= case.horizon))[0]
+        if not len(rows):
+            return np.zeros((weight.shape[1], len(u), 1))
+        knots, others = case.cells, case.take(rows)
+        log_survival = to_numpy(others.F.marginal(0).logsf(knots[None, :]))
+        e = -np.broadcast_to(log_survival, (len(rows), len(knots)))
+        A = weight[rows].T @ lost_beyond(others, others.time, e, knots)
+        return np.stack([np.interp(u, knots, column, right=0.0) for column in A])[:, :, None]
+
+
+# ---- joint events --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EventBrier(CaseScore):
+    """The Brier score of a joint event, over the subjects who are followed for all event times."""
+
+    event: str | JointEvent
+    functions: ClassVar[dict[str, str]] = {"brier_score": "localized", "brier_score:ipcw": "ipcw"}
+
+    @classmethod
+    def of(cls, name: str, event_name: str, event: str | JointEvent) -> EventBrier:
+        """The Brier score with this name, on its scale."""
+        of_one, joint = registry.SCORES[name], registry.SCORES["joint_brier_score"]
+        options = (("event", event), ("scale", cls.functions[name]))
+        info = replace(of_one, function=joint.function, formula=joint.formula, options=options)
+        info = replace(info, name=f"{name}[{event_name}]", title=f"{of_one.title}, {event_name}")
+        return cls(info, event, outcome=event_name)
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """Subjects who are followed for all event times."""
+        return None if case.mask is None else np.all(case.mask, axis=1)
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One loss per subject and time, (n, q)."""
+        options = dict(self.info.options)
+        return as_losses(
+            self.info.function(
+                case.y, case.F, case.C, case.times, horizon=case.horizon, seed=case.seed, **options
+            )
+        )
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """That of every score of a single time."""
+        y = np.minimum(self.decided(case)[0], case.horizon)
+        places = np.searchsorted(u, y)
+        return of_single_times(places, losses, weight, case.times, u, self.ipcw, case.entry)
+
+    def decided(self, case: Case) -> tuple[np.ndarray, np.ndarray]:
+        """The time that decides the weight of a subject, and whether it was an event."""
+        if case.coordinate is not None:
+            return decided_by(case)
+        seen = decided_outcome(case.y, self.event)
+        return to_numpy(seen.time), to_numpy(seen.event)
+
+    def effective_events(
+        self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
+    ) -> np.ndarray:
+        """Those who are known to have had the event by t, or not to have had it, whichever are fewer."""
+        case = cases[0]
+        counted = self.counted(case)
+        weight = weight if counted is None else np.where(counted, weight, 0.0)
+        time, event = to_numpy(case.y.time), to_numpy(case.y.event)
+        rule, fewest = event_rule(self.event), []
+        for t in case.times:
+            happened = rule(np.where(event & (time <= t), time, np.inf))
+            known = to_numpy(joint_weights(case.y, case.C, np.array([[t]]), self.event))[:, 0] > 0
+            groups_of = (known & (happened == value) for value in (True, False))
+            fewest.append(min(effective_number(np.where(who, weight, 0.0), groups) for who in groups_of))
+        return np.array(fewest)

@@ -1,0 +1,119 @@
+r"""Elementary scores under censoring, of which every proper score of :math:`F(\tau)` is an integral."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from censcore._arrays import Array, to_numpy
+from censcore._validation import as_number
+from censcore.distributions import Distribution
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import AtOneTime
+from censcore.evaluation.measures.net_benefit import check_thresholds
+from censcore.outcomes import OutcomeLike
+from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
+from censcore.scores.registry import ScoreInfo
+
+__all__ = ["Elementary", "elementary_score"]
+
+
+def elementary_score(
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None,
+    time: float,
+    thresholds: Array,
+    *,
+    scale: str = "localized",
+) -> np.ndarray:
+    r"""The elementary score of :math:`p=F(\tau)` at thresholds :math:`\theta` in (0, 1).
+
+    .. math::
+        2\theta\,\mathbb 1\{p>\theta\}\,\mathbb 1\{y>\tau\}
+        +2(1-\theta)\,\mathbb 1\{p\le\theta\}\,\delta\,\mathbb 1\{y\le\tau\}\frac{G(\tau)}{G(y-)}
+
+    Its integral over :math:`\theta` is the Brier score at :math:`\tau`, and every proper score of p is such
+    an integral with weights: a forecast that is better at every threshold is better by all of them. With
+    delayed entry the forecast is that given survival to the entry.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        Outcomes of n subjects; of competing risks, that of one cause.
+    forecast, censoring : Distribution
+        Of T and of C; ``censoring=None`` only where C is known.
+    time : float
+        :math:`\tau`.
+    thresholds : array, (q,)
+        :math:`\theta`.
+    scale : {"localized", "ipcw"}
+        As in :func:`~censcore.brier_score`.
+
+    Returns
+    -------
+    array, (n, q)
+
+    See Also
+    --------
+    censcore.brier_score : The integral over all thresholds.
+
+    References
+    ----------
+    .. [1] Ehm, W., Gneiting, T., Jordan, A. and Krüger, F. (2016). Of quantiles and expectiles: consistent
+       scoring functions, Choquet representations and forecast rankings. Journal of the Royal Statistical
+       Society B 78, 505-562.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from censcore.evaluation.measures.murphy import elementary_score
+    >>> y = cs.RightCensored(time=[1.0, 3.0], event=[1, 0])
+    >>> theta = np.linspace(0, 1, 1001)[1:-1]
+    >>> F, C = cs.Exponential(0.5), cs.Uniform(0.0, 5.0)
+    >>> elementary_score(y, F, C, 2.0, theta).mean(axis=1).round(2), cs.brier_score(y, F, C, 2.0).round(2)
+    (array([0.1, 0.4]), array([0.1, 0.4]))
+    """
+    check_scale(scale)
+    return _of_inputs(scoring_inputs(y, forecast, censoring, one_cause=True), time, thresholds, scale)
+
+
+def _of_inputs(inputs: ScoringInputs, time: float, thresholds: Array, scale: str) -> np.ndarray:
+    theta = check_thresholds(thresholds)
+    t = inputs.xp.full_like(inputs.time[:1], as_number(time, "time", least=0))
+    event, free = (to_numpy(weight) for weight in inputs.known_at(t, scale).weights())
+    high = to_numpy(inputs.F._cdf(t)) > theta
+    return 2 * np.where(high, theta * free, (1 - theta) * event)
+
+
+ELEMENTARY = ScoreInfo(
+    "elementary_score",
+    elementary_score,
+    "elementary score",
+    formula=r"2\theta\,1\{p>\theta\}1\{y>\tau\}+2(1-\theta)1\{p\le\theta\}\delta1\{y\le\tau\}G(\tau)/G(y-)",
+    reference="Ehm, W., Gneiting, T., Jordan, A. and Krüger, F. (2016). JRSS B 78, 505-562.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Elementary(AtOneTime):
+    """:func:`elementary_score` of F(time) in a comparison, one column per threshold."""
+
+    info: ScoreInfo = field(default=ELEMENTARY, kw_only=True)
+    thresholds: np.ndarray
+    scale: str = "localized"
+
+    @property
+    def ipcw(self) -> bool:
+        """Whether losses are divided by P(C > t)."""
+        return self.scale == "ipcw"
+
+    def at(self, case: Case) -> np.ndarray:
+        """The thresholds."""
+        return self.thresholds
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One loss per subject and threshold, (n, q)."""
+        inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
+        return _of_inputs(inputs, self.time, self.thresholds, self.scale)

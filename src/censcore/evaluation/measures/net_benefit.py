@@ -1,0 +1,147 @@
+r"""Net benefit of acting on a forecast probability, under censoring: decision curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, to_numpy
+from censcore._validation import as_number, check_levels
+from censcore.distributions import Distribution, PointMass
+from censcore.evaluation.inference.estimates import effective_number
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import OfRisk
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
+from censcore.scores.inputs import check_scale, scoring_inputs
+from censcore.scores.registry import ScoreInfo
+
+__all__ = ["NetBenefit", "check_thresholds", "least_events", "net_benefit"]
+
+
+def least_events(case: Case, time: float, weight: np.ndarray, groups: np.ndarray | None) -> float:
+    """The smaller of the effective numbers of events by t and of subjects known to be free of it."""
+    known = case.risk_at(time)
+    return min(effective_number(weight * w, groups) for w in (known.event, known.free))
+
+
+def net_benefit(
+    y: OutcomeLike,
+    forecast: Distribution | float,
+    censoring: Distribution | None,
+    time: float,
+    thresholds: Array,
+    *,
+    scale: str = "ipcw",
+) -> np.ndarray:
+    r"""Net benefit of treating those with :math:`p=F(t)` above a threshold :math:`\theta`, per subject.
+
+    .. math::
+        \mathbb 1\{p>\theta\}\Bigl[\frac{\delta\,\mathbb 1\{y\le t\}}{G(y-)}
+        -\frac{\theta}{1-\theta}\,\frac{\mathbb 1\{y>t\}}{G(t)}\Bigr]
+
+    with :math:`G(t)=P(C>t)`; after an event of another cause by t the second weight is :math:`1/G(y-)`. With
+    delayed entry, a, the forecast is that given survival to a and the weights are multiplied by
+    :math:`G(a)`. A subject that enters at or after t has the value zero.
+
+    Whoever treats above :math:`\theta` values one treated case as much as :math:`(1-\theta)/\theta` treated
+    subjects without the event. The mean counts cases treated, less the equivalent of those treated in vain,
+    per subject. It is an affine function of the elementary score at :math:`\theta`, so that the true
+    probability has the largest expected net benefit at every threshold.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        Outcomes of n subjects; of competing risks, that of one cause.
+    forecast : Distribution or number
+        Of T; 1.0 treats all.
+    censoring : Distribution, optional
+        Of C; None only where it is known.
+    time : float
+        t.
+    thresholds : array, (q,)
+        :math:`\theta` in (0, 1).
+    scale : {"ipcw", "localized"}
+        On the ipcw scale the mean is that of uncensored data, and P(C > t) = 0 in any subject is an error.
+        ``"localized"`` multiplies all by :math:`P(C>t\mid C>a)`. Where C is known for every subject, its
+        values are those of subjects followed beyond t and zero for the others, so that their sum divided by
+        the number of the former is the net benefit.
+
+    Returns
+    -------
+    array, (n, q)
+        Larger is better.
+
+    See Also
+    --------
+    censcore.evaluation.measures.murphy.elementary_score : The same decision as a loss.
+
+    References
+    ----------
+    .. [1] Vickers, A. J. and Elkin, E. B. (2006). Decision curve analysis: a novel method for evaluating
+       prediction models. Medical Decision Making 26, 565-574.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.evaluation.measures.net_benefit import net_benefit
+    >>> y = cs.RightCensored(time=[1.0, 3.0, 2.5], event=[1, 0, 1])
+    >>> F = cs.Exponential([0.9, 0.1, 0.5])
+    >>> net_benefit(y, F, cs.Uniform(0.0, 8.0), 2.0, [0.25, 0.5]).round(2)
+    array([[ 1.14,  1.14],
+           [ 0.  ,  0.  ],
+           [-0.44, -1.33]])
+    """
+    check_scale(scale)
+    time, theta = as_number(time, "time", least=0), check_thresholds(thresholds)
+    treated: float | None = None
+    if not isinstance(forecast, Distribution):
+        treated, forecast = as_number(forecast, "forecast", least=0, most=1), PointMass(np.inf)
+    inputs = scoring_inputs(y, forecast, censoring, one_cause=True)
+    t = inputs.xp.full_like(inputs.time[:1], time)
+    event, free = (to_numpy(weight)[:, 0] for weight in inputs.known_at(t, scale).weights())
+    return _benefit(to_numpy(inputs.F._cdf(t))[:, 0] if treated is None else treated, event, free, theta)
+
+
+def check_thresholds(thresholds: Array) -> np.ndarray:
+    """Thresholds of a risk, (q,), between 0 and 1."""
+    theta = np.atleast_1d(to_numpy(as_float(thresholds, "thresholds")))
+    check_levels(theta, "thresholds")
+    if theta.ndim != 1:
+        raise InvalidInputError(f"thresholds must be (q,); got an array of shape {theta.shape}.")
+    return theta
+
+
+def _benefit(p: np.ndarray | float, event: np.ndarray, free: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The net benefit (n, q) of a risk p, from the weights of "event by t" and of "no event by t"."""
+    treated = np.reshape(p, (-1, 1)) > theta
+    return np.where(treated, event[:, None] - theta / (1 - theta) * free[:, None], 0.0)
+
+
+INFO = ScoreInfo(
+    "net_benefit",
+    net_benefit,
+    "net benefit",
+    formula=r"1\{p>\theta\}\{\delta1\{y\le t\}/G(y-)-\theta/(1-\theta)1\{y>t\}/G(t)\}",
+    reference="Vickers, A. J. and Elkin, E. B. (2006). Medical Decision Making 26, 565-574.",
+    scale="ipcw",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NetBenefit(OfRisk):
+    """:func:`net_benefit` in a comparison, one column per threshold; ``everyone`` treats all subjects."""
+
+    info: ScoreInfo = field(default=INFO, kw_only=True)
+    thresholds: np.ndarray
+    everyone: bool = False
+
+    def at(self, case: Case) -> np.ndarray:
+        """The thresholds."""
+        return self.thresholds
+
+    def losses(self, case: Case) -> np.ndarray:
+        """The net benefit per subject and threshold, (n, q)."""
+        known = case.risk_at(self.time)
+        return _benefit(1.0 if self.everyone else known.p, known.event, known.free, self.thresholds)

@@ -1,0 +1,1 @@
+"""What is decided before anything is scored: horizon, times, readings, reference, checks."""

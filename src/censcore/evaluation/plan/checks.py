@@ -1,0 +1,172 @@
+"""Checks of what a comparison receives: errors where it cannot be meant, notes where it may mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, Ensemble
+from censcore.estimators import Censoring, KaplanMeier
+from censcore.estimators.pipelines import last_estimator
+from censcore.estimators.subjects import SubjectKeys, shared_subjects
+from censcore.evaluation.inference.estimates import effective_number
+from censcore.evaluation.lines import MINIMUM_EVENTS
+from censcore.evaluation.sample import Sample
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = [
+    "check_units",
+    "notes_on_censoring",
+    "notes_on_events",
+    "notes_on_forecasts",
+    "notes_on_training",
+]
+
+DIFFERENT, IMPOSSIBLE = 4.0, 20.0  # ratio of typical times of two samples: a note, an error
+ENOUGH = 10  # subjects of both samples, at least, for the error
+EXPECTED = 10.0  # ratio of expected and observed events beyond which a note asks for the unit of time
+MEMBERS = 50  # of an ensemble, below which its scores are larger by more than 2 %
+LARGEST_HAZARD = 20.0  # of one subject, so that one impossible event is not an infinite expectation
+
+
+# ---- units -------------------------------------------------------------------------------------------
+
+
+def check_units(y: RightCensored, train: Sample | None) -> list[str]:
+    """Whether scored and training subjects seem to have their times in one unit; an error or a note if not.
+
+    Samples of one population differ little in their median and in their largest time. A factor of 7, 12, 30
+    or 365 between them is a unit of time.
+    """
+    if train is None:
+        return []
+    ours, theirs = to_numpy(y.time), to_numpy(train.y.time)
+    ratios = [_ratio(of(theirs), of(ours)) for of in (np.median, np.max)]
+    ratio = min(ratios) if ratios[0] > 1 else max(ratios)
+    if max(ratio, 1 / ratio) < DIFFERENT or (ratios[0] > 1) != (ratios[1] > 1):
+        return []
+    seen = (
+        f"train: got times with median {np.median(theirs):.3g} and maximum {theirs.max():.3g}, where the "
+        f"scored subjects have {np.median(ours):.3g} and {ours.max():.3g}"
+    )
+    if max(ratio, 1 / ratio) >= IMPOSSIBLE and min(len(ours), len(theirs)) >= ENOUGH:
+        raise InvalidInputError(
+            f"{seen}; expected one unit of time. Convert one of them, such as days to years."
+        )
+    return [f"{seen}. Check that both are in the same unit of time, and followed alike."]
+
+
+def _ratio(a: float, b: float) -> float:
+    return float(a) / float(b) if a > 0 and b > 0 else 1.0
+
+
+def notes_on_forecasts(forecasts: Mapping[str, Distribution], y: RightCensored) -> list[str]:
+    """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
+    return _notes_on_units(forecasts, y) + _notes_on_members(forecasts)
+
+
+def _notes_on_members(forecasts: Mapping[str, Distribution]) -> list[str]:
+    """Ensembles so small that their scores are clearly larger than those of what they were drawn from."""
+    small = {
+        name: F.m for name, F in forecasts.items() if isinstance(F, Ensemble) and F.k == 1 and F.m < MEMBERS
+    }
+    return [
+        f"Forecast {name!r} is an ensemble of {m} members. It is scored as it is: drawn from the true "
+        f"distribution it would have a CRPS that is about {100 / m:.2g} % larger than that of the "
+        "distribution. The score without this part is scores={'fair CRPS': functools.partial(crps, "
+        "fair=True)}."
+        for name, m in small.items()
+    ]
+
+
+def _notes_on_units(forecasts: Mapping[str, Distribution], y: RightCensored) -> list[str]:
+    r"""Forecasts whose expected number of events :math:`-\sum_i\log S_i(Y_i)` is far from the observed one.
+
+    They are equal on average for a calibrated forecast. A factor of ten is rarely a bad model, and often
+    another unit of time.
+    """
+    if y.time.ndim > 1:
+        return []
+    observed = int(to_numpy(y.event).sum())
+    notes = []
+    for name, F in forecasts.items():
+        with np.errstate(divide="ignore"):
+            hazard = -np.log(np.broadcast_to(to_numpy(F.marginal(0).sf(y.time)), len(y)))
+        expected = float(np.minimum(hazard, LARGEST_HAZARD).sum())
+        larger, smaller = max(expected, observed), max(min(expected, observed), 1.0)
+        if larger >= EXPECTED * smaller:
+            notes.append(
+                f"Forecast {name!r} expects {expected:.3g} events in the time that subjects were followed, "
+                f"and {observed} were seen. Check that it is in the unit of time of the outcome."
+            )
+    return notes
+
+
+# ---- events, training subjects, names --------------------------------------------------------------------
+
+
+def notes_on_events(
+    y: RightCensored, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
+) -> list[str]:
+    """Too few events to tell forecasts apart, or none to fit the reference to."""
+    notes = []
+    event = to_numpy(y.event) & (to_numpy(y.time) <= horizon)
+    seen = event.reshape(len(y), -1).any(axis=1) & (weight > 0)
+    effective = effective_number(np.where(seen, weight, 0.0), groups)
+    if effective < MINIMUM_EVENTS:
+        count = int(seen.sum())
+        worth = "" if np.isclose(effective, count) else f" (worth {effective:.2g} independent ones)"
+        notes.append(
+            f"{count or 'No'} event{'s' if count != 1 else ''}{worth} among {len(y)} scored subjects up to "
+            f"the horizon {horizon:.6g}: no forecast can be called better, since at least {MINIMUM_EVENTS} "
+            "are needed."
+        )
+    if train is not None and not to_numpy(train.y.event).any():
+        notes.append(
+            "The training subjects have no events: a reference fitted to them forecasts none, and default "
+            "times are not event times."
+        )
+    return notes
+
+
+def notes_on_training(X: Any, y: RightCensored, train: Sample | None) -> list[str]:
+    """Scored subjects that are training subjects, whom a model that was fitted to them knows."""
+    if train is None:
+        return []
+    count = len(y) if train.same_as(y) else _count_shared(X, y, train)
+    if not count:
+        return []
+    who = (
+        "The scored subjects are the training subjects"
+        if count == len(y)
+        else (f"{count} of {len(y)} scored subjects are training subjects")
+    )
+    return [
+        f"{who}: models that were fitted to them look better than they are. Score other subjects, or "
+        "forecasts that were made out of fold."
+    ]  # fmt: skip
+
+
+def _count_shared(X: Any, y: RightCensored, train: Sample) -> int:
+    return len(shared_subjects(SubjectKeys.of(X, y), SubjectKeys.of(train.X, train.y)).pairs)
+
+
+def notes_on_censoring(censoring: Any, X: Any, train: Sample | None) -> list[str]:
+    """A regression of C without covariates, which is one curve for all subjects."""
+    if not hasattr(censoring, "fit") or isinstance(censoring, Distribution):
+        return []
+    estimator = censoring.estimator if isinstance(censoring, Censoring) else censoring
+    model = last_estimator(getattr(last_estimator(estimator), "model", estimator))
+    if isinstance(model, KaplanMeier) or type(model).__name__ == "KaplanMeierFitter":
+        return []
+    if (X if train is None else train.X) is not None:
+        return []
+    argument = "X=" if train is None else "train=(X_train, y_train)"
+    return [
+        f"The censoring distribution was fitted by {type(model).__name__} without covariates: it is the same "
+        f"for all subjects. Pass covariates by {argument}, or use Censoring(KaplanMeier())."
+    ]

@@ -1,0 +1,281 @@
+"""How far follow-up supports a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import as_number, shown
+from censcore.distributions import Distribution, PointMass
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.sample import Sample
+from censcore.exceptions import CenscoreError, InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["FollowUp", "find_horizon", "follow_up_end", "given_horizon", "reach_of", "settle_horizon"]
+
+FOLLOWED = 0.1  # smallest P(C >= horizon) of any subject: no inverse-probability weight exceeds 10
+FEW, LONGER = 0.05, 1.25  # share of subjects that may be told to limit the horizon, and by which factor
+AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where they are few
+
+
+@dataclass(frozen=True, eq=False)
+class FollowUp:
+    """How long subjects, or groups of them, were followed: distinct times, ascending, and their numbers.
+
+    ``entry`` and ``entered`` are the same of the times from which on they were followed; empty without any.
+    """
+
+    time: np.ndarray
+    count: np.ndarray
+    entry: np.ndarray
+    entered: np.ndarray
+
+    @classmethod
+    def of(
+        cls, time: np.ndarray, count: np.ndarray | None = None, entry: np.ndarray | None = None
+    ) -> FollowUp:
+        """From times that repeat, each of ``count`` subjects."""
+        count = np.ones(len(time)) if count is None else count
+        since = (np.zeros(0), np.zeros(0)) if entry is None else _counted(entry, count)
+        return cls(*_counted(time, count), *since)
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return int(self.count.sum())
+
+    @property
+    def least(self) -> int:
+        """How many must be at risk at the horizon: ten, or a fifth of them where they are few."""
+        return min(AT_RISK, -(-self.n // 5))
+
+    def at_risk(self, t: np.ndarray | float) -> np.ndarray:
+        """How many entered before t and were followed up to t or longer."""
+        return _beyond(self.time, self.count, t) - _beyond(self.entry, self.entered, t)
+
+    def end(self) -> float:
+        """The largest time with enough at risk."""
+        return float(self.time[np.flatnonzero(self.at_risk(self.time) >= self.least)[-1:]].sum())
+
+
+def _counted(values: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    distinct, number = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(number.reshape(-1), count, minlength=len(distinct))
+
+
+def _beyond(values: np.ndarray, count: np.ndarray, t: np.ndarray | float) -> np.ndarray:
+    """How many have a value of t or more."""
+    tails = np.append(np.cumsum(count[::-1])[::-1], 0)
+    return tails[np.searchsorted(values, t, side="left")]
+
+
+def follow_up_end(C: Distribution, *samples: FollowUp | np.ndarray) -> float:
+    r"""The largest horizon h that follow-up supports.
+
+    .. math:: h=\sup\{t:\min_i P(C_i\ge t)\ge 0.1,\ \sum_i 1\{a_i<t\le Y_i\}\ge\min(10,\lceil n/5\rceil)\}
+
+    The first condition bounds the inverse-probability weights by 10. The second requires enough subjects at
+    risk in every one of the samples, the scored subjects and those that the censoring distribution was
+    estimated from: beyond it a Kaplan-Meier curve is based on a handful of subjects and its normal
+    approximation fails. Neither is needed where C is known for every subject (``PointMass``), since nothing
+    is divided by an estimate; the horizon is then the last follow-up time.
+
+    Parameters
+    ----------
+    C : Distribution
+        Censoring distribution of every scored subject.
+    *samples : FollowUp or arrays
+        Follow-up of each sample; an array holds the observed times of subjects without entries.
+
+    Returns
+    -------
+    float
+    """
+    each = [sample if isinstance(sample, FollowUp) else FollowUp.of(sample) for sample in samples]
+    return _supported(reach_of([C]), each)
+
+
+def reach_of(curves: list[Distribution]) -> float | None:
+    """The last time with P(C >= t) of at least 0.1 for all; None where censoring times are known.
+
+    ``curves`` are the censoring distributions that occur.
+    """
+    if all(isinstance(C, PointMass) for C in curves):
+        return None
+    return min(float(np.min(to_numpy(C.marginal(0).isf(FOLLOWED)))) for C in curves)
+
+
+def _supported(reach: float | None, samples: list[FollowUp]) -> float:
+    if reach is None:
+        return min(float(sample.time[-1]) for sample in samples)
+    return min(reach, *(sample.end() for sample in samples))
+
+
+def followed(subjects: Sample, groups: np.ndarray | None) -> list[FollowUp]:
+    """Follow-up of subjects that count, and of groups: how long any subject of each was followed.
+
+    A subject with a weight is one subject, and so are its copies in one group.
+    """
+    counted = slice(None) if subjects.weight is None else subjects.weight > 0
+    time = to_numpy(subjects.y.time)[counted]
+    entry = to_numpy(subjects.y.entry)[counted] if subjects.y.has_delayed_entry else None
+    if groups is None:
+        return [FollowUp.of(time, entry=entry)]
+    names, code = np.unique(groups[counted], return_inverse=True)
+    last, first = np.zeros(len(names)), np.full(len(names), np.inf)
+    np.maximum.at(last, code, time)
+    if entry is not None:
+        np.minimum.at(first, code, entry)
+    return [FollowUp.of(time, entry=entry), FollowUp.of(last, entry=None if entry is None else first)]
+
+
+def given_horizon(horizon: float | str) -> float | None:
+    """The horizon as a number, None for "auto"; anything else is an error."""
+    if isinstance(horizon, str) and horizon == "auto":
+        return None
+    try:
+        return as_number(horizon, "horizon", above=0)
+    except CenscoreError as error:
+        raise InvalidInputError(
+            f"horizon must be 'auto' or a positive, finite time; got {shown(horizon)}."
+        ) from error
+
+
+def find_horizon(
+    horizon: float | str,
+    censoring: ResolvedCensoring,
+    scored: Sample,
+    notes: list[str],
+    groups: np.ndarray | None = None,
+    train_groups: np.ndarray | None = None,
+    names: Sequence[str] = (),
+) -> float:
+    """The end of the comparison as a number; ``notes`` gains how it was chosen, or why it is too far.
+
+    Where every event time (called ``names``) has a censoring time, it is the smallest of the horizons that
+    follow-up supports.
+    """
+    C, ends = censoring.distribution, list[tuple[float, list[str]]]()
+    for j in range(C.k):
+        told: list[str] = []
+        one, sample = censoring.of_time(j), _of_censoring_time(scored, C, j)
+        samples = followed(sample, groups)
+        if one.train is not None:
+            train = _of_censoring_time(one.train, C, j)
+            samples += followed(train, groups if one.in_sample else train_groups)
+        ends.append((_one_horizon(horizon, one.distribution, samples, told), told))
+        if C.k > 1:
+            told[:] = [f"{names[j] if names else f'event {j + 1}'}: {note}" for note in told]
+    end = min(value for value, _ in ends)
+    notes += [note for value, told in ends if value == end for note in told]
+    return end
+
+
+def _one_horizon(horizon: float | str, C: Distribution, samples: list[FollowUp], notes: list[str]) -> float:
+    def smallest(t: float) -> float:
+        return float(to_numpy(C.marginal(0).sf_left(t)).min())
+
+    def why_short(end: float) -> str:
+        return _limited_by(C, end, samples)
+
+    return settle_horizon(horizon, reach_of([C]), samples, notes, smallest, why_short)
+
+
+def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
+    """Subjects as followed for censoring time j, (n,): for one that all event times share, the last time."""
+    y = sample.y
+    if y.time.ndim == 1 or C.k > 1:
+        return replace(sample, y=y.marginal(j))
+    last = RightCensored(to_numpy(y.time).max(axis=1), to_numpy(y.event).all(axis=1))
+    return replace(sample, y=last)
+
+
+def settle_horizon(
+    horizon: float | str,
+    reach: float | None,
+    samples: list[FollowUp],
+    notes: list[str],
+    smallest: Callable[[float], float] | None = None,
+    why_short: Callable[[float], str] | None = None,
+) -> float:
+    """The horizon from what the distributions of C and the samples support.
+
+    Parameters
+    ----------
+    horizon : "auto" or number
+        As it was asked for.
+    reach : float, optional
+        The last time that the censoring distributions support; None where censoring times are known.
+    samples : list of FollowUp
+        Scored subjects, training subjects, and groups of them.
+    notes : list of str
+        Gains how the horizon was chosen, or why it is too far.
+    smallest : function, optional
+        The smallest P(C >= t) of all subjects.
+    why_short : function, optional
+        Whether few subjects limit a horizon, in words.
+    """
+    supported, last = _supported(reach, samples), min(float(sample.time[-1]) for sample in samples)
+    end = given_horizon(horizon)
+    if end is not None:
+        if end > supported:
+            notes.append(_too_far(end, supported, last, samples, smallest))
+        return end
+    if not supported > 0:
+        raise InvalidInputError(
+            f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
+            "some subject, or too few at risk, at every t > 0. Pass horizon=, or another censoring "
+            "distribution."
+        )
+    if reach is not None:
+        notes.append(_chosen(supported, last, samples) + ("" if why_short is None else why_short(supported)))
+    return supported
+
+
+def _chosen(end: float, last: float, samples: list[FollowUp]) -> str:
+    fewest = min(samples, key=lambda sample: int(sample.at_risk(end)))
+    few = f", a fifth of {fewest.n}" if fewest.least < AT_RISK else ""
+    least = f" ({fewest.least} at least{few})" if few else ""
+    return (
+        f"horizon {end:.6g}, chosen by follow-up (last time {last:.6g}): P(C >= horizon) is at least "
+        f"{FOLLOWED:g} for every subject, and {int(fewest.at_risk(end))} are at risk there{least}."
+    )
+
+
+def _limited_by(C: Distribution, end: float, samples: list[FollowUp]) -> str:
+    """Who limits the horizon, where a few subjects with little follow-up do."""
+    ends = to_numpy(C.marginal(0).isf(FOLLOWED)).reshape(-1)
+    without = min(float(np.quantile(ends, FEW, method="higher")), *(sample.end() for sample in samples))
+    few = int((ends < without).sum())
+    if not few or without < LONGER * end:
+        return ""
+    return (
+        f" It is short because of {few} of {len(ends)} subjects, whose estimated P(C >= t) falls below "
+        f"{FOLLOWED:g} early; without them it would be {without:.6g}. Check their covariates (rare groups, "
+        "outliers), or give the estimator of the censoring distribution a penalty."
+    )
+
+
+def _too_far(
+    end: float,
+    supported: float,
+    last: float,
+    samples: list[FollowUp],
+    smallest: Callable[[float], float] | None,
+) -> str:
+    if end > last:
+        return (
+            f"horizon {end:.6g} lies beyond follow-up, whose last time is {last:.6g}: nothing after it is "
+            "seen, and integrated scores average over it all the same. "
+            f"horizon='auto' is {supported:.6g}."
+        )
+    chance = "" if smallest is None else f"the smallest P(C >= horizon) is {smallest(end):.2g} and "
+    at_risk = min(int(sample.at_risk(end)) for sample in samples)
+    return (
+        f"horizon {end:.6g} is long for this follow-up: {chance}{at_risk} subjects are at risk there, so "
+        f"that standard errors may be too small. horizon='auto' is {supported:.6g}."
+    )

@@ -1,0 +1,285 @@
+"""Survival matrices in a comparison: how they are read, and whether the answer depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
+from censcore.distributions.monotone import ROUNDING
+from censcore.distributions.survival_matrix import (
+    Reading,
+    columns_of,
+    other_readings,
+    reading_of,
+    settled,
+    up_to,
+)
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.losses import Losses, Means, score_all
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.report.text import label
+from censcore.outcomes import RightCensored
+
+__all__ = ["on_grid", "reading_notes", "readings_of", "settle_readings"]
+
+CHECKED = 4000  # subjects on which another reading is tried
+MATTERS = 1.0  # standard errors by which another reading must move a difference
+READINGS = ("lines", "late steps", "early steps")
+
+Shifts = dict[tuple[str, str], np.ndarray]  # by reading and score
+Found = dict[tuple[str, ...], dict[CaseScore, list[float]]]  # who is better, and by which score at what
+
+
+def readings_of(cases: Mapping[str, Case]) -> dict[str, str]:
+    """How survival matrices are read, by the name of the forecast."""
+    readings = {name: reading_of(case.F) for name, case in cases.items()}
+    return {name: str(reading) for name, reading in readings.items() if reading is not None}
+
+
+def settle_readings(
+    distributions: Mapping[str, Distribution], y: RightCensored, y_train: RightCensored | None, horizon: float
+) -> dict[str, Distribution]:
+    """Forecasts whose readings are settled by the event times of the training or else the scored subjects.
+
+    Up to the horizon an exponential tail is replaced by lines, see :func:`up_to`.
+    """
+    outcome, whose = (y, "scored events") if y_train is None else (y_train, "training events")
+    events = to_numpy(outcome.time)[to_numpy(outcome.event)]
+    return {name: up_to(settled(F, events, whose), horizon) for name, F in distributions.items()}
+
+
+def on_grid(times: np.ndarray, distributions: Mapping[str, Distribution], horizon: float) -> np.ndarray:
+    """Evaluation times, moved to the nearest times that all interpolated matrices share, if any."""
+    grids = [columns_of(F) for F in distributions.values() if _is_interpolated(F)]
+    if not grids or any((grid != grid[0]).any() for grid in grids):
+        return times
+    common = grids[0][0]
+    for grid in grids[1:]:
+        distance = np.abs(common[:, None] - grid[0]).min(axis=1)
+        common = common[distance <= ROUNDING * common]  # some may be in single precision
+    common = common[(common > 0) & (common < horizon)]
+    if not len(common):
+        return times
+    return np.unique(common[np.abs(times[:, None] - common).argmin(axis=1)])
+
+
+def _is_interpolated(F: Distribution) -> bool:
+    reading = reading_of(F)
+    return reading is not None and not reading.exact
+
+
+def _reading(F: Distribution) -> Reading:
+    """How a forecast that is a matrix is read."""
+    reading = reading_of(F)
+    assert reading is not None
+    return reading
+
+
+# ---- notes ---------------------------------------------------------------------------------------
+
+
+def reading_notes(
+    cases: Mapping[str, Case],
+    losses: Losses,
+    means: Means,
+    weight: np.ndarray,
+    confidence: float,
+    seed: int,
+) -> list[str]:
+    """What a reader should know of the matrices among the forecasts; nothing where there are none."""
+    matrices = {name: case for name, case in cases.items() if reading_of(case.F) is not None}
+    if not matrices:
+        return []
+    notes = [*_chosen(matrices), *_repairs(matrices), *_beyond(matrices), *_infinite(matrices, losses)]
+    notes += _same_for_all(matrices)
+    return [*notes, *_depends(cases, losses, means, weight, confidence, seed)]
+
+
+def _names(names: Any) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _chosen(matrices: Mapping[str, Case]) -> list[str]:
+    """What was decided for the caller."""
+    found: dict[str, list[str]] = {}
+    for name, case in matrices.items():
+        reading = _reading(case.F)
+        if reading.reason not in ("as asked", "the model is a step function"):
+            J = reading.size
+            found.setdefault(f"of {J} time{'s' * (J > 1)}: {reading}", []).append(name)
+    return [
+        f"{_names(names)}: survival matrix {how}. as_forecast(..., interpolation=, tail=) reads it otherwise."
+        for how, names in found.items()
+    ]
+
+
+def _repairs(matrices: Mapping[str, Case]) -> list[str]:
+    repairs = {name: _reading(case.F).repair for name, case in matrices.items()}
+    return [f"{name!r}: {repair}." for name, repair in repairs.items() if repair is not None]
+
+
+def _beyond(matrices: Mapping[str, Case]) -> list[str]:
+    """Where a forecast ends before the comparison does."""
+    found: dict[tuple[float, str], list[str]] = {}
+    for name, case in matrices.items():
+        last = float(columns_of(case.F)[:, -1].min())
+        if _is_interpolated(case.F) and last < case.horizon:
+            found.setdefault((last, _reading(case.F).tail), []).append(name)
+    horizon = next(iter(matrices.values())).horizon
+    return [
+        f"{_names(names)}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What is scored "
+        f"beyond it rests on the rule tail={tail!r}; horizon={last:.6g} stops there."
+        for (last, tail), names in found.items()
+    ]
+
+
+def _infinite(matrices: Mapping[str, Case], losses: Losses) -> list[str]:
+    notes = []
+    for name in matrices:
+        for score in losses.scores:
+            values = losses.values.get((name, score.name))
+            count = 0 if values is None else int(np.isinf(values).any(axis=1).sum())
+            if count:
+                notes.append(
+                    f"{score.title} of {name!r}: infinite for {count} subject{'s' * (count > 1)}, to whose "
+                    "outcome the matrix, as it is read, gives no chance (a curve that is flat, 0 or 1 there)."
+                )
+    return notes
+
+
+def _same_for_all(matrices: Mapping[str, Case]) -> list[str]:
+    notes = []
+    for name, case in matrices.items():
+        F = case.F.marginal(0)
+        if len(F) == 1:
+            continue
+        sf = to_numpy(F.sf(case.times[None, :]))
+        same = case.times[(sf == sf[:1]).all(axis=0)]
+        if len(same):
+            notes.append(
+                f"{name!r} gives all subjects the same survival at t = {', '.join(f'{t:.4g}' for t in same)}"
+                f"{_before_first(case, same)}: it cannot rank them there, and an AUC of 0.5 says nothing."
+            )
+    return notes
+
+
+def _before_first(case: Case, times: np.ndarray) -> str:
+    first = float(columns_of(case.F)[:, 0].min())
+    steps = _reading(case.F).interpolation == "step"
+    return f" (read as steps, before its first time {first:.4g})" if steps and (times < first).all() else ""
+
+
+# ---- does the answer depend on the reading? ------------------------------------------------------
+
+
+def _depends(
+    cases: Mapping[str, Case], losses: Losses, means: Means, weight: np.ndarray, confidence: float, seed: int
+) -> list[str]:
+    """Pairs of forecasts whose answer changes when matrices are read as lines, late steps or early steps.
+
+    Other readings are tried on a sample of subjects. They move the mean loss of a forecast by the mean of the
+    changes there; the standard errors stay.
+    """
+    open_ = [name for name, case in cases.items() if _is_interpolated(case.F)]
+    if not open_ or len(cases) < 2:
+        return []
+    rows = _sample(weight, seed)
+    shifts = {name: _shifts(cases[name], losses, name, rows, weight[rows]) for name in open_}
+    pairs = []
+    for a, b in combinations(cases, 2):
+        found: Found = {}
+        for score in losses.scores if {a, b} & set(open_) else []:
+            answers = _answers(a, b, score.name, means, shifts, 1 - confidence)
+            for j, answer in answers.items():
+                found.setdefault(answer, {}).setdefault(score, []).append(float(score.at(cases[a])[j]))
+        if found:
+            pairs.append(_too_coarse(a, b, found, cases))
+    if not pairs:
+        return []
+    return [
+        "The answer depends on how survival matrices are read between their times, which are too few to "
+        f"tell. {' '.join(pairs)}"
+    ]
+
+
+def _sample(weight: np.ndarray, seed: int) -> np.ndarray:
+    rows = np.nonzero(weight > 0)[0]
+    if len(rows) <= CHECKED:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, CHECKED, replace=False))
+
+
+def _shifts(case: Case, losses: Losses, name: str, rows: np.ndarray, weight: np.ndarray) -> Shifts:
+    """By how much each other reading moves each mean loss, (q,)."""
+    few = case.take(rows)
+    shifts: Shifts = {}
+    for reading, F in other_readings(few.F).items():
+        again = score_all({name: replace(few, F=up_to(F, case.horizon))}, losses.scores)
+        for (_, score), values in again.values.items():
+            if (name, score) in losses.values:
+                with np.errstate(invalid="ignore"):
+                    change = values - losses.values[name, score][rows]
+                shifts[reading, score] = weight @ change / weight.sum()
+    return shifts
+
+
+def _answers(
+    a: str, b: str, score: str, means: Means, shifts: Mapping[str, Shifts], alpha: float
+) -> dict[int, tuple[str, ...]]:
+    """For each time or level at which it depends on the reading, who is better by each of them."""
+    if (0, a, score) not in means.values or (0, b, score) not in means.values:
+        return {}
+    d = means.values[0, a, score] - means.values[0, b, score]
+    found: dict[int, tuple[str, ...]] = {}
+    ours = _winners(d, a, b, alpha)
+    for reading in READINGS:
+        moves = [_move(shifts, name, reading, score) for name in (a, b)]
+        if any(move is None for move in moves):  # it is the one taken, or has no such score
+            continue
+        with np.errstate(invalid="ignore"):
+            shift = np.subtract(*moves) + np.zeros_like(d.value)
+            least = np.maximum(MATTERS * d.standard_error, ROUNDING * np.abs(means.values[0, a, score].value))
+            matters = np.isfinite(shift) & (np.abs(shift) > least)
+        theirs = _winners(Estimate(d.value + shift, d.influence), a, b, alpha)
+        for j in map(int, np.nonzero(matters)[0]):
+            if theirs[j] != ours[j]:
+                so_far = found.get(j, (f"{ours[j]} as read here",))
+                found[j] = (*so_far, f"{theirs[j]} with {reading}")
+    return found
+
+
+def _move(shifts: Mapping[str, Shifts], name: str, reading: str, score: str) -> Any:
+    """What a reading changes: nothing for a forecast that is no matrix, None where it has no such score."""
+    if name not in shifts:
+        return np.zeros(1)
+    return shifts[name].get((reading, score))
+
+
+def _winners(difference: Estimate, a: str, b: str, alpha: float) -> list[str]:
+    clear = np.nan_to_num(difference.p_value, nan=1.0) < alpha
+    return [
+        f"{a if d < 0 else b!r} is better" if sure else "neither is clearly better"
+        for d, sure in zip(difference.value, clear, strict=True)
+    ]
+
+
+def _too_coarse(a: str, b: str, found: Found, cases: Mapping[str, Case]) -> str:
+    sizes = {_reading(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
+    J = " and ".join(map(str, sorted(sizes)))
+    details = " ".join(
+        f"{'; '.join(_title(score, at) for score, at in where.items())}: {', '.join(answer)}."
+        for answer, where in found.items()
+    )
+    return f"{a!r} against {b!r} ({J} time{'s' * (J != '1')}): {details}"
+
+
+def _title(score: CaseScore, at: list[float]) -> str:
+    """A score with the times or levels at which the answer depends on the reading."""
+    return ", ".join([label(score.title, at[0], score.axis), *(f"{place:.4g}" for place in at[1:])])

@@ -1,0 +1,66 @@
+"""Subjects that means are taken over: all of them, and subgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.estimators.covariates import column_of
+from censcore.evaluation.inference.losses import Subset
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["as_subgroups", "labels_of", "make_subsets"]
+
+MISSING = "missing"
+
+
+def make_subsets(by: Any, X: Any, n: int, weight: np.ndarray) -> list[Subset]:
+    """All subjects, and every subgroup, with weights that sum to one."""
+    subsets = [Subset("", "all", weight)]
+    for name, labels in _labels(by, X, n).items():
+        for value in np.unique(labels):
+            inside = np.where(labels == value, weight, 0.0)
+            if inside.any():
+                subsets.append(Subset(name, str(value), inside / inside.sum()))
+    return subsets
+
+
+def labels_of(subsets: list[Subset]) -> dict[str, np.ndarray]:
+    """The labels that subgroups were made from, (n,) each; empty for subjects without a weight."""
+    found: dict[str, np.ndarray] = {}
+    for subset in subsets:
+        if subset.by:
+            labels = found.setdefault(subset.by, np.full(len(subset.weight), "", dtype=object))
+            labels[subset.weight > 0] = subset.label
+    return found
+
+
+def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+    if by is None:
+        return {}
+    if isinstance(by, str):
+        by = {by: column_of(X, by)}
+    elif isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n:
+        by = {name: column_of(X, name) for name in by}
+    elif not isinstance(by, Mapping):
+        by = {str(getattr(by, "name", None) or "group"): by}
+    labels = {str(name): to_numpy(values, f"by: {name}") for name, values in by.items()}
+    for name, values in labels.items():
+        if values.shape != (n,):
+            raise InvalidInputError(
+                f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
+            )
+        labels[name] = as_subgroups(values)
+    return labels
+
+
+def as_subgroups(values: np.ndarray) -> np.ndarray:
+    """Labels as numbers or as text, in which subjects without one are the subgroup "missing"."""
+    gone = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+    if not gone.any():
+        return values.astype(str) if values.dtype.kind == "O" else values
+    text = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    return np.where(gone, MISSING, np.array(text))

@@ -1,0 +1,1 @@
+"""What people read: lines of tables, verdicts, pictures, pages, exports."""

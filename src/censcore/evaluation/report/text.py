@@ -1,0 +1,315 @@
+"""A comparison as text, and the cells that text, notebook, page and exports show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from censcore.evaluation.lines import CANNOT_TELL, MINIMUM_EVENTS, Line
+from censcore.evaluation.report.table_lines import (
+    AMONG_BEST,
+    CLEARLY_BEST,
+    NOT_AVAILABLE,
+    Key,
+    blocks,
+    marks,
+    mean_lines,
+    title_of,
+)
+from censcore.plain_text import one_line
+from censcore.scores import crps, energy_score, pinball_score
+
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+    from censcore.evaluation.measures.case_scores import CaseScore
+    from censcore.evaluation.measures.discrimination import Measure
+
+__all__ = [
+    "Cell",
+    "Grid",
+    "grids_of",
+    "label",
+    "legend_of",
+    "p_text",
+    "subgroup_grids",
+    "subgroup_summary",
+    "text_of",
+]
+
+WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
+MARKED = f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} tied with the best, while others are clearly worse"
+
+
+def label(score: str, at: float, axis: str, unit: str = "") -> str:
+    """A column of the table: the score, and the time or level it is taken at."""
+    if np.isnan(at):
+        return score
+    return f"{score}, level {at:.4g}" if axis != "time" else f"{score}, t = {at:.4g}{_unit(unit)}"
+
+
+def _unit(unit: str) -> str:
+    return f" {one_line(unit)}" if unit else ""
+
+
+def p_text(p: float) -> str:
+    """A p-value in words; never zero, and "cannot tell" where there is none."""
+    if np.isnan(p):
+        return CANNOT_TELL
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a table shows of one line: the number with its error, and a mark where something is clear."""
+
+    text: str
+    mark: str = ""
+    line: Line = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table with one row per model and one column per score, time or level."""
+
+    title: str
+    columns: list[str]
+    rows: dict[str, list[Cell]]
+
+
+def grids_of(comparison: Comparison) -> list[Grid]:
+    """Tables of all subjects: for each outcome its scores, then concordance and AUC."""
+    found = []
+    lines = [line for line in mean_lines(comparison) if line["by"] == ""]
+    for outcome in dict.fromkeys(line["outcome"] for line in lines):
+        of_outcome = [line for line in lines if line["outcome"] == outcome]
+        for proper, title in ((True, SCORES), (False, DISCRIMINATION)):
+            kept = _available(blocks(line for line in of_outcome if line["proper"] is proper))
+            if kept:
+                grid = _grid(comparison, _about(outcome) + title, kept)
+                found.append(with_ranks(comparison, grid) if proper else grid)
+    return found
+
+
+def _available(found: dict[Key, list[Line]]) -> dict[Key, list[Line]]:
+    """The columns that say something: a note names scores that no forecast has."""
+    some = {key: block for key, block in found.items() if any(x["note"] != NOT_AVAILABLE for x in block)}
+    return some or found
+
+
+SCORES = "mean loss ± standard error, lower is better"
+DISCRIMINATION = (
+    "share of pairs ranked correctly ± standard error, higher is better (descriptive, not proper)"
+)
+
+
+def subgroup_grids(comparison: Comparison) -> list[Grid]:
+    """For each subgroup that was asked for, the same tables."""
+    groups: dict[tuple[str, str, str, bool], list[Line]] = {}
+    for line in mean_lines(comparison):
+        if line["by"] != "":
+            groups.setdefault((line["by"], line["group"], line["outcome"], line["proper"]), []).append(line)
+    found = []
+    for (by, group, outcome, proper), lines in groups.items():
+        title = f"{_about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
+        found.append(
+            _grid(comparison, title + ("" if proper else ", discrimination"), _available(blocks(lines)))
+        )
+    return found
+
+
+def subgroup_summary(comparison: Comparison) -> list[Grid]:
+    """One table per variable and outcome: a column per subgroup, of the score that decides the verdict."""
+    of_outcome = {verdict.outcome: verdict for verdict in comparison.verdicts}
+    kept: dict[tuple[str, str], dict[Key, list[Line]]] = {}
+    for key, block in blocks(mean_lines(comparison, discrimination=False)).items():
+        by, _, outcome, *_ = key
+        of_variable = kept.setdefault((by, outcome), {})
+        verdict, line = of_outcome[outcome], block[0]
+        if by and line["score"] == verdict.score and (line["at"] == verdict.at or np.isnan(line["at"])):
+            of_variable[key] = block
+    found = []
+    for (by, outcome), of_groups in kept.items():
+        if of_groups:
+            first = next(iter(of_groups.values()))[0]
+            title = f"{_about(outcome)}{column_label(comparison, first)} by {one_line(by)}"
+            grid = _grid(comparison, title, of_groups)
+            columns = [f"{one_line(key[1])}, {block[0]['n']} subjects" for key, block in of_groups.items()]
+            found.append(Grid(grid.title, columns, grid.rows))
+    return found
+
+
+def _about(outcome: str) -> str:
+    return f"{one_line(outcome)}: " if outcome else ""
+
+
+def _score_of(comparison: Comparison, name: str) -> CaseScore | Measure:
+    known: list[CaseScore | Measure] = list(comparison.scores)
+    if comparison.discrimination:
+        known += comparison.pair_measures.measures
+    return next(score for score in known if score.name == name)
+
+
+def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]]) -> Grid:
+    clear = marks(comparison)
+    columns: list[str] = []
+    rows: dict[str, list[Cell]] = {model: [] for model in comparison.models}
+    for key, block in kept.items():
+        columns.append(column_label(comparison, block[0]))
+        of_model = {line["model"]: line for line in block}
+        form = _form(block)
+        for model, cells in rows.items():
+            line = of_model.get(model)
+            found = clear.get(key, {}).get(model, "")
+            cells.append(Cell(NOT_AVAILABLE) if line is None else Cell(_text(line, form), found, line))
+    return Grid(title, columns, rows)
+
+
+def column_label(comparison: Comparison, line: Line) -> str:
+    """The score of a line with its time or level; scores that are times say their unit."""
+    score, unit = _score_of(comparison, line["score"]), comparison.time_unit
+    title = one_line(title_of(score))
+    if unit and getattr(getattr(score, "info", None), "function", None) in TIMES:
+        title += f" ({one_line(unit)})"
+    return label(title, line["at"], score.axis, unit)
+
+
+TIMES = (crps, pinball_score, energy_score)  # scores in units of time
+
+
+def _form(block: list[Line]) -> str:
+    """How numbers are written: four decimals, fewer for large numbers, powers of ten for tiny ones.
+
+    More of them where these would show no digit of any standard error, as with millions of subjects.
+
+    >>> [_form([{"mean": 0.1354, "standard_error": error}]) for error in (0.0002, 0.00005, 0.0000112)]
+    ['.4f', '.4f', '.5f']
+    """
+    sizes = [abs(line["mean"]) for line in block if np.isfinite(line["mean"]) and line["mean"] != 0]
+    if not sizes:
+        return ".4f"
+    if max(sizes) < TINY:
+        return ".3g"
+    decimals = min(max(4 - int(np.floor(np.log10(max(sizes)))), 0), 4)
+    errors = [line["standard_error"] for line in block if line["standard_error"] > ROUNDING * max(sizes)]
+    error = max(errors, default=1.0)
+    return f".{decimals if error >= 0.5 * 10.0**-decimals else int(np.ceil(-np.log10(error)))}f"
+
+
+TINY = 5e-5  # four decimals would show nothing
+ROUNDING = 1e-10  # errors of losses that are all equal
+
+
+def _text(line: Line, form: str = ".4f") -> str:
+    mean, error = line["mean"], line["standard_error"]
+    if line["note"].startswith(NOT_AVAILABLE):
+        return NOT_AVAILABLE
+    if np.isinf(mean):
+        return f"inf ({line['infinite']} subjects)"
+    if line["note"].startswith(CANNOT_TELL):
+        return f"{mean:{form}} ({CANNOT_TELL})"
+    return f"{mean:{form}}" if np.isnan(error) else f"{mean:{form}} ± {error:{form}}"
+
+
+def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
+    """The table with rank and skill by the score that decides the verdict, behind the column of it."""
+    lines = [[row[j].line for row in grid.rows.values()] for j in range(len(grid.columns))]
+    j = next((j for j, column in enumerate(lines) if _decides(comparison, column)), None)
+    if j is None or len(grid.rows) < 2:
+        return grid
+    skilled = comparison.reference is not None and not np.isnan(lines[j][0]["skill"])
+    columns = [*grid.columns[: j + 1], "rank", *(["skill"] if skilled else []), *grid.columns[j + 1 :]]
+    rows = {}
+    for model, row in grid.rows.items():
+        line = row[j].line
+        added = [Cell(f"{line['rank']:.0f}")]
+        added += [Cell(_percent(line["skill"], line["skill_standard_error"]))] if skilled else []
+        rows[model] = [*row[: j + 1], *added, *row[j + 1 :]]
+    return Grid(grid.title, columns, rows)
+
+
+def _decides(comparison: Comparison, lines: list[Line]) -> bool:
+    """Whether a column has the score of the verdict, with a rank for every model."""
+    if not all(line and np.isfinite(line["rank"]) for line in lines):
+        return False
+    of_outcome = {verdict.outcome: verdict for verdict in comparison.verdicts}
+    verdict, line = of_outcome[lines[0]["outcome"]], lines[0]
+    return bool(line["score"] == verdict.score and (line["at"] == verdict.at or np.isnan(line["at"])))
+
+
+def _percent(value: float, error: float) -> str:
+    return (
+        f"{100 * value:.1f} %"
+        if np.isnan(error) or error == 0
+        else f"{100 * value:.1f} ± {100 * error:.1f} %"
+    )
+
+
+def text_of(comparison: Comparison) -> str:
+    """The verdict, the tables and how they were made, as plain text."""
+    settings = comparison.settings
+    grids = grids_of(comparison) + subgroup_summary(comparison)
+    text = [
+        f"Comparison of {len(comparison.models)} forecasts on {settings['subjects']} subjects "
+        f"({settings['events']} events), horizon {settings['horizon']:.6g}{_unit(comparison.time_unit)}",
+    ]
+    for verdict in comparison.verdicts:
+        text += ["", *_wrapped(str(verdict))]
+    for grid in grids:
+        text += ["", grid.title, *_lines(grid)]
+    text += ["", *legend_of(grids)]
+    text += [f"censoring distribution: {one_line(settings['censoring distribution'])}"]
+    text += [f"standard errors: {settings['standard errors']}"]
+    warnings = comparison.censoring.warnings
+    text += [f"note: {one_line(note)}" for note in comparison.notes if note not in warnings]
+    text += [f"warning: {one_line(warning)}" for warning in warnings]
+    return "\n".join(line.rstrip() for line in text)
+
+
+def legend_of(grids: list[Grid]) -> list[str]:
+    """What the marks and words in these tables mean."""
+    cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
+    found = [MARKED] if any(cell.mark for cell in cells) else []
+    if any(CANNOT_TELL in cell.text for cell in cells):
+        found.append(
+            f"{CANNOT_TELL}: fewer than {MINIMUM_EVENTS} effective events, or subjects beyond the time"
+        )
+    return found
+
+
+def _lines(grid: Grid) -> list[str]:
+    """The table, cut into parts that fit; titles of columns take two lines where there is a comma."""
+    names = [one_line(model) for model in grid.rows]
+    first = max(map(len, names))
+    heads = [_two_lines(column) for column in grid.columns]
+    cells = [[cell.text + (cell.mark or " ") for cell in row] for row in grid.rows.values()]
+    widths = [max(*map(len, head), *(len(row[j]) for row in cells)) for j, head in enumerate(heads)]
+    lines: list[str] = []
+    start = 0
+    while start < len(widths):
+        stop, used = start + 1, first + widths[start] + 2
+        while stop < len(widths) and used + widths[stop] + 2 <= WIDTH:
+            used += widths[stop] + 2
+            stop += 1
+        part = range(start, stop)
+        lines += [] if start == 0 else [""]
+        for k in (0, 1):
+            if k == 0 or any(heads[j][1] for j in part):
+                lines.append(" " * first + "".join(f"  {heads[j][k] + ' ':>{widths[j]}}" for j in part))
+        for name, row in zip(names, cells, strict=True):
+            lines.append(f"{name:{first}}" + "".join(f"  {row[j]:>{widths[j]}}" for j in part))
+        start = stop
+    return lines
+
+
+def _two_lines(column: str) -> tuple[str, str]:
+    """Of the title of a column: the score above, its time or level below."""
+    name, comma, at = column.rpartition(", ")
+    return (name, at) if comma and at != "ipcw" else (column, "")
+
+
+def _wrapped(text: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,295 @@
+"""A comparison in words: the best forecast, what is tied with it or worse, and what beats the reference."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from censcore.evaluation.lines import CANNOT_TELL, MINIMUM_EVENTS, Line
+from censcore.evaluation.report.table_lines import (
+    Key,
+    against,
+    blocks,
+    difference_lines,
+    key_of,
+    mean_lines,
+    title_of,
+)
+from censcore.plain_text import one_line
+
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+    from censcore.evaluation.measures.case_scores import CaseScore
+
+__all__ = ["Verdict", "verdicts_of"]
+
+MOST_NAMES = 5  # of forecasts in one sentence
+MOST_GAPS = 3  # with numbers
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which forecast is best by one score, as data and in words; ``str(verdict)`` gives the words.
+
+    Attributes
+    ----------
+    outcome : str
+        The event it is about; empty where there is only one.
+    score : str
+        Name of the score: the first that all forecasts have.
+    at : float
+        The time or level that it is taken at, the middle one of several; NaN for a score without any.
+    best : str
+        The forecast with the smallest mean loss; empty where the data cannot tell.
+    tied : list of str
+        Forecasts without a clear difference from the best.
+    worse : list of dict
+        Forecasts that are clearly worse, the nearest first: ``model``, ``difference`` of the mean losses with
+        ``low`` and ``high``, ``percent`` of its loss (NaN without a natural zero), ``p_adjusted``.
+    beats_reference : list of str
+        Forecasts that are clearly better than the reference, also where the best is tied with all of them.
+    subjects, events : int
+        Subjects, and events up to the horizon.
+    weighted : bool
+        Whether the subjects have different sampling weights.
+    effective_events : float
+        Kish's effective number of these events, by their sampling and inverse-probability weights; of
+        clusters where there are ``groups``.
+    sentences : list of str
+        The verdict in words.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0, 4.0], event=[1, 1, 0, 1])
+    >>> forecasts = {"fast": cs.Exponential(1.0), "slow": cs.Exponential(0.3)}
+    >>> comparison = cs.compare(forecasts, y, cs.Uniform(0.0, 5.0), scores="crps", time_unit="years")
+    >>> print(comparison.verdict)
+    Cannot tell which forecast is best: the comparison is based on 3 events, at least 5 are needed.
+    """
+
+    score: str
+    at: float = np.nan
+    outcome: str = ""
+    best: str = ""
+    tied: list[str] = field(default_factory=list)
+    worse: list[dict[str, Any]] = field(default_factory=list)
+    beats_reference: list[str] = field(default_factory=list)
+    subjects: int = 0
+    events: int = 0
+    effective_events: float = 0.0
+    weighted: bool = False
+    sentences: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, with the words as ``text``."""
+        return {"text": str(self)} | asdict(self)
+
+
+def verdicts_of(comparison: Comparison) -> list[Verdict]:
+    """One verdict per outcome, over all subjects."""
+    lines = [line for line in mean_lines(comparison, discrimination=False) if line["by"] == ""]
+    outcomes = dict.fromkeys(line["outcome"] for line in lines)
+    return [_verdict(comparison, outcome, blocks(x for x in lines if x["outcome"] == outcome))
+            for outcome in outcomes]  # fmt: skip
+
+
+def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]]) -> Verdict:
+    block = _leading(means)
+    score = next(s for s in comparison.scores if s.name == block[0]["score"])
+    events, effective = comparison.design.weighted_events(comparison, score)
+    counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective,
+               "weighted": comparison.subsets[0].weighted}  # fmt: skip
+    found = Verdict(score.name, block[0]["at"], outcome, **counted)
+    about = f"{one_line(outcome)}: " if outcome else ""
+
+    def told(*sentences: str, **facts: Any) -> Verdict:
+        first, *others = (s for s in sentences if s)
+        return Verdict(
+            score.name, block[0]["at"], outcome, **counted, **facts, sentences=[about + first, *others]
+        )  # fmt: skip
+
+    article = "the " if score.info.formula else ""  # a custom score has a name, and no formula
+    named = (
+        f"{article}{title_of(score).replace(', ipcw', ' (ipcw)')}{_until(comparison, score, block[0]['at'])}"
+    )
+    if block[0]["note"].startswith(CANNOT_TELL):
+        return told(
+            f"Cannot tell which forecast is best: the comparison is based on {block[0]['events']:.3g} "
+            f"events, at least {MINIMUM_EVENTS} are needed."
+        )
+    if len(block) == 1:
+        return told(
+            f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other "
+            "forecast to compare it with.", _based_on(found), best="",
+        )  # fmt: skip
+    finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
+    if not finite:
+        return told(f"Cannot tell which forecast is best: every one has an infinite mean by {named}.")
+    best = finite[0]
+    pairs = blocks(difference_lines(comparison, discrimination=False)).get(key_of(best), [])
+    clear = against(pairs, [best["model"]], comparison.confidence)
+    tied = [x["model"] for x in finite[1:] if not clear.get(x["model"], False)]
+    worse = [_gap(x, best, pairs, score) for x in finite[1:] if clear.get(x["model"], False)]
+    endless = [x["model"] for x in block if not np.isfinite(x["mean"])]
+    wins = _clear_wins(pairs, comparison.confidence)
+    beats = [x["model"] for x in finite if (x["model"], comparison.reference) in wins]
+    facts = {"best": best["model"], "tied": tied, "worse": worse, "beats_reference": beats}
+    among_three = len(finite) > 2
+    return told(
+        _first_sentence(best, tied, wins, named, len(block)),
+        _worse_sentence(best["model"], worse, comparison.confidence),
+        _reference_sentence(comparison.reference, beats, finite) if wins and among_three else "",
+        _others_sentence(wins, comparison.reference) if not worse else "",
+        f"Infinite mean: {_listed(endless)}." if endless else "",
+        _largest_gap(best["model"], pairs, comparison.confidence) if tied and not worse else "",
+        _based_on(found),
+        _other_scores(comparison, outcome, means, score, best["model"]),
+        **facts,
+    )
+
+
+def _leading(means: dict[Key, list[Line]]) -> list[Line]:
+    """The first score that has a number for every forecast, otherwise that with most; at its middle time."""
+
+    def lacking(block: list[Line]) -> int:
+        return sum(bool(np.isnan(line["mean"])) for line in block)
+
+    chosen = min(means.values(), key=lacking)
+    same = [block for block in means.values() if block[0]["score"] == chosen[0]["score"]]
+    alike = [block for block in same if lacking(block) == lacking(chosen)]
+    middle = alike[len(alike) // 2]
+    return [line for line in middle if not np.isnan(line["mean"])] or middle[:1]
+
+
+def _gap(line: Line, best: Line, pairs: list[Line], score: CaseScore) -> dict[str, Any]:
+    """How much worse a forecast is than the best."""
+    pair = next(p for p in pairs if {p["model"], p["versus"]} == {line["model"], best["model"]})
+    sign = 1.0 if pair["model"] == line["model"] else -1.0
+    low, high = sorted((sign * pair["low"], sign * pair["high"]))
+    gap = sign * pair["difference"]
+    percent = 100 * gap / line["mean"] if score.info.has_skill and line["mean"] > 0 else np.nan
+    return {"model": line["model"], "difference": gap, "low": low, "high": high, "percent": percent,
+            "p_adjusted": pair["p_adjusted"]}  # fmt: skip
+
+
+def _clear_wins(pairs: list[Line], confidence: float) -> list[tuple[str, str]]:
+    """Pairs (better, worse) of all forecasts with a clear difference."""
+    clear = [line for line in pairs if line["p_adjusted"] < 1 - confidence]
+    return [
+        (line["model"], line["versus"]) if line["difference"] < 0 else (line["versus"], line["model"])
+        for line in clear
+    ]
+
+
+def _first_sentence(best: Line, tied: list[str], wins: list[tuple[str, str]], named: str, count: int) -> str:
+    name, mean = one_line(best["model"]), _plus_minus(best)
+    if tied and not wins:
+        return (
+            f"No clear difference between the {count} forecasts: by {named}, {name} has the smallest mean "
+            f"({mean}), but chance can explain its lead over {_listed(tied)}."
+        )
+    if tied and best["model"] not in {better for better, _ in wins}:
+        return f"{name} has the smallest mean by {named} ({mean}), without a clear lead over {_listed(tied)}."
+    return f"{name} is best by {named} ({mean}){f', tied with {_listed(tied)}' if tied else ''}."
+
+
+def _reference_sentence(reference: str | None, beats: list[str], finite: list[Line]) -> str:
+    """Which forecasts are clearly better than the reference, whatever holds between them."""
+    if reference not in [line["model"] for line in finite]:
+        return ""
+    name = one_line(str(reference))
+    if not beats:
+        return f"No forecast is clearly better than the reference, {name}."
+    return f"Clearly better than the reference, {name}: {_listed(beats)}."
+
+
+def _others_sentence(wins: list[tuple[str, str]], reference: str | None) -> str:
+    """Clear differences in which neither the best nor the reference takes part."""
+    told = [
+        f"{one_line(worse)} is worse than {one_line(better)}" for better, worse in wins if worse != reference
+    ]
+    more = [f"{len(told) - MOST_GAPS} more"] if len(told) > MOST_GAPS else []
+    return f"Other clear differences: {'; '.join(told[:MOST_GAPS] + more)}." if told else ""
+
+
+def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -> str:
+    if not worse:
+        return ""
+    told = []
+    for gap in worse[:MOST_GAPS]:
+        share = "" if np.isnan(gap["percent"]) else f", {gap['percent']:.2g} % of its loss"
+        interval = f"{100 * confidence:g} % interval {gap['low']:.2g} to {gap['high']:.2g}"
+        told.append(f"{one_line(gap['model'])} (by {gap['difference']:.2g}{share}; {interval})")
+    more = len(worse) - len(told)
+    told += [f"{more} more (by up to {worse[-1]['difference']:.2g})"] if more else []
+    before = ", ".join(told[:-1]) + " and " if told[1:] else ""
+    return f"Clearly worse than {one_line(best)}: {before}{told[-1]}."
+
+
+def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
+    """How much the data still allow, where there is no clear difference from the best."""
+    ends = []
+    for line in pairs:
+        if best in (line["model"], line["versus"]) and not np.isnan(line["low"]):
+            ends.append(line["high"] if line["versus"] == best else -line["low"])
+    return f"{100 * confidence:g} % intervals allow it a lead of up to {max(ends):.2g}." if ends else ""
+
+
+def _based_on(found: Verdict) -> str:
+    effective = (
+        "" if found.effective_events > 0.995 * found.events else f" ({found.effective_events:.0f} effective)"
+    )
+    subjects = f"{found.subjects} {'weighted ' if found.weighted else ''}subjects"
+    return f"It is based on {found.events} events{effective} among {subjects}."
+
+
+def _other_scores(
+    comparison: Comparison, outcome: str, means: dict[Key, list[Line]], leading: CaseScore, best: str
+) -> str:
+    """Scores by which another forecast is clearly better than the best one."""
+    pairs = blocks(difference_lines(comparison, discrimination=False))
+    titles = {score.name: title_of(score) for score in comparison.scores}
+    found: dict[str, list[str]] = {}
+    for key, block in means.items():
+        ranked = [x["model"] for x in block if x["rank"] == 1]
+        if (
+            ranked
+            and best not in ranked
+            and against(pairs.get(key, []), ranked[:1], comparison.confidence).get(best)
+        ):
+            found.setdefault(ranked[0], []).append(titles[key[3]])
+    told = [
+        f"{one_line(model)} by the {_listed(list(dict.fromkeys(names)))}" for model, names in found.items()
+    ]
+    return f"Other scores disagree: {one_line(best)} is clearly worse than {'; '.join(told)}." if told else ""
+
+
+def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
+    unit = f" {comparison.time_unit}" if comparison.time_unit else ""
+    if score.axis == "time":
+        return f" at {at:.4g}{unit}" if unit else f" at time {at:.4g}"
+    if score.axis == "level":
+        return f" at level {at:.4g}"
+    return f" up to {comparison.horizon:.4g}{unit}" if unit else f" up to time {comparison.horizon:.4g}"
+
+
+def _plus_minus(line: Line) -> str:
+    mean, error = line["mean"], line["standard_error"]
+    form = ".4f" if abs(mean) >= 5e-5 or mean == 0 else ".3g"
+    return f"{mean:{form}}" if np.isnan(error) else f"{mean:{form}} ± {error:{form}}"
+
+
+def _listed(names: list[str]) -> str:
+    names = [one_line(name) for name in names]
+    shown = (
+        names
+        if len(names) <= MOST_NAMES
+        else [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
+    )
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

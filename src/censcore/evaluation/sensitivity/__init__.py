@@ -1,0 +1,1 @@
+"""How far the censoring distribution can be trusted, and what if it cannot."""
