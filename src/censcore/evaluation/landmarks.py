@@ -20,7 +20,7 @@ from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.inference.landmark_average import AtRisk, Averages
+from censcore.evaluation.designs.landmark_average import AtRisk, Averages
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES

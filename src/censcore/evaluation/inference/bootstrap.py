@@ -132,7 +132,8 @@ def _announce(seconds: float, refits: int) -> None:
         logging.getLogger("censcore").warning(
             "Standard errors: the censoring distribution is fitted to %d bootstrap samples, about %.0f "
             "seconds. progress=True shows a bar, Censoring(..., refits=) takes fewer samples, and "
-            "Censoring(KaplanMeier()) and Censoring(CoxRegression()), also at the end of a pipeline, need none.",
+            "Censoring(KaplanMeier()) and Censoring(CoxRegression()), also at the end of a pipeline, need "
+            "none.",
             refits,
             seconds,
         )

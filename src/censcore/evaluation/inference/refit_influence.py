@@ -33,10 +33,12 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from censcore.evaluation.designs.splits import Split
+if TYPE_CHECKING:
+    from censcore.evaluation.designs.splits import Split
 
 __all__ = ["refit_influence"]
 

@@ -275,8 +275,8 @@ class SeveralTimes(Kind):
         briers, events = ", ".join(EventBrier.functions), ", ".join(self.events) or "joint events"
         return (
             f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all "
-            f"of them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{self.names[0]}]', with one of "
-            f"{', '.join(self.names)}; and {briers} of {events}. A custom score is given as {{name: "
+            f"of them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{self.names[0]}]', with one "
+            f"of {', '.join(self.names)}; and {briers} of {events}. A custom score is given as {{name: "
             "function}, with function(y, forecast, censoring, horizon=h) giving one loss per subject."
         )
 
