@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-import censcore as cs
 from censcore.cli.losses import losses_writer, tell_written
 from censcore.cli.options import (
     EXIT_CODES,
@@ -105,32 +104,37 @@ def score(
         censoring=censoring, covariates=covariates, stratify=stratify, censoring_time=censoring_time,
         interpolation=interpolation, tail=tail, repair=repair,
     )  # fmt: skip
-    found = cs.compare(
-        inputs.forecasts,
-        inputs.y,
-        inputs.censoring,
-        X=inputs.X,
-        train=inputs.train,
-        scores=words(scores),
-        times=numbers(times, "--times"),
-        levels=numbers(levels, "--levels"),
-        horizon=horizon_of(horizon),
-        reference=None,
-        discrimination=False,
-        refits=2,
+    from censcore.evaluation.inference.losses import score_all  # --help needs none of what it imports
+    from censcore.evaluation.pipeline import decide
+    from censcore.evaluation.plan.request import Request
+    from censcore.evaluation.sample import Sample
+
+    plan = decide(
+        Request(
+            inputs.forecasts,
+            Sample(inputs.X, inputs.y),
+            inputs.censoring,
+            None if inputs.train is None else Sample.of(inputs.train),
+            words(scores),
+            numbers(times, "--times"),
+            numbers(levels, "--levels"),
+            reference=None,
+            horizon=horizon_of(horizon),
+        )
     )
-    for note in found.notes:
+    losses = score_all(plan.cases, plan.scores)
+    for note in [*plan.notes, *losses.notes]:
         typer.echo(f"note: {one_line(note)}", err=True)
     with losses_writer(out) as write:
-        write(_columns(found))
-    tell_written(out, len(inputs.frame), found.horizon)
+        write(_columns(plan.cases, losses))
+    tell_written(out, len(inputs.frame), next(iter(plan.cases.values())).horizon)
 
 
-def _columns(found: cs.Comparison) -> dict[str, Any]:
+def _columns(cases: dict[str, Any], losses: Any) -> dict[str, Any]:
     columns = {}
-    for (model, name), values in found.losses.values.items():
-        kind = next(score for score in found.scores if score.name == name)
-        for j, at in enumerate(kind.at(found.cases[model])):
+    for (model, name), values in losses.values.items():
+        kind = next(score for score in losses.scores if score.name == name)
+        for j, at in enumerate(kind.at(cases[model])):
             place = "" if math.isnan(at) else f"@{at:.10g}"
             columns[f"{model}__{name}{place}"] = values[:, j]
     return columns

@@ -192,7 +192,7 @@ def compare(
     """
     sample = Sample.scored(y, X, sample_weight, groups)
     in_batches = isinstance(sample.y, OutcomeTable)
-    training = train if in_batches or train is None else Sample.of(train)
+    training: Any = train if in_batches or train is None else Sample.of(train)
     asked = Request(
         forecasts, sample, censoring, training, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,

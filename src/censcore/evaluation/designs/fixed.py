@@ -139,9 +139,12 @@ class Design:
         self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
     ) -> dict[str, Estimate]:
         """See :meth:`Comparison.curve`."""
-        new = {"times": times} if times is not None else {}
-        new |= {"levels": levels} if levels is not None else {}
-        return self._means(of, score, {m: replace(case, **new) for m, case in of.cases.items()})
+        case = self.case(of)
+        at = {
+            "times": case.times if times is None else times,
+            "levels": case.levels if levels is None else levels,
+        }
+        return self._means(of, score, {m: replace(case, **at) for m, case in of.cases.items()})  # type: ignore[arg-type]
 
     def mean_of(self, of: Comparison, score: CaseScore, model: str) -> Estimate:
         """The mean of a score that is made for one of the models, over all subjects."""

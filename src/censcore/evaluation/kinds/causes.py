@@ -176,8 +176,8 @@ class Causes(Kind):
         if F.n_causes != y.n_causes:
             raise InvalidInputError(
                 f"Forecast {name!r}: got cumulative incidences of {F.n_causes} "
-                f"cause{'s' * (F.n_causes > 1)}, expected {y.n_causes} ({', '.join(y.names)}), one for every cause of "
-                "the outcome."
+                f"cause{'s' * (F.n_causes > 1)}, expected {y.n_causes} ({', '.join(y.names)}), one for "
+                "every cause of the outcome."
             )
         if F.names == y.names:
             return F

@@ -34,8 +34,9 @@ def effective_events(
         return np.min([_by_column(who, weight, groups) for who in known], axis=0)
     time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
     if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
-        seen = event & (time <= case.horizon) & (True if case.mask is None else case.mask[:, None])
-        return np.repeat(_by_column(seen.any(axis=2), weight, groups), len(score.at(case)))
+        seen = event & (time <= case.horizon)
+        seen = seen if case.mask is None else seen & case.mask[:, None]
+        return np.repeat(_by_column(np.any(seen, axis=2), weight, groups), len(score.at(case)))
     until = np.max([of.quantiles for of in cases], axis=0) if score.axis == "level" else case.horizon
     return _by_column(event & (time <= until), weight, groups)
 

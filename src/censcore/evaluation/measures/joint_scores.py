@@ -2,8 +2,8 @@ r"""Scores of several event times, or causes, together: log, energy, and Brier s
 
 How their means move with the censoring distribution follows the formulas of
 :mod:`censcore.evaluation.measures.case_scores`. For one C that all event times share, Y is the time at which
-the loss is decided: the last time of a subject for the energy score. Where every event time has its C, there is
-one derivative for each of them, with Y the time of that coordinate. A subject with an event at y, of whatever
+the loss is decided: the last time of a subject for the energy score. Where every event time has its C, there
+is one derivative for each of them, with Y the time of that coordinate. A subject with an event at y, of any
 cause, has the weight :math:`G(s)/G(y-)` at times s beyond y; so the derivatives hold for every cause, with
 the loss of that cause. Only the log score of one cause depends on C where that of one event time does not.
 """

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from censcore.evaluation.cross_validated import CrossValidated
+    from censcore.evaluation.comparison import Comparison
 
 __all__ = ["plot_folds"]
 
 
-def plot_folds(comparison: CrossValidated, score: str | None = None, column: int = 0) -> Figure:
+def plot_folds(comparison: Comparison, score: str | None = None, column: int = 0) -> Figure:
     """Mean losses of every fold, joined by fold, and the mean over all subjects with its interval.
 
     Parameters
     ----------
-    comparison : CrossValidated
+    comparison : Comparison
         What to draw.
     score : str, optional
         Which score; the first one if omitted.
