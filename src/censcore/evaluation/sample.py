@@ -111,6 +111,7 @@ def in_numpy(y: RightCensored) -> RightCensored:
     """The outcome as arrays of NumPy, in their precision."""
     c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
     outcome = RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
+    outcome.names = y.names
     return DetectionTimes._of(outcome, to_numpy(y.visits)) if isinstance(y, DetectionTimes) else outcome
 
 
