@@ -127,7 +127,7 @@ class Design:
         """See :meth:`Comparison.effective_events`."""
         cases = [case if times is None else replace(case, times=times) for case in of.cases.values()]
         weight = of.subsets[s].weight
-        if isinstance(score, CaseScore):
+        if not isinstance(score, Measure):
             return score.effective_events(cases, weight, of.groups)
         if score.outcome:
             view = of.kind.view(score.outcome)

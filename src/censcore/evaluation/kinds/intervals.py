@@ -66,6 +66,7 @@ class Intervals(OneTime):
     until: float | None = None
 
     reference: ClassVar[str] = TURNBULL
+    described: ClassVar[str] = "an interval-censored outcome"
     has_landmarks: ClassVar[bool] = False
     default_scores: ClassVar[tuple[str, ...]] = (
         "log_score", "crps", "brier_score", "binomial_log_score", "pinball_score",
@@ -109,10 +110,10 @@ class Intervals(OneTime):
             return self.detected
         if not isinstance(y, IntervalCensored):
             return y
+        if y.visits is None or self.y.visits is None:
+            return detection_times(y, False, None)[0]
         until = float(to_numpy(self.y.last_visit).max()) if self.until is None else self.until
-        return (
-            y.detection(until, dropout=True) if y.visits is not None else detection_times(y, False, None)[0]
-        )
+        return y.detection(until, dropout=True)
 
     @property
     def scored(self) -> Any:

@@ -12,7 +12,9 @@ from censcore.evaluation.plan.readings import settle_readings
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import as_outcome
+from censcore.scores import registry
 
 __all__ = ["OneTime"]
 
@@ -22,6 +24,7 @@ class OneTime(Kind):
 
     reference: ClassVar[str] = KAPLAN_MEIER
     default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
+    described: ClassVar[str] = "an outcome"
 
     @classmethod
     def settle(cls, asked: Request) -> tuple[Self, Request]:
@@ -41,6 +44,12 @@ class OneTime(Kind):
 
     def named_score(self, name: str) -> list[CaseScore]:
         """The score with this name."""
+        info = registry.SCORES.get(name)
+        if info is not None and not info.univariate:
+            raise InvalidInputError(
+                f"{name}: got {self.described} of one event time, expected several of them, (n, k). Its energy "
+                "score is the CRPS: use 'crps', or scorer('crps')."
+            )
         return named_scores(name)
 
     def settled(
