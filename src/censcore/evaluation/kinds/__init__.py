@@ -1,17 +1,19 @@
-"""Kinds of outcome: one time, several times, causes, semi-competing risks, intervals; one file each."""
+"""Kinds of outcome: one time, several times, causes, one cause, semi-competing risks, intervals."""
 
 from censcore.evaluation.kinds.base import Kind, kind_of, register_kind
 from censcore.evaluation.kinds.causes import Causes
 from censcore.evaluation.kinds.intervals import Intervals
+from censcore.evaluation.kinds.one_cause import OneCause
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.kinds.several_times import SemiCompeting, SeveralTimes
-from censcore.outcomes import IntervalCensored, SemiCompetingRisks, as_outcome, is_competing
+from censcore.outcomes import EventOfCause, IntervalCensored, SemiCompetingRisks, as_outcome, is_competing
 
 __all__ = ["Kind", "kind_of", "register_kind"]
 
 # the last one that recognises an outcome is taken
 register_kind(OneTime, lambda y: True)
 register_kind(SeveralTimes, lambda y: as_outcome(y).time.ndim > 1)
+register_kind(OneCause, lambda y: isinstance(y, EventOfCause))
 register_kind(SemiCompeting, lambda y: isinstance(y, SemiCompetingRisks))
 register_kind(Causes, is_competing)
 register_kind(Intervals, lambda y: isinstance(y, IntervalCensored))

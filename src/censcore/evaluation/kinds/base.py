@@ -78,19 +78,23 @@ class Kind(ABC):
         """The kind of some of the subjects."""
         return replace(self, y=self.y.take(rows))
 
+    def events_of(self, y: Any) -> Any:
+        """The times and events of this or another sample as cases have them."""
+        return y
+
     def followed(self, y: Any) -> RightCensored:
         """How long subjects were followed, of this or another sample: all that C is estimated from."""
-        followed: RightCensored = y
+        followed: RightCensored = self.events_of(y)
         return followed
 
     @property
     def scored(self) -> Any:
         """The outcome as cases have it."""
-        return self.y
+        return self.events_of(self.y)
 
     def strata(self) -> np.ndarray:
         """Numbers whose shares are equal in all folds, (n,): by default whether there was an event."""
-        return np.any(to_numpy(self.y.event).reshape(len(self), -1), axis=1)
+        return np.any(to_numpy(self.scored.event).reshape(len(self), -1), axis=1)
 
     def default_censoring(self) -> Any:
         """The estimator of C where none is passed; None where the censoring times are known."""
@@ -224,11 +228,11 @@ class Kind(ABC):
         self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
     ) -> Case:
         """One forecast with what happened and the censoring distribution."""
-        return Case(self.y, F, C, horizon, times, levels, seed=seed)
+        return Case(self.scored, F, C, horizon, times, levels, seed=seed)
 
     def pooled(self, sample: Sample) -> Sample:
         """Event times (n,) from which default times and levels are chosen."""
-        return sample
+        return replace(sample, y=self.events_of(sample.y))
 
     def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
         """Default quantile levels; None for those that the pooled event times reach by the horizon."""
@@ -244,7 +248,8 @@ class Kind(ABC):
         self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
     ) -> list[str]:
         """Too few events to tell forecasts apart."""
-        return notes_on_events(self.y, horizon, weight, groups, train)
+        sample = None if train is None else replace(train, y=self.events_of(train.y))
+        return notes_on_events(self.scored, horizon, weight, groups, sample)
 
     @property
     def notes(self) -> list[str]:

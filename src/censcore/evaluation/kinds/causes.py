@@ -28,7 +28,7 @@ from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.times_and_levels import LEVELS, default_levels
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import CompetingRisks, RightCensored, as_competing_risks
+from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.scores import energy_score, registry
 
 __all__ = ["ALL_CAUSES", "ANY_CAUSE", "Causes"]
@@ -96,15 +96,9 @@ class Causes(Kind):
                 f"levels are estimated from their causes. ({error})"
             ) from error
 
-    def followed(self, y: Any) -> RightCensored:
-        """To the first event of any cause."""
-        followed: RightCensored = y.any_cause()
-        return followed
-
-    @property
-    def scored(self) -> Any:
-        """Any cause; the case has all of them beside it."""
-        return self.y.any_cause()
+    def events_of(self, y: Any) -> Any:
+        """The first event of any cause; a case has all of them beside it."""
+        return y.any_cause()
 
     def strata(self) -> np.ndarray:
         """The causes."""
@@ -264,10 +258,6 @@ class Causes(Kind):
     ) -> Case:
         """The outcome of any cause, with all causes beside it."""
         return Case(self.scored, F, C, horizon, times, levels, seed=seed, whole=self.y)
-
-    def pooled(self, sample: Sample) -> Sample:
-        """Events of any cause."""
-        return replace(sample, y=self.followed(sample.y))
 
     def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
         """Levels that every cause reaches by the horizon, so that its quantiles are not all infinite."""

@@ -104,8 +104,8 @@ class Intervals(OneTime):
             lambda y: in_numpy(y) if isinstance(y, IntervalCensored) else OneTime.read_outcome(y)
         )
 
-    def followed(self, y: Any) -> RightCensored:
-        """To the first visit that a subject misses; who attended all of them, to the last."""
+    def events_of(self, y: Any) -> Any:
+        """Detection times. Subjects are followed to the first visit that they miss, or to the last."""
         if y is self.y and self.detected is not None:
             return self.detected
         if not isinstance(y, IntervalCensored):
@@ -114,11 +114,6 @@ class Intervals(OneTime):
             return detection_times(y, False, None)[0]
         until = float(to_numpy(self.y.last_visit).max()) if self.until is None else self.until
         return y.detection(until, dropout=True)
-
-    @property
-    def scored(self) -> Any:
-        """The detection times."""
-        return self.detected
 
     def strata(self) -> np.ndarray:
         """Whether the event was found."""
@@ -197,22 +192,11 @@ class Intervals(OneTime):
         times = np.unique(np.quantile(ends[np.isfinite(ends) & (ends > 0)], np.linspace(0, 1, 21)))
         return Step(times, sf=to_numpy(F.marginal(0).sf(times[None, :])))
 
-    def pooled(self, sample: Sample) -> Sample:
-        """Detection times."""
-        return replace(sample, y=self.followed(sample.y))
-
     # ---- what is said ----------------------------------------------------------------------------------
 
     def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
         """Of the detection times."""
         return notes_on_forecasts({name: self._sent(F) for name, F in forecasts.items()}, self.scored)
-
-    def notes_on_events(
-        self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
-    ) -> list[str]:
-        """Too few detected events to tell forecasts apart."""
-        followed = None if train is None else self.pooled(train)
-        return OneTime(self.detected).notes_on_events(horizon, weight, groups, followed)
 
     @property
     def notes(self) -> list[str]:

@@ -47,8 +47,8 @@ class OneTime(Kind):
         info = registry.SCORES.get(name)
         if info is not None and not info.univariate:
             raise InvalidInputError(
-                f"{name}: got {self.described} of one event time, expected several of them, (n, k). Its energy "
-                "score is the CRPS: use 'crps', or scorer('crps')."
+                f"{name}: got {self.described} of one event time, expected several of them, (n, k). Its "
+                "energy score is the CRPS: use 'crps', or scorer('crps')."
             )
         return named_scores(name)
 
@@ -56,4 +56,5 @@ class OneTime(Kind):
         self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
     ) -> dict[str, Any]:
         """Survival matrices are read by the event times of the training or else the scored subjects."""
-        return dict(settle_readings(forecasts, self.y, None if train is None else train.y, horizon))
+        events = None if train is None else self.events_of(train.y)
+        return dict(settle_readings(forecasts, self.scored, events, horizon))
