@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import is_torch
+from censcore._validation import as_list
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
@@ -143,7 +144,9 @@ def _with_names(
     A cause that did not happen to any of the scored subjects is still one.
     """
     given = [part for part in (y, train) if part is not None]
-    named = [tuple(map(str, names))] if names is not None else [p.names for p in given if _is_named(p.names)]
+    named = [p.names for p in given if _is_named(p.names)]
+    if names is not None:
+        named = [tuple(map(str, as_list(names, "names", "names of causes")))]
     m = max([*(part.n_causes for part in given), *(F.n_causes for F in forecasts.values())])
     chosen = named[0] if named else _default_names(m)
     for part, what in zip(given, ("y", "train"), strict=False):

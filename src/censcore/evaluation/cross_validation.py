@@ -128,7 +128,7 @@ def cross_validating(compare: Callable[P, Comparison]) -> Comparing[P]:
             if "forecasts" in options:
                 options["models"] = options.pop("forecasts")
             return cross_validate(compare, *args, **options)  # type: ignore[arg-type]
-        given = [name for name, default in OPTIONS.items() if options.get(name, default) != default]
+        given = [name for name, default in OPTIONS.items() if not _is(options.get(name, default), default)]
         if given:
             raise InvalidInputError(
                 f"{', '.join(given)}: an option of cross-validation; got no cv. Pass cv=5 and models that "
@@ -137,6 +137,11 @@ def cross_validating(compare: Callable[P, Comparison]) -> Comparing[P]:
         return compare(*args, **options)
 
     return cast(Comparing[P], either)
+
+
+def _is(value: Any, default: Any) -> bool:
+    """Whether an option has its default; what compares entry by entry, as arrays do, has not."""
+    return value is default or (isinstance(value, str | int | np.integer) and bool(value == default))
 
 
 def cross_validate(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._validation import as_confidence, as_count, as_seed, check_flag
+from censcore._validation import as_confidence, as_count, as_seed, check_flag, check_kind
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.inference import group_codes
@@ -66,9 +66,11 @@ class Request:
             confidence=as_confidence(given.confidence),
             refits=as_count(given.refits, "refits", least=0, most=10**6),
             seed=as_seed(given.seed),
-            time_unit=str(given.time_unit or ""),
+            time_unit="" if given.time_unit is None else given.time_unit,
         )
+        check_kind(checked.time_unit, "time_unit", str, "a text, such as 'days'")
         check_flag(given.discrimination, "discrimination")
+        check_flag(given.progress, "progress")
         return checked
 
     @property

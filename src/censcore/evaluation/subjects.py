@@ -185,6 +185,8 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
     if train_groups is None:
         return None
     labels = to_numpy(train_groups)
+    if not n_train:
+        raise InvalidInputError("train_groups: got labels without training subjects. Pass train=(X, y) too.")
     if labels.shape != (n_train,):
         raise InvalidInputError(
             f"train_groups must have one label per training subject, ({n_train},); got {labels.shape}."
