@@ -141,7 +141,7 @@ def cross_validating(compare: Callable[P, Comparison]) -> Comparing[P]:
 
 def _is(value: Any, default: Any) -> bool:
     """Whether an option has its default; what compares entry by entry, as arrays do, has not."""
-    return value is default or (isinstance(value, str | int | np.integer) and bool(value == default))
+    return value is default or (isinstance(value, str | int | float | np.number) and bool(value == default))
 
 
 def cross_validate(
