@@ -156,11 +156,11 @@ REFUSED = {
     ),
     "widths that are an array": (
         lambda: cs.CopulaWeibull(hidden=np.array([4.0])).fit(None, TWO),
-        "hidden: got array.*expected the widths",
+        "hidden: got ndarray, expected the widths",
     ),
     "a random state below zero": (
         lambda: cs.CopulaWeibull(random_state=-1).fit(None, TWO),
-        "random_state must be a whole number of at least 0; got -1",
+        "random_state must be a whole number from 0 to .*; got -1",
     ),
     "covariates that are a number": (
         lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), "t", "d", covariates=1.0),

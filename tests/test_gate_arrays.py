@@ -372,3 +372,118 @@ def test_the_forecast_of_a_net_benefit_has_one_event_time():
 def test_shapes_and_names_are_checked_before_they_are_used(call, match):
     with pytest.raises(CenscoreError, match=match):
         call()
+
+
+START_STOP = pd.DataFrame({"id": [1, 1], "start": [0.0, 2.0], "stop": [2.0, 5.0], "event": [0, 1]})
+VISITED = cs.IntervalCensored([1.0, 2.0], [2.0, 3.0], visits=[1, 2, 3])
+PAIR = cs.RightCensored([[1.0, 2.0], [2.0, 3.0]], [[1, 1], [1, 1]])
+JOINT = cs.Independent([cs.Weibull(1.5, 1.0)] * 2)
+EMPTY = np.zeros(0)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: cs.distributions.CompactStep(np.zeros((0, 3)), np.full((2, 3), 0.5)), "at least one time"),
+        (lambda: cs.distributions.CompactStep([1.0], torch.ones(2, 1).to_sparse()), "sf: got a sparse"),
+        (lambda: cs.PointMass([1.0, 2.0, 3.0]).censor_at(EMPTY), "tau must be"),
+        (lambda: cs.PointMass([1.0, 2.0, 3.0]).censor_at(np.ones(4)), "numbers of subjects differ"),
+        (lambda: cs.Step([1.0], sf=[0.5]).censor_at(EMPTY), "tau must be"),
+        (lambda: cs.Exponential(1.0).like(torch.ones(2, device="meta")), "tensor without data"),
+        (lambda: cs.Exponential(1.0).take(masked([True])), "masked"),
+        (lambda: cs.JointGrid([0.0, 1.0], np.zeros((0, 2, 2)), "infinity"), "must have the shape"),
+        (lambda: VISITED.detection(torch.ones(2)), "until"),
+        (lambda: VISITED.continue_visits(JOINT, 5.0), "a distribution of the time between"),
+        (lambda: VISITED.continue_visits(START_STOP, 5.0), "a distribution of the time between"),
+        (lambda: cs.IntervalCensored([1.0, 2.0], [2.0, 3.0], visits=[1.0, [2.0]]), "beside lists"),
+        (lambda: cs.RightCensored.from_frame(START_STOP, "stop", pd.DataFrame()), "their names"),
+        (lambda: cs.at_landmark(START_STOP[:0], 1.0), "got no rows"),
+        (lambda: cs.censoring_diagnostic(cs.CumulativeIncidence([1.0], [[[0.5]]])), "outcome"),
+    ],
+)
+def test_what_has_no_subject_or_another_kind_is_named(call, match):
+    with pytest.raises(CenscoreError, match=match):
+        call()
+
+
+@pytest.mark.parametrize("event", [len, lambda t: t[..., 0], lambda t: t < 1, cs.Weibull])
+def test_a_joint_event_is_a_function_that_gives_one_boolean_per_subject(event):
+    with pytest.raises(CenscoreError, match="event: got"):
+        cs.joint_brier_score(PAIR, JOINT, None, 1.0, event=event)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: cs.compare(MODELS, Y, C, **QUICK, on_error=np.ones(3)), "an option of cross-validation"),
+        (lambda: cs.compare(MODELS, Y, C, **QUICK, time_unit=pd.DataFrame()), "time_unit: got DataFrame"),
+        (lambda: cs.compare(MODELS, Y, C, **QUICK, train_groups=EMPTY), "without training subjects"),
+        (lambda: cs.compare(MODELS, Y, C, **QUICK, cv=torch.ones(3)), "cv: got Tensor"),
+        (lambda: cs.compare(MODELS, Y, C, **QUICK, cv=np.ma.masked), "cv: got MaskedConstant"),
+        (
+            lambda: cs.compare({"a": cs.AalenJohansen().fit(None, CAUSES)}, CAUSES, C, **QUICK, names=3.0),
+            "names: got 3.0",
+        ),
+    ],
+)
+def test_options_of_a_comparison_are_checked_before_they_are_compared(call, match):
+    with pytest.raises(CenscoreError, match=match):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"width": 10**20}, "width must be a whole number from 1 to 100000"),
+        ({"depth": 10**20}, "depth must be a whole number from 1 to 1000"),
+        ({"noise_dim": 10**20}, "noise_dim must be a whole number from 1 to 100000"),
+        ({"epochs": 4e16}, "epochs must be a whole number from 1 to 10000000"),
+        ({"samples": 10**20}, "samples must be a whole number from 2 to 1000000"),
+        ({"n_samples": 10**20}, "n_samples must be a whole number from 1 to 1000000"),
+        ({"n_generators": 10**20}, "n_generators must be a whole number from 1 to 1000"),
+        ({"random_state": 10**20}, "random_state must be a whole number from 0"),
+        ({"learning_rate": 1e300}, "learning_rate must be a finite number above 0"),
+        ({"validation_fraction": np.ones(3)}, "validation_fraction must be a number"),
+        ({"device": np.ones(3)}, "device must be"),
+    ],
+)
+def test_sizes_of_networks_and_of_their_training_have_bounds_that_errors_name(settings, match):
+    with pytest.raises(CenscoreError, match=match):
+        cs.CensoredEngression(**{**ENGRESSION, **settings}).fit(X, Y, censoring=C)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"hidden": (10**20,)}, "hidden, the width of a layer, must be a whole number from 1 to 100000"),
+        ({"hidden": (4,) * 2000}, "hidden: got 2000 layers"),
+        ({"max_iter": 10**20}, "max_iter must be a whole number from 1 to 10000000"),
+        ({"bins": 10**20}, "bins must be a whole number from 2 to 1000"),
+    ],
+)
+def test_sizes_of_a_grid_and_of_its_network_have_bounds_that_errors_name(settings, match):
+    with pytest.raises(CenscoreError, match=match):
+        cs.JointGridModel(**{"epochs": 1, "bins": 3, **settings}).fit(X, TWO)
+
+
+@pytest.mark.parametrize("make", [cs.CopulaWeibull, cs.JointGridModel])
+def test_covariates_of_networks_may_have_a_gradient(make):
+    settings = {"hidden": (4,), "epochs": 1, "random_state": 0}
+    plain = make(**settings).fit(X, TWO).predict_distribution(X).first().sf(1.0)
+    tensor = torch.tensor(X, requires_grad=True)
+    assert np.array_equal(
+        make(**settings).fit(tensor, TWO).predict_distribution(tensor).first().sf(1.0), plain
+    )
+
+
+def test_large_logits_make_probabilities():
+    logits = np.array([[[1e20, 1e20], [0.0, -1e20]]])
+    grid = cs.JointGrid.from_logits([0.0, 1.0], logits, tail="infinity")
+    assert np.allclose(grid.probabilities, [[[0.5, 0.5], [0.0, 0.0]]])
+
+
+def test_a_wrong_number_of_columns_is_an_error_without_a_warning_of_their_names(recwarn):
+    model = cs.WeibullRegression().fit(X, Y)
+    with pytest.raises(InvalidInputError, match="X has 1 features, but WeibullRegression is expecting 2"):
+        model.predict_distribution(pd.DataFrame({"a": TIME}))
+    assert not recwarn.list

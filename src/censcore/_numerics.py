@@ -47,7 +47,11 @@ def bits_of(column: np.ndarray) -> np.ndarray:
     """64 bits per entry, equal for equal entries: numbers by their value, everything else by its text."""
     if column.dtype.kind in "biuf":
         return (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0
-    text, number = np.unique(column.astype(str), return_inverse=True)
+    try:
+        texts = column.astype(str)
+    except (TypeError, ValueError):  # entries of several fields, or lists
+        texts = np.array([str(entry) for entry in column.tolist()])
+    text, number = np.unique(texts, return_inverse=True)
     digests = [hashlib.blake2b(entry.encode(), digest_size=8).digest() for entry in text.tolist()]
     return np.frombuffer(b"".join(digests), dtype=np.uint64)[number.reshape(-1)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
+from censcore._validation import check_flag
 from censcore.exceptions import MissingPackageError
 from censcore.plain_text import one_line
 
@@ -34,6 +35,7 @@ class ProgressBar:
     """
 
     def __init__(self, what: str, total: int, done: int = 0, show: bool = True) -> None:
+        check_flag(show, "progress")
         self._progress: Any = None
         if not show:
             return

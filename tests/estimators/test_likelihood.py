@@ -306,7 +306,7 @@ def test_edges_of_the_grid(edges):
         (cs.JointGridModel(edges=[1.0, 0.0]), 2, r"edges must start .* got \[1.0, 0.0\]"),
         (cs.JointGridModel(tail=-1.0), 2, "tail must be .* got -1.0"),
         (cs.JointGridModel(tail="long"), 2, "tail must be .* got 'long'"),
-        (cs.CopulaWeibull(hidden=(0,)), 2, "expected the widths"),
+        (cs.CopulaWeibull(hidden=(0,)), 2, "the width of a layer"),
         (cs.CopulaWeibull(hidden=8), 2, "expected the widths"),
         (cs.CopulaWeibull(epochs=0), 2, "epochs"),
         (cs.CopulaWeibull(validation_fraction=1.5), 2, "validation_fraction"),

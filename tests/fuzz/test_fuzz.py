@@ -10,10 +10,11 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.fuzz.__main__ import fuzz
 from tests.fuzz.calls import targets, valid
-from tests.fuzz.invariant import Call, Count, judge
+from tests.fuzz.invariant import GOOD, Call, Count, judge
 from tests.fuzz.recipes import NOT_CALLED, RECIPES, public_names
 
 import censcore as cs
@@ -40,6 +41,30 @@ def test_anything_gets_an_answer_or_an_error_with_words(name):
     count = Count()
     fuzz(name, max(2, int(EXAMPLES * RECIPES[name].share)), count)
     assert count.lines() == []
+
+
+OPTIONS = {
+    "array": lambda: np.array([0.5, 1.0, 2.0]),
+    "frame": lambda: pd.DataFrame({"a": [1.0, 2.0]}),
+    "text": lambda: "no",
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_an_option_of_the_wrong_kind_meets_a_check_before_it_is_compared(name):
+    """A flag is True or False and nothing else; a choice by its name is not compared with an array."""
+    broken = []
+    for target in {target.label: target for target in targets(name)}.values():
+        for word, parameter in inspect.signature(target.function).parameters.items():
+            flag = isinstance(parameter.default, bool)
+            if word in ("path", "store") or not (flag or isinstance(parameter.default, str)):
+                continue
+            for label, make in OPTIONS.items():
+                call = Call(word, target.function, {**target.all_arguments(), word: make()}, nan=target.nan)
+                kind, words = judge(call)
+                if kind not in (("error",) if flag else GOOD):
+                    broken.append(f"{kind}: {target.label}({word}={label}) {words}")
+    assert broken == []
 
 
 # ---- the judge itself ------------------------------------------------------------------------------

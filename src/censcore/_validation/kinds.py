@@ -128,7 +128,7 @@ def as_list(values: Any, name: str, expected: str) -> list[Any]:
     censcore.exceptions.InvalidTypeError: landmarks: got 3.0, expected a list of times.
     """
     listed = isinstance(values, Iterable) and not isinstance(values, str | bytes | dict | set | type)
-    if listed and getattr(values, "ndim", 1) != 0:
+    if listed and not hasattr(values, "columns") and getattr(values, "ndim", 1) != 0:
         return list(values)
     raise InvalidTypeError(f"{name}: got {shown(values)}, expected a list of {expected}.")
 

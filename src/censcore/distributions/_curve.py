@@ -185,7 +185,7 @@ def _aligned(times: Array, levels: Array, name: str) -> tuple[Array, Array]:
             f"got {tuple(times.shape)} and {tuple(levels.shape)}."
         )
     J = int(times.shape[-1])
-    if J == 0 or 0 in levels.shape:
+    if 0 in times.shape or 0 in levels.shape:
         raise InvalidInputError("A curve needs at least one time and one subject; got an empty array.")
     if levels.shape[-1] != J:
         hint = ""

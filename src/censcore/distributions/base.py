@@ -14,6 +14,7 @@ from censcore._arrays import (
     as_float,
     as_prototype,
     as_rows,
+    check_entries,
     common_rows,
     convert,
     detach,
@@ -197,12 +198,11 @@ class Distribution(KeepsValues, ABC):
         >>> cs.Exponential([1.0, 2.0, 4.0]).take([True, False, True]).mean()
         array([1.  , 0.25])
         """
-        n = len(self)
+        n, rows = len(self), as_rows(rows)
         if n == 1 or (isinstance(rows, slice) and rows == slice(0, n)):
             return self
         if isinstance(rows, slice) and (rows.step or 1) < 0:
             rows = np.arange(n)[rows]  # torch has no slices that run backwards
-        rows = as_rows(rows)
         taken = self._rebuilt(
             lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
             lambda part: part.take(rows),
@@ -251,6 +251,8 @@ class Distribution(KeepsValues, ABC):
         dtype('float32')
         """
         array = as_prototype(array)
+        if 0 not in array.shape:  # of an empty one only the place is meant
+            check_entries(array, "array")
 
         def make() -> Any:
             return self._rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, is_neutral, one_namespace
-from censcore._validation import check_kind, check_positive
+from censcore._arrays import Array, is_neutral
+from censcore._validation import check_kind
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.exceptions import NoDensityError
 
 __all__ = ["Censored", "CensoredJoint"]
 
@@ -54,20 +54,9 @@ class Censored(Univariate):
             Univariate,
             "a distribution of one event time, such as Weibull(shape, scale)",
         )
-        distribution = distribution._fitting(tau)
-        one_namespace(tau=tau, distribution=distribution._reference)
-        self._neutral = distribution._is_neutral and is_neutral(tau)
-        tau = as_float(tau, "tau", like=distribution._reference)
-        check_positive(tau, "tau", zero=True, infinite=True)
-        if tau.ndim > 1:
-            raise InvalidInputError(
-                f"tau must be a number or one per subject, (n,); got an array of shape {tuple(tau.shape)}."
-            )
-        common_rows(distribution=len(distribution), tau=tau.reshape(-1).shape[0])
-        self._tau: Array = distribution._xp.astype(
-            tau.reshape(-1, 1), distribution._reference.dtype, copy=False
-        )
-        self._inner = [distribution]
+        fitting, self._tau = distribution._with_end(tau)
+        self._neutral = fitting._is_neutral and is_neutral(tau)
+        self._inner = [fitting]
 
     @property
     def _distribution(self) -> Univariate:
@@ -134,8 +123,7 @@ class Censored(Univariate):
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau, tau'), censored once."""
-        distribution = self._fitting(tau)
-        end = Censored(distribution, tau)._tau
+        distribution, end = self._with_end(tau)
         both = Censored(distribution._distribution, distribution._xp.minimum(distribution._tau, end)[:, 0])
         both._neutral = distribution._neutral and is_neutral(tau)
         return both

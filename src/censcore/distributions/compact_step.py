@@ -52,7 +52,8 @@ class CompactStep(Univariate):
     _levels: Array
 
     def __init__(self, times: Array, sf: Array) -> None:
-        levels = sf if is_torch(sf) else _single(as_float(sf, "sf"))
+        levels = as_float(sf, "sf")
+        levels = levels if is_torch(levels) else _single(levels)
         if levels.ndim < 2:
             levels = levels.reshape(1, -1)
         checked = Step(times, sf=levels[:1])  # the times, and what is wrong with them

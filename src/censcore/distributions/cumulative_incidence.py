@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, detach, namespace, to_numpy
-from censcore._validation import check_option, check_positive, name_subjects
+from censcore._validation import check_flag, check_option, check_positive, name_subjects
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.monotone import ROUNDING, Repair, monotone
 from censcore.distributions.piecewise_linear import PiecewiseLinear
@@ -75,6 +75,7 @@ class CumulativeIncidence(TimeAndCause):
         repair: bool = False,
     ) -> None:
         check_option(interpolation, "interpolation", ("step", "linear"))
+        check_flag(repair, "repair")
         self._store(grid=times, cif=cif)
         self._linear = interpolation == "linear"
         self._cif = self._cif[None] if self._cif.ndim == 2 else self._cif

@@ -14,6 +14,7 @@ from censcore._arrays import (
     as_float,
     common_rows,
     convert,
+    detach,
     is_neutral,
     namespace,
     possibly,
@@ -133,7 +134,7 @@ class JointGrid(Joint):
 
     def _check_shape(self, values: Array) -> None:
         expected = tuple(int(edges.shape[1]) for edges in self._edges)
-        if tuple(values.shape[1:]) != expected:
+        if tuple(values.shape[1:]) != expected or not values.shape[0]:
             raise InvalidInputError(
                 f"Cell probabilities must have the shape (n, {', '.join(map(str, expected))}), on every axis "
                 f"one cell per bin and one for the tail; got an array of shape {tuple(values.shape)}."
@@ -324,6 +325,8 @@ def _log_softmax(logits: Array) -> Array:
     flat = xp.reshape(logits, (logits.shape[0], -1))
     if surely(xp.any(xp.isnan(flat) | (flat == np.inf))):
         raise InvalidInputError("logits must be finite (or -inf for impossible cells); got NaN or inf.")
+    top = detach(xp.max(flat, axis=1, keepdims=True))
+    flat = flat - xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # large logits lose no digits
     return xp.reshape(flat - logsumexp(flat)[:, None], logits.shape)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, as_rows, take_rows
+from censcore._arrays import Array, as_rows, take_rows
 from censcore._validation import as_codes
 from censcore.distributions.joint import in_one_library
 from censcore.distributions.step import Step
@@ -83,18 +83,17 @@ class Grouped(Univariate):
 
     def take(self, rows: Any) -> Self:
         """The distributions of some subjects (indices, a slice or a mask)."""
+        rows = as_rows(rows)
         if len(self) == 1:
             return self
-        rows = as_rows(rows)
         other = self._map(lambda array: array)
         other._group, other._position = take_rows(self._group, rows), take_rows(self._position, rows)
         return other._of_someone()._estimated_like(self, rows)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); one per group where ``tau`` is the same for all subjects."""
-        distribution = self._fitting(tau)
-        end = as_float(tau, "tau", like=distribution._reference)
-        if end.reshape(-1).shape[0] > 1:
+        distribution, end = self._with_end(tau)
+        if end.shape[0] > 1:
             return super(Grouped, distribution).censor_at(tau)
         other = distribution._map(lambda array: array)
         other._members = [member.censor_at(tau) for member in distribution._members]

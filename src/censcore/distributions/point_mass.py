@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float
+from censcore._arrays import Array
 from censcore._validation import check_positive
 from censcore.distributions.given_survival import check_possible, entry_column
 from censcore.distributions.univariate import Univariate
@@ -90,14 +90,8 @@ class PointMass(Univariate):
 
     def censor_at(self, tau: Array) -> PointMass:
         """The point mass at min(c, tau)."""
-        distribution = self._fitting(tau)
-        tau = as_float(tau, "tau", like=distribution._location)
-        check_positive(tau, "tau", zero=True, infinite=True)
-        return PointMass(
-            distribution._xp.minimum(
-                distribution.location, tau + distribution._xp.zeros_like(distribution.location)
-            )
-        )
+        distribution, end = self._with_end(tau)
+        return PointMass(distribution._xp.minimum(distribution._location, end)[:, 0])
 
     def given_survival(self, a: Array) -> PointMass:
         """The point mass itself, where it lies beyond ``a``."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
-    as_float,
     detach,
     is_neutral,
     requires_grad,
@@ -261,13 +260,10 @@ class ProportionalHazards(Univariate):
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); of the same kind where ``tau`` is one number."""
-        distribution = self._fitting(tau)
-        end = as_float(tau, "tau", like=distribution._times)
-        check_positive(end, "tau", zero=True, infinite=True)
+        distribution, end = self._with_end(tau)
         xp = distribution._xp
-        if end.reshape(-1).shape[0] > 1 or bool(xp.isinf(end).any()):
-            return super(ProportionalHazards, distribution).censor_at(end)
-        end = xp.astype(end.reshape(1, 1), distribution._times.dtype)
+        if end.shape[0] > 1 or bool(xp.isinf(end).any()):
+            return super(ProportionalHazards, distribution).censor_at(end[:, 0])
         kept = int(distribution._passed(end, "left")[0, 0])
         other = distribution._map(lambda array: array)
         other._times = xp.concat([distribution._times[:, :kept], end], axis=1)

@@ -156,7 +156,7 @@ def keys_of(columns: Iterable[Array], seed: int = 0) -> np.ndarray:
     >>> one == again, one == other
     (np.True_, np.False_)
     """
-    key = scramble(np.array([seed % 2**64], dtype=np.uint64))
+    key = scramble(np.array([int(seed) % 2**64], dtype=np.uint64))
     for values in columns:
         for column in np.asarray(values).reshape(len(values), -1).T:
             key = scramble(key ^ bits_of(column))

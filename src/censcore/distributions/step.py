@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from censcore._arrays import Array, as_float, is_neutral
-from censcore._validation import check_positive
+from censcore._arrays import Array, is_neutral
 from censcore.distributions._curve import Curve
 from censcore.distributions.univariate import Univariate
 
@@ -129,15 +128,12 @@ class Step(Curve):
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
-        distribution = self._fitting(tau)
-        end = as_float(tau, "tau", like=distribution._times)
-        check_positive(end, "tau", zero=True, infinite=True)
-        if distribution._times.shape[0] > 1 or end.reshape(-1).shape[0] > 1:
-            return super(Step, distribution).censor_at(end)
+        distribution, end = self._with_end(tau)
+        if distribution._times.shape[0] > 1 or end.shape[0] > 1:
+            return super(Step, distribution).censor_at(end[:, 0])
         xp = distribution._xp
         if bool(xp.isinf(end).all()):
             return distribution
-        end = xp.astype(end.reshape(1, 1), distribution._times.dtype)
         kept = int(distribution._knots_passed(end, "left")[0, 0])
         times = xp.concat([distribution._times[:, :kept], end], axis=1)
         all_gone = xp.full_like(distribution._levels[:, :1], 1 - distribution._start)

@@ -308,6 +308,21 @@ class Univariate(Formulas):
         """The distribution in the library of ``values``, where it was built from plain numbers."""
         return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
 
+    def _with_end(self, tau: Array) -> tuple[Self, Array]:
+        """The distribution in the library of ``tau``, and that end of follow-up as a column (1 or n, 1)."""
+        distribution = self._fitting(tau)
+        reference = distribution._reference
+        one_namespace(tau=tau, distribution=reference)
+        end = as_float(tau, "tau", like=reference)
+        check_positive(end, "tau", zero=True, infinite=True)
+        if end.ndim > 1 or (0 in end.shape and len(distribution)):
+            raise InvalidInputError(
+                f"tau must be a number or one per subject, (n,); got an array of shape {tuple(end.shape)}."
+            )
+        column = distribution._xp.astype(end.reshape(-1, 1), reference.dtype, copy=False)
+        common_rows(distribution=len(distribution), tau=column.shape[0])
+        return distribution, column
+
     def _at_times(self, formula: str, t: Array, below: float) -> Array:
         distribution = self._fitting(t)
         (t,), restore = distribution._as_columns(t=t)

@@ -14,7 +14,7 @@ from censcore.distributions import Distribution
 from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
-__all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows"]
+__all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows", "validated"]
 
 
 def check_rows(X: Any, n: int) -> None:
@@ -230,8 +230,6 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
     array([[1., 2.],
            [3., 4.]])
     """
-    from sklearn.utils.validation import validate_data
-
     if X is not None:
         count_rows(X)
     if X is None or (hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0):
@@ -248,9 +246,46 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         return None
     _check_categories(X)
     _check_no_missing(estimator, X)
-    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X, "X")  # sparse: scikit-learn raises
+    return validated(estimator, X, np.float64, reset=reset)
+
+
+def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool) -> np.ndarray:
+    """Covariates as a matrix, by scikit-learn, which sets or checks their number and names.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Where number and names are kept.
+    X : array, tensor or frame, (n, p)
+        Covariates; a tensor may have a gradient.
+    dtype : dtype
+        Of the matrix.
+    reset : bool
+        True in ``fit``, False in prediction.
+
+    Returns
+    -------
+    array, (n, p)
+        The covariates.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> validated(cs.CoxRegression(), [[1, 2], [3, 4]], np.float32, reset=True)
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    from sklearn.utils.validation import validate_data
+
+    framed = hasattr(X, "columns")
+    if framed and not reset and len(X.columns) != estimator.n_features_in_:  # before a warning of its names
+        raise InvalidInputError(
+            f"X has {len(X.columns)} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    X = X if framed or hasattr(X, "tocsr") else to_numpy(X, "X")  # sparse: scikit-learn raises
     with scikit_learn_errors():
-        return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
+        return np.asarray(validate_data(estimator, X, reset=reset, dtype=dtype), dtype=dtype)
 
 
 @contextmanager

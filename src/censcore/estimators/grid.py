@@ -21,6 +21,8 @@ from censcore.outcomes import RightCensored
 
 __all__ = ["JointGridModel"]
 
+_MOST_BINS = 1000  # a million cells, each an output of the network
+
 
 class JointGridModel(LikelihoodEstimator):
     r"""Softmax over the cells of a joint grid of two event times, trained by the censored log score.
@@ -145,7 +147,7 @@ class JointGridModel(LikelihoodEstimator):
             if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or not (np.diff(edges) > 0).all():
                 raise InvalidInputError(f"edges must start at 0 and increase; got {edges.tolist()}.")
             return edges / self._unit
-        bins = as_count(self.bins, "bins", least=2)
+        bins = as_count(self.bins, "bins", least=2, most=_MOST_BINS)
         if self.edges == "uniform":
             return np.linspace(0.0, time.max(), bins + 1)
         if self.edges != "quantile":

@@ -167,7 +167,7 @@ class PiecewiseExponentialRegression(CoefficientInference):
 
 
 def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
-    if np.ndim(breaks) == 0:
+    if not isinstance(breaks, list | tuple) and np.ndim(breaks) == 0:
         count = as_count(breaks, "breaks, a number of them or an array of times,", least=0, most=10**6)
         levels = np.arange(1, count + 1) / (count + 1)
         quantiles = np.unique(np.quantile(times, levels)) if count else np.zeros(0)

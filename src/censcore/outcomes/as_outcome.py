@@ -8,6 +8,7 @@ import numpy as np
 
 from censcore._validation import check_flag
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
+from censcore.outcomes.base import Outcome
 from censcore.outcomes.right_censored import RightCensored
 
 if TYPE_CHECKING:
@@ -124,8 +125,9 @@ def as_followed(y: Any) -> RightCensored:
     >>> as_followed(cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])).event
     array([ True, False,  True])
     """
-    if hasattr(y, "any_cause"):
+    given = isinstance(y, Outcome)  # a forecast of causes has a distribution of any cause
+    if given and hasattr(y, "any_cause"):
         return y.any_cause()
-    if hasattr(y, "terminal_event"):
+    if given and hasattr(y, "terminal_event"):
         return y.terminal_event()
     return y.detection() if hasattr(y, "detection") else as_outcome(y)

@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import as_list, check_kind, check_method, check_positive, name_subjects
+from censcore._validation import as_list, check_flag, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.columns import Columns
@@ -277,7 +277,6 @@ class IntervalCensored(Outcome):
         >>> y.lower, y.upper
         (array([2., 4.]), array([ 4., inf]))
         """
-        one_namespace(tau=tau, outcome=self.lower)
         xp, tau = namespace(self.lower), one_each(tau, self.lower, "tau")
         check_positive(tau, "tau", zero=True, infinite=True)
         late, beyond, exact = self.upper > tau, self.lower > tau, self.exact
@@ -350,6 +349,7 @@ class IntervalCensored(Outcome):
         >>> gone.detection(until=5.0, dropout=True).time.round(6)
         array([2., 4., 5.])
         """
+        check_flag(dropout, "dropout")
         check_detection_times(self.visits, self.lower, self.upper)
         xp, found = namespace(self.lower), self.found
         seen = xp.where(found, self.upper, self.lower)
@@ -429,7 +429,10 @@ class IntervalCensored(Outcome):
         """
         if self.visits is None:
             raise missing_visits("continue_visits")
-        check_method(gaps, "gaps", "sample", "a distribution of the time between visits")
+        expected = "a distribution of the time between visits"
+        check_method(gaps, "gaps", "icdf", expected)
+        if gaps.k != 1:
+            raise InvalidInputError(f"gaps: got {gaps.k} times per subject, expected {expected}.")
         common_rows(gaps=len(gaps), outcome=len(self))
         ended = to_numpy(self.found)
         if dropped_out is not None:

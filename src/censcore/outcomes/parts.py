@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, is_torch, namespace, to_numpy
+from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_namespace, to_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 __all__ = ["as_censoring_time", "as_event", "one_each"]
@@ -67,8 +67,8 @@ def as_censoring_time(censoring_time: Array, time: Array) -> Array:
 
 def one_each(values: Array, time: Array, name: str) -> Array:
     """A number for all subjects, or one for each, with one value per subject."""
+    xp = one_namespace(**{name: values, "outcome": time})
     a = as_float(values, name, like=time)
-    xp = namespace(time)
     if a.ndim == 0:
         a = xp.broadcast_to(a, (time.shape[0],))
     if tuple(a.shape) != (time.shape[0],):

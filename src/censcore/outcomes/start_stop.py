@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import as_float
-from censcore._validation import as_frame
+from censcore._validation import as_frame, check_flag
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["StartStop", "read_start_stop"]
@@ -62,7 +62,10 @@ def read_start_stop(
     >>> read_start_stop(frame, "id", "start", "stop", "event").order
     array([1, 0])
     """
+    check_flag(allow_gaps, "allow_gaps")
     data = as_frame(frame, id, start, stop, event)
+    if not len(data):
+        raise InvalidInputError("frame: got no rows, expected one for each subject and interval.")
     missing = [name for name in (id, start, stop, event) if name not in data.columns]
     if missing:
         raise InvalidInputError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, namespace, to_numpy
-from censcore._validation import as_generator, as_number, check_positive, name_subjects
+from censcore._validation import as_generator, as_number, check_positive, name_subjects, shown
 from censcore.exceptions import InvalidInputError, MissingVisitsError, UnsupportedOutcomeError
 
 __all__ = [
@@ -38,10 +38,15 @@ def as_visits(visits: Any, lower: Array) -> Array:
     """Visits as (1 or n, K), ascending, padded by infinity, in the library of ``lower``."""
     ragged = isinstance(visits, list | tuple) and any(hasattr(row, "__len__") for row in visits)
     if ragged:
+        alone = [row for row in visits if not hasattr(row, "__len__")]
+        if alone:
+            raise InvalidInputError(
+                f"visits: got {shown(alone[0])} beside lists, expected one list of times per subject."
+            )
         longest = max(len(row) for row in visits)
         array = np.full((len(visits), longest), np.inf)
         for i, row in enumerate(visits):
-            array[i, : len(row)] = to_numpy(as_float(np.asarray(row), "visits"))
+            array[i, : len(row)] = to_numpy(as_float(row, "visits"))
     else:
         array = to_numpy(as_float(visits, "visits", like=lower))
     table = array.reshape(1, -1) if array.ndim < 2 else array

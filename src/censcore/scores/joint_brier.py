@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import Array, as_loss, namespace
+from censcore._validation import as_count, as_seed, check_instance, shown
 from censcore.distributions import Distribution, Ensemble, Univariate
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
 from censcore.distributions.random_draws import SubjectDraws, keys_of
@@ -118,6 +120,7 @@ def joint_brier_score(
     array([0.055, 0.062, 0.442])
     """
     check_scale(scale)
+    members, seed = as_count(members, "members", least=2, most=10**6), as_seed(seed)
     rule = event_rule(event)
     inputs = joint_scoring_inputs(y, forecast, censoring, horizon)
     check_componentwise(inputs.C)
@@ -134,14 +137,28 @@ def joint_brier_score(
 
 def event_rule(event: str | JointEvent) -> JointEvent:
     """The event as a function of times, which are infinite where nothing has happened."""
+    check_instance(event, "event")
     if callable(event):
-        return event
+        return partial(_happened_at, event)
     if not isinstance(event, str) or event not in NAMED:
         raise InvalidInputError(
-            f"event: got {event!r}, expected 'either', 'all', or a function of times (..., k) such as "
+            f"event: got {shown(event)}, expected 'either', 'all', or a function of times (..., k) such as "
             "censcore.distributions.joint_events.first_is(0)."
         )
     return NAMED[event]
+
+
+def _happened_at(event: JointEvent, times: Array) -> Array:
+    """What a function says of times (..., k), where that is one boolean for each of (...)."""
+    happened = event(times)
+    shape, expected = getattr(happened, "shape", None), tuple(times.shape[:-1])
+    if shape is None or tuple(shape) != expected or happened.dtype != namespace(times).bool:
+        got = shown(happened) if shape is None else f"{happened.dtype} of shape {tuple(shape)}"
+        raise InvalidInputError(
+            f"event: got a function that returns {got} for times of shape {tuple(times.shape)}, expected "
+            f"booleans of shape {expected}, as those of censcore.distributions.joint_events."
+        )
+    return happened
 
 
 def decided_outcome(y: RightCensored | SemiCompetingRisks, event: str | JointEvent) -> RightCensored:

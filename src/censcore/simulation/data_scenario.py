@@ -60,8 +60,8 @@ class DataScenario(Scenario):
         object.__setattr__(self, "X", X)
         for name in ("event_model", "censoring_model"):
             check_method(getattr(self, name), name, "predict_distribution", "a fitted estimator")
-        as_number(self.end, "end", above=0, infinite=True)
-        as_number(self.severity, "severity", above=0)
+        object.__setattr__(self, "end", as_number(self.end, "end", above=0, infinite=True))
+        object.__setattr__(self, "severity", as_number(self.severity, "severity", above=0))
 
     def covariates(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Covariates of subjects of the data set, drawn with replacement."""

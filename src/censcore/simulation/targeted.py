@@ -45,7 +45,7 @@ class TargetedScenario(Scenario):
     n_covariates = 3
 
     def __post_init__(self) -> None:
-        as_number(self.z_max, "z_max", above=0)
+        object.__setattr__(self, "z_max", as_number(self.z_max, "z_max", above=0))
         as_count(self.bins, "bins", least=4, most=10**6)
         as_number(self.early, "early", above=0, below=1)
 

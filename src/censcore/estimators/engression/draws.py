@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from censcore._arrays import Array
-from censcore._validation import as_seed
+from censcore._validation import as_count, as_seed
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.engression.loss import EngressionTask
@@ -19,8 +19,8 @@ from censcore.estimators.engression.predictions import SamplePredictions
 from censcore.estimators.engression.sampling import NoisePool, chunks_of, shares
 from censcore.estimators.engression.training import GeneratorTraining
 from censcore.estimators.neural.devices import pick_device
+from censcore.estimators.neural.model_contents import MOST_SAMPLES
 from censcore.estimators.neural.training import mix_seed
-from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, SemiCompetingRisks
 
 __all__ = ["MixtureDraws"]
@@ -37,11 +37,9 @@ class MixtureDraws(SamplePredictions, GeneratorTraining):
         """Draws (subjects, m, k) in chunks that fit into memory; the components share the draws."""
         self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
-        m = self.n_samples if m is None else m
-        if not isinstance(m, int | np.integer) or m < 1:
-            raise InvalidInputError(f"m, the number of samples: got {m}, expected a positive integer.")
-        draws = self._components(int(m), self._seed if seed is None else as_seed(seed), baselines)
-        for rows in chunks_of(len(x), int(m), self._generators[0]):
+        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=MOST_SAMPLES)
+        draws = self._components(m, self._seed if seed is None else as_seed(seed), baselines)
+        for rows in chunks_of(len(x), m, self._generators[0]):
             some = x[rows]
             yield torch.cat([draw(some) for draw in draws], dim=1)
 

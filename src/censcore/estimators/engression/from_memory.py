@@ -108,7 +108,7 @@ class FitFromMemory(GeneratorTraining):
     def _folds(self, everything: Data, validation: Data | None, groups: np.ndarray | None) -> list[Fold]:
         """The subjects of every generator, and those that validate it."""
         n = len(everything["x"])
-        if validation is not None or self.validation_fraction == 0:
+        if validation is not None or self._held_out_share == 0:
             count = 1 if self.n_generators == "auto" else int(self.n_generators)
             return [Fold(slice(None), everything, validation, groups)] * count
         if self.n_generators == "auto" and _FEW < n <= _SOME:

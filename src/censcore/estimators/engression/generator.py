@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._validation import as_count, as_number, check_option
+from censcore.estimators.neural.recipe import MOST_LAYERS, MOST_UNITS
 
 __all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
 
@@ -94,8 +95,9 @@ class Generator(nn.Module):
         super().__init__()
         check_option(activation, "activation", ACTIVATIONS)
         check_option(output, "output", OUTPUTS)
-        depth, width = as_count(depth, "depth"), as_count(width, "width")
-        noise_dim, k = as_count(noise_dim, "noise_dim"), as_count(k, "k")
+        depth, k = as_count(depth, "depth", most=MOST_LAYERS), as_count(k, "k")
+        width = as_count(width, "width", most=MOST_UNITS)
+        noise_dim = as_count(noise_dim, "noise_dim", most=MOST_UNITS)
         dropout = as_number(dropout, "dropout", least=0, below=1)
         self.width, self.k, self.noise_dim, self.logits = width, k, noise_dim, logits
         self.noise_layers = depth if noise_everywhere else 1

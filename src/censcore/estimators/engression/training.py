@@ -20,6 +20,7 @@ from censcore.estimators.engression.training_censoring import OBJECTIVES
 from censcore.estimators.neural.devices import pick_device
 from censcore.estimators.neural.held_out import held_out_losses
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_contents import MOST_SAMPLES
 from censcore.estimators.neural.standardised import Data
 from censcore.estimators.neural.streamed import StreamedRows, sample_of, subjects_in
 from censcore.estimators.neural.training import Callback
@@ -31,6 +32,7 @@ _SPARSITY, _FEW_COVARIATES = 0.6, 5
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 
 _AT_ONCE = 1024  # subjects
+_MOST_GENERATORS = 1000
 
 _log = logging.getLogger("censcore")
 
@@ -66,10 +68,10 @@ class GeneratorTraining(OutcomeData):
         check_option(self.precision, "precision", ("auto", "float32", "bfloat16"))
         for name in ("noise_everywhere", "residual", "layer_norm", "skip", "ordered", "baseline"):
             check_flag(getattr(self, name), name)
-        as_count(self.samples, "samples", least=2)
-        as_count(self.n_samples, "n_samples")
+        as_count(self.samples, "samples", least=2, most=MOST_SAMPLES)
+        as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
         if not _is_auto(self.n_generators):
-            as_count(self.n_generators, "n_generators")
+            as_count(self.n_generators, "n_generators", most=_MOST_GENERATORS)
         if not _is_auto(self.sparsity):
             as_number(self.sparsity, "sparsity", least=0)
         as_number(self.beta, "beta", above=0, below=2)

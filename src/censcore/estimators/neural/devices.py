@@ -6,6 +6,7 @@ import os
 
 import torch
 
+from censcore._validation import shown
 from censcore.estimators.neural.exchange import rank_and_processes
 from censcore.exceptions import InvalidInputError
 
@@ -31,7 +32,7 @@ def pick_device(device: str) -> torch.device:
     >>> pick_device("cpu")
     device(type='cpu')
     """
-    if device != "auto":
+    if not (isinstance(device, str) and device == "auto"):
         return _named_device(device)
     if not torch.cuda.is_available():
         return torch.device("cpu")
@@ -45,7 +46,7 @@ def _named_device(device: str) -> torch.device:
         named = torch.device(device)
     except (RuntimeError, TypeError):
         raise InvalidInputError(
-            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch; got {device!r}."
+            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch; got {shown(device)}."
         ) from None
     if named.type == "cuda" and (named.index or 0) >= torch.cuda.device_count():
         raise InvalidInputError(

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from censcore._arrays import as_float, is_torch, to_numpy
-from censcore._validation import as_labels, as_number, as_seed
+from censcore._validation import as_count, as_labels, as_number
 from censcore.estimators.base import NotFitted, SurvivalEstimator
-from censcore.estimators.covariates import count_rows, scikit_learn_errors
+from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
 from censcore.estimators.neural.covariate_checks import check_no_categories, check_single_precision
 from censcore.estimators.neural.devices import pick_device
 from censcore.estimators.neural.exchange import same_everywhere
@@ -33,6 +33,8 @@ from censcore.exceptions import InvalidInputError, MissingDependencyError, Model
 from censcore.outcomes import RightCensored, as_outcome
 
 __all__ = ["NeuralEstimator"]
+
+_MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one of its own
 
 
 class NeuralEstimator(SurvivalEstimator):
@@ -72,8 +74,6 @@ class NeuralEstimator(SurvivalEstimator):
 
     def _check_X(self, X: Any, n: int | None, *, reset: bool) -> np.ndarray:
         """Covariates as a float32 matrix; X = None is none at all, for one subject if n is unknown."""
-        from sklearn.utils.validation import validate_data
-
         if X is None:
             X = np.empty((1 if n is None else n, 0))
         elif isinstance(X, list | tuple):
@@ -89,11 +89,10 @@ class NeuralEstimator(SurvivalEstimator):
             return X.astype(np.float32)
         check_no_categories(X)
         check_single_precision(X, fitting=reset)
-        with scikit_learn_errors():
-            X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
+        X = validated(self, X, np.float32, reset=reset)
         if n is not None and len(X) != n:
             raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
-        return np.asarray(X)
+        return X
 
     def _fit_scaling(self, X: np.ndarray, rows: np.ndarray | slice) -> None:
         center, spread = (value.astype(np.float32) for value in moments(X, rows))
@@ -151,7 +150,7 @@ class NeuralEstimator(SurvivalEstimator):
 
         Different parts hold out different subjects, as long as there are any that were not held out before.
         """
-        share = as_number(self.validation_fraction, "validation_fraction", least=0, below=1)
+        share = self._held_out_share
         if others_validate or share == 0 or n < 10:
             return slice(None), None
         rng = np.random.default_rng(self._seed)
@@ -162,11 +161,15 @@ class NeuralEstimator(SurvivalEstimator):
         return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
     @property
+    def _held_out_share(self) -> float:
+        return as_number(self.validation_fraction, "validation_fraction", least=0, below=1)
+
+    @property
     def _seed(self) -> int:
         """An integer seed, drawn once per fit where the random state is none or a generator."""
         state = self.random_state
         if isinstance(state, int | np.integer):
-            return as_seed(state, "random_state")
+            return as_count(state, "random_state", least=0, most=_MOST_SEED)
         if not hasattr(self, "_drawn_seed"):
             from sklearn.utils import check_random_state
 

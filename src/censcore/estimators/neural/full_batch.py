@@ -105,7 +105,7 @@ def minimise(
     search = _Search(task, rows, validation, penalty, device, bounds)
     if checkpoint is not None and Path(checkpoint).exists():
         search.resume(checkpoint)
-    with ProgressBar("L-BFGS", max_iter, 0, progress and search.rank == 0) as bar:
+    with ProgressBar("L-BFGS", max_iter, 0, search.rank == 0 and progress) as bar:
 
         def after(_: np.ndarray) -> None:
             epoch = search.record()

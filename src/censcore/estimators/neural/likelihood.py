@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_seed, check_option
+from censcore._validation import as_count, as_seed, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.neural.devices import pick_device
@@ -20,6 +20,7 @@ from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.masks import check_mask, leave_out_times
 from censcore.estimators.neural.model_contents import check_number
+from censcore.estimators.neural.recipe import MOST_EPOCHS, MOST_LAYERS, MOST_UNITS
 from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
 from censcore.estimators.neural.task import Callback, Rows
@@ -32,11 +33,16 @@ __all__ = ["LikelihoodEstimator", "ParameterNetwork"]
 _SAMPLED_AT_ONCE = 4096  # subjects
 
 
-def _check_widths(hidden: Any) -> None:
-    if not isinstance(hidden, Sequence) or not all(isinstance(u, int | np.integer) and u > 0 for u in hidden):
+def _widths(hidden: Any) -> list[int]:
+    """Units of the hidden layers, where they are whole numbers that fit into memory."""
+    listed = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
+    if not listed or len(hidden) > MOST_LAYERS:
+        got = f"{len(hidden)} layers" if listed else shown(hidden)
         raise InvalidInputError(
-            f"hidden: got {hidden!r}, expected the widths of hidden layers, a tuple such as (128, 128)."
+            f"hidden: got {got}, expected the widths of at most {MOST_LAYERS} hidden layers, a tuple such as "
+            "(128, 128)."
         )
+    return [as_count(units, "hidden, the width of a layer,", most=MOST_UNITS) for units in hidden]
 
 
 class ParameterNetwork(nn.Module):
@@ -59,10 +65,9 @@ class ParameterNetwork(nn.Module):
 
     def __init__(self, n_features: int, conditional: int, constant: int, hidden: Sequence[int]) -> None:
         super().__init__()
-        _check_widths(hidden)
         layers: list[nn.Module] = []
         width = n_features
-        for units in hidden:
+        for units in _widths(hidden):
             layers += [nn.Linear(width, units), nn.SiLU()]
             width = units
         last = nn.Linear(width, conditional)
@@ -267,9 +272,9 @@ class LikelihoodEstimator(BatchTraining):
     def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
         check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
-        as_count(self.max_iter, "max_iter")
-        _check_widths(self.hidden)
-        return self.solver == "lbfgs" or (self.solver == "auto" and not self.hidden)
+        as_count(self.max_iter, "max_iter", most=MOST_EPOCHS)
+        linear = not _widths(self.hidden)
+        return self.solver == "lbfgs" or (self.solver == "auto" and linear)
 
     def _minimise(
         self, task: LikelihoodTask, rows: Data, validation: Data | None, callbacks: Sequence[Callback]

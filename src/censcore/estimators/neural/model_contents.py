@@ -10,10 +10,10 @@ from torch import Tensor
 
 from censcore.exceptions import ModelFileError
 
-__all__ = ["check_contents", "check_number", "check_numbers"]
+__all__ = ["MOST_SAMPLES", "check_contents", "check_number", "check_numbers"]
 
 _SIZES = ("width", "noise_dim", "n_features", "k")
-_MOST_SAMPLES = 10**6  # for every subject
+MOST_SAMPLES = 10**6  # for every subject
 
 
 def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None
     ):
         raise ModelFileError(f"feature_names: got {names!r:.60}, expected {settings['n_features']} names.")
     if sizes.get("n_samples") is not None:
-        _check_size("n_samples", sizes["n_samples"], _MOST_SAMPLES)
+        _check_size("n_samples", sizes["n_samples"], MOST_SAMPLES)
     if sizes.get("random_state") is not None:
         _check_size("random_state", sizes["random_state"], 2**64, least=0)
     if "depth" in sizes:  # every layer has a tensor

@@ -9,7 +9,12 @@ from typing import Any
 
 from censcore._validation import as_count, as_number, check_flag, check_option
 
-__all__ = ["Recipe"]
+__all__ = ["MOST_EPOCHS", "MOST_LAYERS", "MOST_RATE", "MOST_UNITS", "Recipe"]
+
+#: Bounds of what a computer can hold or finish: epochs or iterations, hidden layers, and units of a layer.
+MOST_EPOCHS, MOST_LAYERS, MOST_UNITS = 10**7, 10**3, 10**5
+#: Learning rate beyond which no step of AdamW can be of use.
+MOST_RATE = 1e6
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,10 @@ class Recipe:
     def __post_init__(self) -> None:
         check_option(self.schedule, "schedule", ("cosine", "constant"))
         check_flag(self.compile, "compile")
-        for name in ("epochs", "batch_size", "validate_every", "validation_batch"):
+        self._check("epochs", as_count, most=MOST_EPOCHS)
+        for name in ("batch_size", "validate_every", "validation_batch"):
             self._check(name, as_count)
-        self._check("learning_rate", as_number, above=0)
+        self._check("learning_rate", as_number, above=0, most=MOST_RATE)
         self._check("weight_decay", as_number, least=0)
         self._check("warmup", as_number, least=0, most=1)
         self._check("tolerance", as_number, least=0)

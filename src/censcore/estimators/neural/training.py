@@ -101,7 +101,7 @@ def train(
     if checkpoint is not None and Path(checkpoint).exists():
         held_out = 0 if validation is None else subjects_in(validation)
         state.resume(checkpoint, run.identity, held_out)
-    with ProgressBar("training", recipe.epochs, run.next_epoch, progress and run.rank == 0) as bar:
+    with ProgressBar("training", recipe.epochs, run.next_epoch, run.rank == 0 and progress) as bar:
         try:
             while not run.finished:
                 epoch = run.epoch()

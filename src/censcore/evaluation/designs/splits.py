@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
-from censcore._validation import name_subjects
+from censcore._arrays import is_torch, to_numpy
+from censcore._validation import name_subjects, shown
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["Split", "make_splits", "notes_on_splits"]
@@ -51,11 +51,11 @@ def make_splits(
         How often a number of folds is drawn, and the seed.
     """
     n = len(event)
-    if isinstance(cv, bool | str) or not (
-        isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
+    if not (isinstance(cv, int | np.integer) or hasattr(cv, "split") or _is_listed(cv)) or (
+        isinstance(cv, bool | str | bytes) or is_torch(cv)
     ):
         raise InvalidTypeError(
-            f"cv: got {cv!r}, expected a number of folds, a scikit-learn splitter, or a list of pairs "
+            f"cv: got {shown(cv)}, expected a number of folds, a scikit-learn splitter, or a list of pairs "
             "(train, test) of subject numbers."
         )
     if not isinstance(repeats, int | np.integer) or repeats < 1:
@@ -76,6 +76,10 @@ def make_splits(
     else:
         pairs = list(cv)
     return _in_repeats(pairs, n)
+
+
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
 
 
 def _drawn(
@@ -107,7 +111,7 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
     splits: list[Split] = []
     tested: list[np.ndarray] = []
     for number, pair in enumerate(pairs):
-        if not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
+        if not _is_listed(pair) or len(both := list(pair)) != 2:
             raise InvalidTypeError(
                 f"cv: got {type(pair).__name__} for fold {number + 1}, expected a pair (train, test) of "
                 "subject numbers."

@@ -142,6 +142,8 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
     if train_groups is None:
         return None
     labels = to_numpy(train_groups)
+    if not n_train:
+        raise InvalidInputError("train_groups: got labels without training subjects. Pass train=Sample(X, y, groups=).")
     if labels.shape != (n_train,):
         raise InvalidInputError(
             f"train: groups must have one label per training subject, ({n_train},); got {labels.shape}."

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from censcore._arrays import is_torch, to_numpy
+from censcore._validation import as_list
 from censcore.distributions import CumulativeIncidence, Distribution, TimeAndCause
 from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
@@ -77,7 +78,8 @@ class Causes(Kind):
     def settle(cls, asked: Request) -> tuple[Self, Request]:
         """The outcome; its names are settled once the forecasts are known."""
         asked.refuse("events", "mask")
-        names = None if asked.names is None else tuple(map(str, asked.names))
+        names = asked.names
+        names = None if names is None else tuple(map(str, as_list(names, "names", "names of causes")))
         return cls(cls.read_outcome(asked.sample.y), names), asked
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._validation import as_confidence, as_seed, check_flag
+from censcore._validation import as_confidence, as_seed, check_flag, check_kind
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
@@ -45,8 +45,11 @@ class Request:
     def __post_init__(self) -> None:
         given_horizon(self.horizon)
         check_flag(self.discrimination, "discrimination")
+        check_flag(self.progress, "progress")
+        unit = "" if self.time_unit is None else self.time_unit
+        check_kind(unit, "time_unit", str, "a text, such as 'days'")
         checked = {"confidence": as_confidence(self.confidence), "seed": as_seed(self.seed)}
-        for name, value in {**checked, "time_unit": str(self.time_unit or "")}.items():
+        for name, value in {**checked, "time_unit": unit}.items():
             object.__setattr__(self, name, value)
 
     @property
