@@ -143,7 +143,7 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
         return None
     labels = to_numpy(train_groups)
     if not n_train:
-        raise InvalidInputError("train_groups: got labels without training subjects. Pass train=Sample(X, y, groups=).")
+        raise InvalidInputError("train: got groups without training subjects. Pass train=(X, y) too.")
     if labels.shape != (n_train,):
         raise InvalidInputError(
             f"train: groups must have one label per training subject, ({n_train},); got {labels.shape}."
