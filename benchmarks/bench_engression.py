@@ -20,7 +20,7 @@ import censcore as cs
 from censcore.estimators.engression.loss import EngressionTask
 from censcore.estimators.neural.training import Recipe, _Run
 from censcore.scores.energy_pairs import energy_loss
-from censcore.simulation import LogNormalScenario, Sample
+from censcore.simulation import LogNormalScenario, SimulatedData
 
 CPU = torch.device("cpu")
 SUBJECTS, HELD_OUT, MEMBERS, ROUNDS = 4000, 1000, 512, 9
@@ -103,7 +103,7 @@ def reach() -> None:
             return
 
 
-def peer(train: Sample, test: Sample, **settings: Any) -> tuple[float, float, float]:
+def peer(train: SimulatedData, test: SimulatedData, **settings: Any) -> tuple[float, float, float]:
     """Wall seconds, processor seconds and held-out score of the ``engression`` package."""
     from engression import engression
 
@@ -118,7 +118,7 @@ def peer(train: Sample, test: Sample, **settings: Any) -> tuple[float, float, fl
     return wall, cpu, held_out(np.moveaxis(draws.numpy(), 2, 1).clip(min=0), test.T)
 
 
-def ours(train: Sample, test: Sample, epochs: int) -> tuple[float, float, float]:
+def ours(train: SimulatedData, test: SimulatedData, epochs: int) -> tuple[float, float, float]:
     """The same of a fit of so many epochs here, its validation included."""
     model = cs.CensoredEngression(epochs=epochs, random_state=0, device="cpu", **SAME_SIZE)
     start = time.perf_counter(), time.process_time()

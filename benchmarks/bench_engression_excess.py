@@ -22,7 +22,7 @@ import torch
 
 import censcore as cs
 from benchmarks import energy_distance
-from censcore.simulation import LogNormalScenario, Sample
+from censcore.simulation import LogNormalScenario, SimulatedData
 
 SUBJECTS, NEW, DRAWS, SEEDS, SIZES = 4000, 3000, 192, range(100, 105), (3, 5, 10)
 
@@ -37,7 +37,7 @@ def excess(scenario: LogNormalScenario, model: cs.CensoredEngression, seed: int)
     return energy_distance.excess(F, G, C)
 
 
-def fitted(data: Sample, seed: int, **settings: Any) -> tuple[cs.CensoredEngression, float]:
+def fitted(data: SimulatedData, seed: int, **settings: Any) -> tuple[cs.CensoredEngression, float]:
     """The model, and the processor seconds of its fit."""
     C = LogNormalScenario(data.T.shape[1], censoring="uniform").censoring_distribution(data.X)
     start = time.process_time()

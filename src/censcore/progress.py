@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from time import perf_counter
 from typing import Any, Self, TypeVar
 
 from censcore._validation import check_flag
@@ -12,6 +15,8 @@ from censcore.plain_text import one_line
 __all__ = ["ProgressBar", "track"]
 
 Item = TypeVar("Item")
+
+PATIENCE = 2.0  # seconds before a bar appears that nobody asked for
 
 
 class ProgressBar:
@@ -23,8 +28,9 @@ class ProgressBar:
         In front of the bar.
     total, done : int
         Steps in all, and those finished before.
-    show : bool
-        Whether there is a bar at all.
+    show : bool, optional
+        Whether there is a bar at all. None shows one where somebody may look at it, in a terminal or a
+        notebook, once the work has taken two seconds.
 
     Examples
     --------
@@ -34,9 +40,12 @@ class ProgressBar:
     ...         bar.advance(note=f"loss {1 / (epoch + 1):.2f}")
     """
 
-    def __init__(self, what: str, total: int, done: int = 0, show: bool = True) -> None:
-        check_flag(show, "progress")
+    def __init__(self, what: str, total: int, done: int = 0, show: bool | None = True) -> None:
         self._progress: Any = None
+        self._waits, self._began = show is None, perf_counter()
+        if show is None:
+            show = _is_watched()
+        check_flag(show, "progress")
         if not show:
             return
         try:
@@ -56,7 +65,7 @@ class ProgressBar:
         self._task = self._progress.add_task("", total=total, completed=done, what=one_line(what))
 
     def __enter__(self) -> Self:
-        if self._progress is not None:
+        if self._progress is not None and not self._waits:
             self._progress.start()
         return self
 
@@ -64,13 +73,23 @@ class ProgressBar:
         """One step more, or several; the note stands beside the bar."""
         if self._progress is not None:
             self._progress.update(self._task, advance=steps, description=one_line(note))
+            if self._waits and perf_counter() - self._began >= PATIENCE:
+                self._waits = False
+                self._progress.start()
 
     def __exit__(self, *_: Any) -> None:
         if self._progress is not None:
             self._progress.stop()
 
 
-def track(items: Iterable[Item], what: str, total: int, done: int = 0, show: bool = True) -> Iterator[Item]:
+def _is_watched() -> bool:
+    """Whether the standard error stream is a terminal or a notebook, and rich is there to draw on it."""
+    return ("ipykernel" in sys.modules or sys.stderr.isatty()) and find_spec("rich") is not None
+
+
+def track(
+    items: Iterable[Item], what: str, total: int, done: int = 0, show: bool | None = True
+) -> Iterator[Item]:
     """The items, with a bar that advances as each is finished.
 
     Examples

@@ -8,7 +8,13 @@ from scipy import stats
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-from censcore.simulation import DataScenario, LogNormalScenario, Sample, TargetedScenario, WeibullScenario
+from censcore.simulation import (
+    DataScenario,
+    LogNormalScenario,
+    SimulatedData,
+    TargetedScenario,
+    WeibullScenario,
+)
 from censcore.testing import check_distribution
 
 UNIVARIATE = [
@@ -159,7 +165,7 @@ def test_the_same_seed_gives_the_same_data_and_another_seed_other_data():
 
 
 def test_a_sample_says_what_the_analyst_sees():
-    sample = Sample(np.zeros((3, 1)), np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 1.0]))
+    sample = SimulatedData(np.zeros((3, 1)), np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 1.0]))
     np.testing.assert_array_equal(sample.y.time, [1, 2, 1])
     np.testing.assert_array_equal(sample.y.event, [True, True, False])  # T <= C is an event
     np.testing.assert_array_equal(sample.y_known.censoring_time, [2, 2, 1])

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array
-from censcore._validation import check_kind
 from censcore.distributions import Distribution
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.pipeline import about_censoring, decide, score
+from censcore.evaluation.plan.forecast_distributions import as_named
 from censcore.evaluation.plan.readings import reading_notes
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
@@ -47,7 +48,7 @@ def compare(
     discrimination: bool = True,
     time_unit: str = "",
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Comparison:
     r"""Compare forecasts of event times by proper scores, with errors that cover the estimation of C.
 
@@ -60,11 +61,12 @@ def compare(
 
     Parameters
     ----------
-    forecasts : dict
-        *What to compare.* Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted
-        model, which is asked for the subjects of X). A pair (model, X_a) gives a model covariates of its own;
-        where the model has risk scores only, a third entry gives those of the training subjects. ``notes``
-        say how survival matrices are read, and where the answer depends on it.
+    forecasts : dict, list or one forecast
+        *What to compare.* Name -> forecast; of a list, the class is the name. A forecast is a distribution,
+        or whatever :func:`as_forecast` takes (a fitted model, which is asked for the subjects of X). A pair
+        (model, X_a) gives a model covariates of its own; where the model has risk scores only, a third entry
+        gives those of the training subjects. ``notes`` say how survival matrices are read, and where the
+        answer depends on it.
     y : outcome, Sample or OutcomeTable
         What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
         joint distributions; :class:`SemiCompetingRisks`, of which they are joint distributions too, and an
@@ -81,8 +83,9 @@ def compare(
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``Censoring(..., cv=5)`` predicts every subject from the other
         folds; subjects of one of ``groups`` stay in one fold). One that was fitted before, and what it
-        predicted, are recognised as the estimates they are. It may be left out only where nothing is
-        censored or ``y.censoring_time`` is known.
+        predicted, are recognised as the estimates they are. It may be left out where nothing is censored,
+        ``y.censoring_time`` is known, or there is ``train``, to which ``Censoring(KaplanMeier())`` is then
+        fitted.
     X : array or frame, optional
         Covariates of the n subjects, for fitted models, conditional censoring distributions and ``by``.
     train : pair (X_train, y_train), or Sample, optional
@@ -139,8 +142,9 @@ def compare(
         Of the bootstrap, of simultaneous p-values, and of the draws of the energy score.
     time_unit : str
         *Output.* Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
-    progress : bool
-        Show a progress bar on refits and batches.
+    progress : bool, optional
+        Show a progress bar on refits and batches; by default in terminals and notebooks, where the work takes
+        longer than two seconds.
 
     Returns
     -------
@@ -206,8 +210,7 @@ def compare(
             "compare(forecasts, y, censoring) judges forecasts that were made before; got models, X and y. "
             "Pass them to cross_validate(models, X, y, cv=5), which fits the models fold by fold."
         )
-    check_kind(forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
-    return compare_request(asked)
+    return compare_request(replace(asked, forecasts=as_named(forecasts)))
 
 
 def compare_request(asked: Request) -> Comparison:

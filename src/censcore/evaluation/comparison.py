@@ -277,12 +277,12 @@ class Comparison(KeepsValues):
 
         Columns: ``by`` and ``group`` (the subset), ``score``, ``at`` (time or level), ``model``, ``mean``,
         ``standard_error``, ``low``, ``high``, ``rank``, ``skill`` with ``skill_standard_error``,
-        ``skill_low`` and ``skill_high``, ``events`` (the effective number that the line rests on),
+        ``skill_low`` and ``skill_high``, ``events`` (the effective number that the line is based on),
         ``infinite`` (how many losses are), ``proper`` (False for concordance and AUC, which are descriptive
         and of which more is better; their intervals are within [0, 1]) and ``note``.
 
-        Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
-        standard error, interval or rank: see :meth:`effective_events`.
+        Where a line is based on fewer than five effective events, the note says "cannot tell", and there is
+        no standard error, interval or rank: see :meth:`effective_events`.
         """
         check_flag(discrimination, "discrimination")
         return data_frame(self.shown(mean_lines(self, discrimination)))
@@ -451,7 +451,7 @@ class Comparison(KeepsValues):
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
         if not self.design.can_draw(kind):
-            self.design.case(self)  # an error: the subjects are not in memory
+            self.design.refuse(f"plot({kind!r})")
         outcome = options.pop("outcome", None)
         if not self.kind.views or (outcome is None and not self.kind.pictured(kind, set())[0]):
             if outcome is not None:

@@ -51,6 +51,7 @@ from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCens
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.plan.forecast_distributions import as_named
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon
 from censcore.evaluation.plan.model_fits import check_model
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
@@ -129,7 +130,7 @@ def cross_validate(
     discrimination: bool = True,
     time_unit: str = "",
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Comparison:
     """Fit models fold by fold, and compare their forecasts of the subjects left out.
 
@@ -139,10 +140,11 @@ def cross_validate(
 
     Parameters
     ----------
-    models : dict
-        *What to compare.* Name -> model that is not fitted yet: estimators of this library, pipelines,
-        searches over parameters, scikit-survival, lifelines, functions ``f(X_train, y_train, X_test)`` that
-        give a forecast, or pairs ``(model, X)`` with covariates of their own.
+    models : dict, list or one model
+        *What to compare.* Name -> model that is not fitted yet; of a list, the class is the name. Models are
+        estimators of this library, pipelines, searches over parameters, scikit-survival, lifelines, functions
+        ``f(X_train, y_train, X_test)`` that give a forecast, or pairs ``(model, X)`` with covariates of their
+        own.
     X : array or frame, (n, p), or None
         Covariates of all subjects.
     y : outcome, or Sample
@@ -255,12 +257,7 @@ def _with_reference(
     kind: Kind, models: Mapping[str, Any], reference: Any
 ) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
-    if not isinstance(models, Mapping) or not models:
-        raise InvalidTypeError(
-            "models must be a dictionary of at least one model, {'cox': CoxRegression(), ...}; got "
-            f"{type(models).__name__}."
-        )
-    everything = {str(name): model for name, model in models.items()}
+    everything = as_named(models)
     if reference is None:
         return everything, None
     if not isinstance(reference, str):

@@ -20,6 +20,7 @@ from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.landmark_average import AtRisk, Averages
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
@@ -187,7 +188,7 @@ def compare_landmarks(
     discrimination: bool = True,
     time_unit: str = "",
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> LandmarkComparison:
     r"""Compare forecasts at landmarks: given survival to s, of the subjects at risk at s.
 
@@ -252,6 +253,11 @@ def compare_landmarks(
     3       1.5      152   flat  0.198
     """
     sample = Sample.scored(y, X, sample_weight, groups)
+    if isinstance(sample.y, OutcomeTable):
+        raise InvalidInputError(
+            "landmarks: not available for a table that is read in batches. Read the table into memory, and "
+            "pass its outcome in place of OutcomeTable."
+        )
     _check_window(window, times)
     places = _places(landmarks)
     training = None if train is None else Sample.of(train)
@@ -271,11 +277,11 @@ def compare_landmarks(
     at = _predictions(kind, forecasts, sample.X, training)
     comparisons, at_risk = [], []
     for s in map(float, places):
-        subjects = np.nonzero(to_numpy(kind.y.at_risk(s)))[0]
+        subjects, outcome = np.nonzero(to_numpy(kind.y.at_risk(s)))[0], kind.y.after(s)
         here = replace(
             asked,
             forecasts={name: predict(s, subjects) for name, predict in at.items()},
-            sample=_of_each(sample, n).take(subjects, kind.y.after(s)),
+            sample=_of_each(sample, n).take(subjects, outcome),
             censoring=_of_subjects(censoring, subjects),
             by=_labels(by, subjects, n),
             times=times if window is None else [s + window],

@@ -66,6 +66,8 @@ class Plan:
 def decide(asked: Request) -> Plan:
     """Settle the outcome, the censoring distribution, the forecasts, the horizon, times and levels."""
     kind, asked = kind_of(asked.sample.y).settle(asked)
+    if asked.censoring is None and asked.train is not None:  # as in a cross-validation
+        asked = replace(asked, censoring=kind.default_censoring())
     X, notes = asked.sample.X, list(kind.notes)
     groups, weight = asked.subjects(len(kind))
     y = kind.followed(kind.y)

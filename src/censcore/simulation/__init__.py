@@ -3,7 +3,7 @@
 from censcore.simulation.data_scenario import DataScenario
 from censcore.simulation.lognormal import LogNormalScenario
 from censcore.simulation.one_factor import OneFactorLogNormal
-from censcore.simulation.scenario import Sample, Scenario
+from censcore.simulation.scenario import Scenario, SimulatedData
 from censcore.simulation.targeted import TargetedScenario
 from censcore.simulation.weibull import WeibullScenario
 
@@ -11,7 +11,7 @@ __all__ = [
     "DataScenario",
     "LogNormalScenario",
     "OneFactorLogNormal",
-    "Sample",
+    "SimulatedData",
     "Scenario",
     "TargetedScenario",
     "WeibullScenario",

@@ -12,11 +12,11 @@ from censcore._validation import as_count, as_generator
 from censcore.distributions import Distribution, PointMass
 from censcore.outcomes import RightCensored
 
-__all__ = ["Sample", "Scenario"]
+__all__ = ["SimulatedData", "Scenario"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SimulatedData:
     """Data from a scenario, with the event and censoring times that an analyst does not see.
 
     Attributes
@@ -62,14 +62,14 @@ class Sample:
         return len(self.X)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sample):
+        if not isinstance(other, SimulatedData):
             return NotImplemented
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("X", "T", "C"))
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __getitem__(self, rows: Any) -> Sample:
-        return Sample(self.X[rows], self.T[rows], self.C[rows])
+    def __getitem__(self, rows: Any) -> SimulatedData:
+        return SimulatedData(self.X[rows], self.T[rows], self.C[rows])
 
 
 class Scenario(ABC):
@@ -120,7 +120,7 @@ class Scenario(ABC):
     def censoring_distribution(self, X: np.ndarray) -> Distribution:
         """The censoring distribution given the covariates of each subject, (n, d)."""
 
-    def sample(self, n: int, seed: Any = None) -> Sample:
+    def sample(self, n: int, seed: Any = None) -> SimulatedData:
         """Draw covariates, event times and censoring times.
 
         Parameters
@@ -132,12 +132,12 @@ class Scenario(ABC):
 
         Returns
         -------
-        Sample
+        SimulatedData
             The data.
         """
         n, rng = as_count(n, "n", most=MOST_SUBJECTS), as_generator(seed)
         X = self.covariates(n, rng)
-        return Sample(
+        return SimulatedData(
             X,
             _one_draw(self.event_distribution(X), n, rng),
             _one_draw(self.censoring_distribution(X), n, rng),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from censcore.evaluation.measures.effective_events import effective_events, weig
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.subsets import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -38,6 +39,10 @@ class Design:
     def can_draw(self, picture: str) -> bool:
         """Whether there is a picture of this kind."""
         return True
+
+    def refuse(self, what: str) -> NoReturn:
+        """An error where a design has no such thing."""
+        raise InvalidInputError(f"{what}: not available for {type(self).__name__}.")
 
     def case(self, of: Comparison) -> Case:
         """One forecast with the outcome, which all forecasts share."""

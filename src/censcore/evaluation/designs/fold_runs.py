@@ -87,7 +87,7 @@ def run_folds(
     subjects: Sample,
     splits: list[Split],
     folds: Folds,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> FoldRuns:
     """Fit every model in every fold, but for those that the store has already."""
     tasks = _tasks(models, subjects, splits, folds.store)

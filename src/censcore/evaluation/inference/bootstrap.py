@@ -34,7 +34,7 @@ def means_by_refitting(
     censoring: ResolvedCensoring,
     clusters: Clusters,
     seed: int,
-    progress: bool,
+    progress: bool | None,
 ) -> Means:
     """Fit the censoring distribution to bootstrap samples, and take all means again.
 
@@ -78,7 +78,7 @@ def spread_over_refits(
     censoring: ResolvedCensoring,
     clusters: Clusters,
     seed: int,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> tuple[np.ndarray, list[str]]:
     """Entries (refits, columns) whose squares sum to the variance over bootstrap samples, and notes.
 

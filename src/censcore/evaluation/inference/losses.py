@@ -91,7 +91,7 @@ def estimate_means(
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
     n = len(next(iter(cases.values())).y)

@@ -25,6 +25,7 @@ from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_followed
+from censcore.scores import SCORES
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["Kind", "kind_of", "register_kind"]
@@ -193,7 +194,7 @@ class Kind(ABC):
             )
         chosen: list[CaseScore] = []
         for name, function in by_name(scores).items():
-            chosen += [self.custom(name, function)] if callable(function) else self.named_score(str(name))
+            chosen += [self.custom(name, function)] if callable(function) else self.named_score(_whole(name))
         if not chosen:
             raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
         return list({score.name: score for score in chosen}.values())
@@ -281,6 +282,13 @@ class Kind(ABC):
     def check_picture(self, picture: str, outcome: str) -> None:
         """An error where there is no such picture of a view."""
         self.view(outcome)
+
+
+def _whole(name: str) -> str:
+    """The name of a score; a score on one scale alone may be asked for without it."""
+    base, bracket, outcome = name.partition("[")
+    scaled = f"{base}:ipcw"
+    return f"{scaled}{bracket}{outcome}" if base not in SCORES and scaled in SCORES else name
 
 
 KINDS: list[tuple[Callable[[Any], bool], type[Kind]]] = []

@@ -113,12 +113,15 @@ class SeveralTimes(Kind):
         False where a subject is not followed for an event time.
     shared : bool
         Whether one C serves all event times.
+    masked : bool
+        Whether a mask was passed, be it true everywhere.
     """
 
     names: tuple[str, ...] = ()
     events: dict[str, str | JointEvent] = field(default_factory=dict)
     mask: np.ndarray | None = None
     shared: bool = True
+    masked: bool = False
 
     reference: ClassVar[str] = KAPLAN_MEIER
     default_scores: ClassVar[tuple[str, ...]] = ("energy_score", "log_score", "crps", "brier_score")
@@ -133,7 +136,8 @@ class SeveralTimes(Kind):
         names = as_names(_numbered(y.k) if given is None else given, y.k, of="event time")
         y, mask = cls._followed_for(y, asked.sample.mask, "mask")
         cls._check(y, names, "y", mask)
-        return cls(y, names, cls._joint_events(asked.events, names, y), mask), asked
+        events, masked = cls._joint_events(asked.events, names, y), asked.sample.mask is not None
+        return cls(y, names, events, mask, masked=masked), asked
 
     @classmethod
     def read_outcome(cls, y: Any) -> Any:
@@ -170,7 +174,7 @@ class SeveralTimes(Kind):
         if train.y.k != self.y.k:
             raise InvalidInputError(f"train: got outcomes of {train.y.k} event times, expected {self.y.k}.")
         mask = train.mask
-        if mask is None and self.mask is not None:
+        if mask is None and self.masked:
             if train.same_as(self.y):
                 mask = self.mask
             else:

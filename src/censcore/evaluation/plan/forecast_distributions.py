@@ -12,7 +12,7 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["as_distributions", "check_forecasts", "with_covariates"]
+__all__ = ["as_distributions", "as_named", "check_forecasts", "with_covariates"]
 
 
 def check_forecasts(forecasts: Any) -> None:
@@ -22,6 +22,32 @@ def check_forecasts(forecasts: Any) -> None:
             "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
             f"{type(forecasts).__name__}."
         )
+
+
+def as_named(forecasts: Any) -> dict[str, Any]:
+    """Forecasts or models by name; of a list, or of one alone, by their class.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.evaluation.plan.forecast_distributions import as_named
+    >>> list(as_named([cs.CoxRegression(), cs.KaplanMeier(), cs.CoxRegression(alpha=1.0)]))
+    ['CoxRegression', 'KaplanMeier', 'CoxRegression 2']
+    """
+    single = isinstance(forecasts, Distribution) or hasattr(forecasts, "fit")
+    several = isinstance(forecasts, list) and not any(isinstance(F, str) for F in forecasts)
+    if not (single or several) or not forecasts:
+        check_forecasts(forecasts)
+        return {str(name): forecast for name, forecast in forecasts.items()}
+    named: dict[str, Any] = {}
+    for forecast in [forecasts] if single else forecasts:
+        name = kind = type(forecast).__name__
+        count = 1
+        while name in named:
+            count += 1
+            name = f"{kind} {count}"
+        named[name] = forecast
+    return named
 
 
 def as_distributions(

@@ -135,7 +135,7 @@ def _beyond(matrices: Mapping[str, Case]) -> list[str]:
     horizon = next(iter(matrices.values())).horizon
     return [
         f"{_names(names)}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What is scored "
-        f"beyond it rests on the rule tail={tail!r}; horizon={last:.6g} stops there."
+        f"beyond it follows the rule tail={tail!r}; horizon={last:.6g} stops there."
         for (last, tail), names in found.items()
     ]
 

@@ -39,13 +39,14 @@ class Request:
     discrimination: bool = True
     time_unit: str = ""
     seed: int = 0
-    progress: bool = False
+    progress: bool | None = None
     train_groups: Any = None
 
     def __post_init__(self) -> None:
         given_horizon(self.horizon)
         check_flag(self.discrimination, "discrimination")
-        check_flag(self.progress, "progress")
+        if self.progress is not None:
+            check_flag(self.progress, "progress")
         unit = "" if self.time_unit is None else self.time_unit
         check_kind(unit, "time_unit", str, "a text, such as 'days'")
         checked = {"confidence": as_confidence(self.confidence), "seed": as_seed(self.seed)}

@@ -36,8 +36,8 @@ CAPTIONS = {
     "calibration": "Of the subjects with a forecast risk of p, a share p should have the event (dashed). "
     "Curve: smoothed; points: bins of equal size.",
     "d-calibration": "Bars of equal height mean that forecast probabilities hold on average over all times.",
-    "decision": "Events treated less the equivalent of those treated in vain, per subject, if all with a "
-    "risk above the threshold are treated. Higher is better.",
+    "decision": "If all with a risk above the threshold are treated: the share of subjects treated who have "
+    "the event, less the share treated without it, weighted by the odds of the threshold. Higher is better.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",

@@ -10,7 +10,7 @@ from censcore.distributions import Distribution, PointMass, Univariate, Weibull
 from censcore.estimators.by_name import censoring_estimator
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.simulation import Sample, TargetedScenario, WeibullScenario
+from censcore.simulation import SimulatedData, TargetedScenario, WeibullScenario
 from censcore_studies.forecast_evaluation.candidates import (
     Candidate,
     GridSettings,
@@ -69,7 +69,7 @@ class Scenario:
         what the published values point to.
     """
 
-    data: Sample
+    data: SimulatedData
     y: RightCensored
     C: Distribution
     candidates: dict[str, Candidate]
@@ -120,7 +120,7 @@ def build_scenario(
     C: Distribution = process.censoring_distribution(data.X)
     if regime == "A" and settings.administrative == "median":
         c = np.median(data.T) / settings.severity
-        data, C = Sample(data.X, data.T, np.full(n, c)), PointMass(np.array([c]))
+        data, C = SimulatedData(data.X, data.T, np.full(n, c)), PointMass(np.array([c]))
     thresholds = np.percentile(data.T, settings.percentiles)
     candidates = weibull_candidates(data.X, settings.grid)
     scenario = Scenario(data, data.y, C, candidates, settings.grid, thresholds, len(thresholds))
@@ -176,7 +176,7 @@ _ESTIMATORS = {
 }
 
 
-def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
+def estimated_censoring(name: str, data: SimulatedData, seed: int = 0) -> Univariate:
     """The censoring distribution estimated from the data themselves.
 
     Parameters
@@ -184,7 +184,7 @@ def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
     name : str
         ``"kaplan-meier"`` and ``"weibull"`` pool all subjects; ``"cox"`` and ``"weibull-x"`` use the
         covariates; a suffix ``"-cv"`` fits the distribution of each subject on the other folds.
-    data : Sample
+    data : SimulatedData
         Covariates and outcome.
     seed : int
         Seed of the folds.

@@ -12,7 +12,7 @@ from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
 from censcore.estimators.grid import JointGridModel
 from censcore.exceptions import InvalidInputError
-from censcore.simulation import LogNormalScenario, Sample
+from censcore.simulation import LogNormalScenario, SimulatedData
 from censcore_studies.kit.networks import ONE_NETWORK
 
 __all__ = ["FEASIBLE", "LINEAR", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
@@ -26,13 +26,13 @@ class Fitted:
     epochs: int
 
 
-def _oracle(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+def _oracle(scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]) -> Fitted:
     # follow-up ends long before the clip; a clipped distribution would have no density
     return Fitted(replace(scenario, clip=None).event_distribution, 0)
 
 
 def _engression(objective: str) -> Callable[..., Fitted]:
-    def fit(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    def fit(scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]) -> Fitted:
         model = CensoredEngression(
             objective=objective,
             random_state=options["seed"],
@@ -54,7 +54,7 @@ def _engression(objective: str) -> Callable[..., Fitted]:
 
 
 def _censoring_distributions(
-    scenario: LogNormalScenario, train: Sample, valid: Sample, name: str
+    scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, name: str
 ) -> list[Distribution]:
     """The censoring distributions of training and validation data: the true ones, or estimates."""
     if name == "true":
@@ -68,7 +68,7 @@ def _censoring_distributions(
 
 
 def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
-    def fit(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    def fit(scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]) -> Fitted:
         model = make(options["seed"])
         model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         return Fitted(model.predict_distribution, len(model.history_.epochs))
@@ -114,7 +114,7 @@ def methods_for(k: int) -> list[str]:
 
 
 def fit_method(
-    name: str, scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]
+    name: str, scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]
 ) -> Fitted:
     """Fit one method to the training data, with validation data for early stopping."""
     known = METHODS | OTHER_METHODS

@@ -95,12 +95,15 @@ class Batches(Design):
         """Differences alone."""
         return picture == "differences"
 
+    def refuse(self, what: str) -> NoReturn:
+        """An error: the subjects are not in memory."""
+        raise InvalidInputError(
+            f"{what} needs the subjects in memory, which stayed in their table. Compare a sample in memory."
+        )
+
     def case(self, of: Comparison) -> NoReturn:
         """Not in memory."""
-        raise InvalidInputError(
-            "This needs the subjects in memory, which stayed in their table: outcomes, calibration, decision "
-            "and other curves. Compare a sample in memory."
-        )
+        self.refuse("the outcome, or a curve,")
 
     def models(self, of: Comparison) -> list[str]:
         """Names of the forecasts."""

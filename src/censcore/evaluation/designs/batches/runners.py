@@ -48,7 +48,7 @@ class Runner:
     n_jobs: int | None = None
     client: Any = None
     store: Path | None = None
-    progress: bool = False
+    progress: bool | None = False
 
     def total(self, work: Callable[[Any], PartialSums], batches: Sequence[Batch], what: str) -> PartialSums:
         """The sum of what the task gives for each batch."""
