@@ -65,7 +65,18 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, ...]:
     x, y = draw(setting, rng)
     models = {"cox": cs.CoxRegression(), "kaplan-meier": cs.KaplanMeier()}
     C = cs.Censoring(cs.CoxRegression() if setting.dependent else cs.KaplanMeier())
-    found = cs.cross_validate(models, x, y, censoring=C, cv=cs.Folds(5, repeats=setting.repeats), scores=SCORES, times=[AT], horizon=HORIZON, discrimination=False, seed=seed)  # fmt: skip
+    found = cs.cross_validate(
+        models,
+        x,
+        y,
+        censoring=C,
+        cv=cs.Folds(5, repeats=setting.repeats),
+        scores=SCORES,
+        times=[AT],
+        horizon=HORIZON,
+        discrimination=False,
+        seed=seed,
+    )
     ends = []
     for score in SCORES:
         cox, km = (found.estimate(model, score) for model in models)
