@@ -86,7 +86,7 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, list[float]]:
         seed=seed,
     )
     R = np.array(losses[0]) - np.array(losses[1])
-    lines = [_lines(found.repeats[0], R[:5].mean(axis=0)), _lines(found, R.mean(axis=0))]
+    lines = [_lines(found.design.repeats[0], R[:5].mean(axis=0)), _lines(found, R.mean(axis=0))]
     whole = d_calibration(found.outcome, found.cases["b"].F).p_value
     return np.array(lines), [found.calibration("b", time=1.0).p_value, whole]
 
