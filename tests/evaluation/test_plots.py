@@ -110,5 +110,9 @@ def test_plots_of_distributions_that_need_refits(split):
         {"weibull": split.forecasts["weibull"]}, split.y, cs.Censoring(cs.WeibullRegression()), X=split.x,
         train=split.train, scores="brier_score", refits=3, times=[0.5],
     )  # fmt: skip
-    comparison.plot("brier")
-    comparison.plot("censoring")
+    curves = comparison.plot("brier").axes[0].get_lines()
+    assert [curve.get_label() for curve in curves] == ["weibull", "kaplan-meier"]
+    assert all(np.isfinite(curve.get_ydata()).all() for curve in curves)
+    curve = comparison.plot("censoring").axes[0].get_lines()[0].get_ydata()
+    assert curve[0] == 1.0
+    assert (np.diff(curve) <= 0).all()
