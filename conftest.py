@@ -64,6 +64,16 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240917)
 
 
+@pytest.fixture
+def brief_density_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The density network beside the generators of an engression trains a twelfth of its steps.
+
+    For claims that need no accuracy: most of the time of a small fit goes into this network.
+    """
+    pytest.importorskip("torch", reason="networks need the extra 'torch'")
+    monkeypatch.setattr("censcore.estimators.engression.density_network._STEPS", 1.0)
+
+
 def _data(name: str) -> Path:
     """The folder ``name`` of the real data, or a skip that says how to get it."""
     if not (DATA / name).is_dir():
