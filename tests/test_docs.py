@@ -29,6 +29,16 @@ GALLERY = [
 ]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+#: Pages whose networks train for long. What they print is compared by ``make test-slow``.
+TRAINED = [
+    ROOT / "docs" / name
+    for name in (
+        "censored_engression.md",
+        "gallery/naive_against_censored.md",
+        "gallery/two_complications.md",
+    )
+]
+EPOCHS = re.compile(r"""(\bepochs"?[=:] ?)\d+""")
 
 
 def blocks(page: Path, *languages: str) -> list[tuple[int, str, str]]:
@@ -55,14 +65,21 @@ class Session(doctest.DocTestRunner):
         super().report_unexpected_exception(out, test, example, exc_info)
 
 
-def run_block(source: str, names: dict, page: Path, line: int) -> None:
+class AnyOutput(doctest.OutputChecker):
+    """Takes what is printed, whatever it is."""
+
+    def check_output(self, want, got, optionflags):
+        return True
+
+
+def run_block(source: str, names: dict, page: Path, line: int, checker=None) -> None:
     """Run one block in the page's namespace: an interactive session is compared with its output."""
     if ">>>" not in source:
         exec(compile("\n" * line + source, str(page), "exec"), names)
         return
     test = doctest.DocTestParser().get_doctest(source, names, page.name, str(page), line)
     said: list[str] = []
-    Session(optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
+    Session(checker, optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
     names.update(test.globs)
     assert not said, "".join(said)
 
@@ -85,18 +102,44 @@ def run_console(source: str) -> None:
         assert doctest.OutputChecker().check_output(shown, found.output, OPTIONS), found.output
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_code_blocks_run(page, tmp_path, monkeypatch):
+def run_page(page: Path, tmp_path, monkeypatch, brief: bool = False) -> None:
+    """Run all blocks of a page in one namespace; in brief, for one epoch and with any output."""
     monkeypatch.chdir(tmp_path)
     module = ModuleType("__page__")
     monkeypatch.setitem(sys.modules, "__page__", module)  # so that classes of a page can be pickled
     for line, language, source in blocks(page, "python", "console"):
-        if language == "python":
-            run_block(source, module.__dict__, page, line)
-        else:
+        if language == "console":
             run_console(source)
+        elif brief:
+            run_block(EPOCHS.sub(r"\g<1>1", source), module.__dict__, page, line, AnyOutput())
+        else:
+            run_block(source, module.__dict__, page, line)
     if page in GALLERY:
         assert hasattr(module.figure, "savefig"), "the picture of the page is what it draws as figure"
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page in TRAINED)) for page in PAGES], ids=name_of
+)
+def test_code_blocks_run(page, tmp_path, monkeypatch):
+    run_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.usefixtures("brief_density_network")
+@pytest.mark.parametrize("page", TRAINED, ids=name_of)
+def test_code_blocks_run_with_networks_of_one_epoch(page, tmp_path, monkeypatch):
+    assert EPOCHS.search(page.read_text(encoding="utf-8"))
+    run_page(page, tmp_path, monkeypatch, brief=True)
+
+
+def test_an_error_is_caught_whatever_is_printed():
+    run_block(">>> 1 + 1\n3\n", {}, Path("page.md"), 0, AnyOutput())
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        run_block(">>> 1 / 0\n0\n", {}, Path("page.md"), 0, AnyOutput())
 
 
 def test_a_wrong_output_is_caught():
