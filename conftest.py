@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -64,14 +65,16 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240917)
 
 
-@pytest.fixture
-def brief_density_network(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def brief_density_network() -> Iterator[None]:
     """The density network beside the generators of an engression trains a twelfth of its steps.
 
     For claims that need no accuracy: most of the time of a small fit goes into this network.
     """
     pytest.importorskip("torch", reason="networks need the extra 'torch'")
-    monkeypatch.setattr("censcore.estimators.engression.density_network._STEPS", 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("censcore.estimators.engression.density_network._STEPS", 1.0)
+        yield
 
 
 def _data(name: str) -> Path:
