@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from collections.abc import Iterator
@@ -31,6 +32,22 @@ DATA = Path(os.environ.setdefault("CENSCORE_DATA", str(ROOT.parent / "shared" / 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The number of a random order."""
     parser.addoption("--order", type=int, metavar="SEED", help="run the tests in a random order")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported and collected stays to the end, so the garbage collector need not search it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries report what is not collected at the end."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest then joins the tests that share a parameter of a fixture
