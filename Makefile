@@ -19,6 +19,8 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 ORDER := $(if $(SEED),--order $(SEED))
 # One thread per process: the tests are parallel over processes already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Bytecode is kept, whatever the environment asks for: the tests start many processes.
+TESTING := $(ONE_THREAD) PYTHONDONTWRITEBYTECODE=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
@@ -43,10 +45,10 @@ demo: $(DEMO) ## Score forecasts on a real data set: a table, and a plot in demo
 	$(BIN)/censcore demo --out demo
 
 test: $(DEV) ## Run the tests, the docstring examples and the code blocks of the docs
-	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) $(ORDER) -m "not slow"
+	$(TESTING) $(BIN)/pytest -q $(PARALLEL) $(ORDER) -m "not slow"
 
 test-slow: $(DEV) ## Run the tests that take minutes
-	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) -m slow tests studies/tests
+	$(TESTING) $(BIN)/pytest -q $(PARALLEL) -m slow tests studies/tests
 
 fuzz: $(DEV) ## Call every public name with bad input, hundreds of times, and print how the calls ended
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz

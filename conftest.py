@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,22 @@ DATA = Path(os.environ.setdefault("CENSCORE_DATA", str(ROOT.parent / "shared" / 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The number of a random order."""
     parser.addoption("--order", type=int, metavar="SEED", help="run the tests in a random order")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays to the end, so the garbage collector need not search it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries report what is not collected at the end."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest then joins the tests that share a parameter of a fixture
@@ -62,6 +80,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def rng() -> np.random.Generator:
     """A generator seeded alike for every test."""
     return np.random.default_rng(20240917)
+
+
+@pytest.fixture(scope="module")
+def brief_density_network() -> Iterator[None]:
+    """The density network beside the generators of an engression trains a twelfth of its steps.
+
+    For claims that need no accuracy: most of the time of a small fit goes into this network.
+    """
+    pytest.importorskip("torch", reason="networks need the extra 'torch'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("censcore.estimators.engression.density_network._STEPS", 1.0)
+        yield
 
 
 def _data(name: str) -> Path:

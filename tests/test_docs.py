@@ -29,6 +29,15 @@ GALLERY = [
 ]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+README = ROOT / "README.md"
+#: Pages whose networks train for long: in full they run in ``make test-slow``.
+TRAINED = [
+    README,
+    ROOT / "docs" / "censored_engression.md",
+    ROOT / "docs" / "gallery" / "naive_against_censored.md",
+    ROOT / "docs" / "gallery" / "two_complications.md",
+]
+EPOCHS = re.compile(r"""(\bepochs"?[=:] ?)\d+""")
 
 
 def blocks(page: Path, *languages: str) -> list[tuple[int, str, str]]:
@@ -55,14 +64,21 @@ class Session(doctest.DocTestRunner):
         super().report_unexpected_exception(out, test, example, exc_info)
 
 
-def run_block(source: str, names: dict, page: Path, line: int) -> None:
+class AnyOutput(doctest.OutputChecker):
+    """Takes what is printed, whatever it is."""
+
+    def check_output(self, want, got, optionflags):
+        return True
+
+
+def run_block(source: str, names: dict, page: Path, line: int, checker=None) -> None:
     """Run one block in the page's namespace: an interactive session is compared with its output."""
     if ">>>" not in source:
         exec(compile("\n" * line + source, str(page), "exec"), names)
         return
     test = doctest.DocTestParser().get_doctest(source, names, page.name, str(page), line)
     said: list[str] = []
-    Session(optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
+    Session(checker, optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
     names.update(test.globs)
     assert not said, "".join(said)
 
@@ -85,18 +101,44 @@ def run_console(source: str) -> None:
         assert doctest.OutputChecker().check_output(shown, found.output, OPTIONS), found.output
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_code_blocks_run(page, tmp_path, monkeypatch):
+def run_page(page: Path, tmp_path, monkeypatch, edit=str, checker=None) -> None:
+    """Run all blocks of a page in one namespace, after an edit of the source."""
     monkeypatch.chdir(tmp_path)
     module = ModuleType("__page__")
     monkeypatch.setitem(sys.modules, "__page__", module)  # so that classes of a page can be pickled
     for line, language, source in blocks(page, "python", "console"):
         if language == "python":
-            run_block(source, module.__dict__, page, line)
+            run_block(edit(source), module.__dict__, page, line, checker)
         else:
             run_console(source)
     if page in GALLERY:
         assert hasattr(module.figure, "savefig"), "the picture of the page is what it draws as figure"
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page in TRAINED)) for page in PAGES], ids=name_of
+)
+def test_code_blocks_run(page, tmp_path, monkeypatch):
+    run_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.usefixtures("brief_density_network")
+@pytest.mark.parametrize("page", TRAINED, ids=name_of)
+def test_code_blocks_run_with_networks_of_one_epoch(page, tmp_path, monkeypatch):
+    """They print other numbers then; the README shows none of a network."""
+    assert EPOCHS.search(page.read_text(encoding="utf-8"))
+    checker = None if page == README else AnyOutput()
+    run_page(page, tmp_path, monkeypatch, edit=lambda source: EPOCHS.sub(r"\g<1>1", source), checker=checker)
+
+
+def test_an_error_is_caught_whatever_is_printed():
+    run_block(">>> 1 + 1\n3\n", {}, Path("page.md"), 0, AnyOutput())
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        run_block(">>> 1 / 0\n0\n", {}, Path("page.md"), 0, AnyOutput())
 
 
 def test_a_wrong_output_is_caught():

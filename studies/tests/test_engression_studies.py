@@ -11,6 +11,7 @@ from censcore_studies.real_data import comparison as real_data
 from censcore_studies.real_data.data import DATA, load_survival_data
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 TINY = {"width": 16, "depth": 2, "noise_dim": 8, "epochs": 2, "n_samples": 64}
 

@@ -216,6 +216,7 @@ def test_signs_that_a_terminal_does_not_have(tmp_path):
     assert "größe__crps" in done.stdout.decode(), done.stderr.decode()
 
 
+@pytest.mark.slow  # compare is the fast one of the commands that print text
 def test_the_demo_on_a_terminal_of_few_signs(tmp_path):
     pytest.importorskip("lifelines")
     done = command("demo", "--out", tmp_path, stdout=subprocess.PIPE, env=ASCII[0])

@@ -39,6 +39,7 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore::censcore.exceptions.CensoringWarning")
+@pytest.mark.usefixtures("brief_density_network")
 @pytest.mark.parametrize("name", CASES)
 def test_contract(name):
     estimator, k = CASES[name]

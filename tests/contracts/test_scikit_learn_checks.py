@@ -103,6 +103,7 @@ ESTIMATORS = [
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("brief_density_network")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda e: FAILS[type(e).__name__])
 def test_check(estimator, check):
     check(estimator)

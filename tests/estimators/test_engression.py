@@ -21,6 +21,7 @@ from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileEr
 from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 SCENARIO = LogNormalScenario(k=2, mixture=False, censoring="uniform")
 DATA = SCENARIO.sample(600, seed=0)

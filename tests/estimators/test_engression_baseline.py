@@ -14,6 +14,7 @@ from censcore.estimators.neural.model_files import read_model_file, write_model_
 from censcore.exceptions import InvalidInputError, ModelFileError
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 SMALL = {
     "width": 16,

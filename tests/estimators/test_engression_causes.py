@@ -9,6 +9,7 @@ import censcore as cs
 from censcore.exceptions import InvalidInputError
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 NAMES = ["relapse", "death"]
 
 

@@ -13,6 +13,7 @@ from censcore.estimators.engression.exported import Sampler
 from censcore.exceptions import InvalidInputError
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 SMALL = {
     "width": 8,

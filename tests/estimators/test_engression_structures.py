@@ -14,6 +14,7 @@ from censcore.exceptions import CensoringWarning, InvalidInputError, Unsupported
 from censcore.scores.energy_pairs import energy_loss
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 SMALL = {
     "width": 16,

@@ -527,8 +527,13 @@ def test_masked_times_need_no_order():
     time = np.sort(data.y.time, axis=1)
     y = cs.RightCensored(np.where(mask, time, 0.0), data.y.event | ~mask)
     settings = SMALL | {"epochs": 1, "ordered": True}
-    cs.CensoredEngression(**settings).fit_batches(in_masked_batches(data.X, y, mask))
-    cs.CensoredEngression(**settings).fit(data.X, y, mask=mask)
+    with pytest.raises(InvalidInputError, match="another order"):
+        cs.CensoredEngression(**settings).fit(data.X, y)
+    of_batches = cs.CensoredEngression(**settings).fit_batches(in_masked_batches(data.X, y, mask))
+    in_memory = cs.CensoredEngression(**settings).fit(data.X, y, mask=mask)
+    for model in (of_batches, in_memory):
+        first, second = np.moveaxis(model.predict_distribution(data.X[:20]).samples, -1, 0)
+        assert (first <= second).all()
 
 
 @pytest.mark.parametrize(("model", "settings"), [(cs.CensoredEngression, SMALL), (cs.CopulaWeibull, {})])

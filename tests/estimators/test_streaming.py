@@ -7,6 +7,7 @@ from benchmarks.growth import MEASURABLE, printed_by
 import censcore as cs
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 from censcore.estimators.neural.standardised import Standardised, moments, rows_of  # noqa: E402
 from censcore.simulation import LogNormalScenario  # noqa: E402
@@ -90,8 +91,10 @@ _GROWTH = """
 import json, sys
 import numpy as np
 import censcore as cs
+import censcore.estimators.engression.density_network as density_network
 from benchmarks.growth import grown
 
+density_network._STEPS = 1.0  # each step takes the same memory
 X = np.load(sys.argv[1], mmap_mode="r")
 n = len(X)
 rng = np.random.default_rng(0)

@@ -142,7 +142,7 @@ def test_standard_error_is_that_of_the_spread_where_nothing_is_censored():
     np.testing.assert_allclose(numbers(found)[0], [losses.mean(), losses.std(ddof=1) / np.sqrt(150)])
 
 
-@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("repeats", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_influence_of_the_estimated_censoring_distribution(repeats):
     """The standard error agrees with the spread of the mean over data sets, the forecast being fixed."""
     values, errors = [], []
@@ -172,7 +172,7 @@ def mean_of_training_subjects(X, y, X_test):
     return cs.Exponential(1 / y.time.mean())
 
 
-@pytest.mark.parametrize("repeats", [2, 4])
+@pytest.mark.parametrize("repeats", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_error_of_a_difference_that_is_all_estimation(repeats):
     """A fitted model less the truth: two subjects train each other's model, which their spread does not show.
 

@@ -28,7 +28,7 @@ def test_every_subject_is_followed_with_a_tenth():
 
 
 def test_kaplan_meier_stops_where_a_tenth_is_left():
-    y, train = sample(8_000, 1), sample(6_000, 2)
+    y, train = sample(4_000, 1), sample(3_000, 2)
     found = compare(y, train=(None, train))
     C = KM.fit(None, train).predict_distribution()
     assert C.sf_left(found.horizon)[0] >= 0.1

@@ -294,7 +294,9 @@ def test_two_landmarks_with_the_same_subjects_are_one():
         assert two.standard_error[0] == pytest.approx(one.standard_error[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("how", ["known", "estimated", "groups", "train"])
+@pytest.mark.parametrize(
+    "how", ["known", "groups", "train", pytest.param("estimated", marks=pytest.mark.slow)]
+)
 def test_the_error_of_the_average_is_that_of_the_jackknife(how):
     rows = np.arange(120)
     groups = rows // 2 if how == "groups" else rows

@@ -115,5 +115,9 @@ def test_plots_of_distributions_that_need_refits(split):
         scores="brier_score",
         times=[0.5],
     )
-    comparison.plot("brier")
-    comparison.plot("censoring")
+    curves = comparison.plot("brier").axes[0].get_lines()
+    assert [curve.get_label() for curve in curves] == ["weibull", "kaplan-meier"]
+    assert all(np.isfinite(curve.get_ydata()).all() for curve in curves)
+    curve = comparison.plot("censoring").axes[0].get_lines()[0].get_ydata()
+    assert curve[0] == 1.0
+    assert (np.diff(curve) <= 0).all()

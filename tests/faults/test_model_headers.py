@@ -14,6 +14,7 @@ import censcore as cs
 from censcore.exceptions import CenscoreError, ModelFileError
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 from censcore.estimators.neural.model_files import (  # noqa: E402
     kind_of_file,

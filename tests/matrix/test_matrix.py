@@ -19,7 +19,7 @@ ALL = list(product(KINDS, DESIGNS, SOURCES))
 OFTEN = [
     ((kind, entry), design, source)
     for (kind, entry), design, source in ALL
-    if (design == "fixed forecasts" and source in ("known times", "Kaplan-Meier by site"))
+    if (design == "fixed forecasts" and source == ("Kaplan-Meier by site" if entry else "known times"))
     or (kind == "one time" and source == "Kaplan-Meier in the call")
     or ((kind, design) == ("one time", "fixed forecasts") and not entry)
 ]
@@ -39,6 +39,11 @@ def check(kind: str, entry: bool, design: str, source: str) -> None:
 @pytest.mark.parametrize(("kind", "design", "source"), OFTEN, ids=lambda part: str(part).replace(" ", "-"))
 def test_cells(kind, design, source):
     check(*kind, design, source)
+
+
+def test_every_kind_design_and_source_runs_often():
+    kinds, designs, sources = zip(*OFTEN, strict=True)
+    assert (set(kinds), set(designs), set(sources)) == (set(KINDS), set(DESIGNS), set(SOURCES))
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ from censcore_studies.aki.preprocessing import Preprocessing
 from censcore_studies.aki.report import _Page
 
 torch = pytest.importorskip("torch", reason="the study trains networks")
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 TINY = Preset(
     "tiny",

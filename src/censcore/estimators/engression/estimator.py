@@ -157,8 +157,8 @@ class CensoredEngression(MixtureDraws, FitFromMemory, FitFromBatches):
     >>> import censcore as cs
     >>> from censcore.simulation import LogNormalScenario
     >>> scenario = LogNormalScenario(k=2, censoring="uniform")
-    >>> data = scenario.sample(400, seed=0)
-    >>> model = cs.CensoredEngression(epochs=3, random_state=0)
+    >>> data = scenario.sample(200, seed=0)
+    >>> model = cs.CensoredEngression(epochs=3, n_generators=1, random_state=0)
     >>> model = model.fit(data.X, data.y, censoring=scenario.censoring_distribution(data.X))
     >>> model.predict_distribution(data.X[:5], n_samples=100)
     Ensemble(shape=(5, 2), m=100)
