@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
@@ -38,6 +39,7 @@ def add_reference(
     if isinstance(reference, str):
         forecasts[default] = kind.fit(kind.reference_model(train.y), train, X)
         return default
+    check_instance(reference, "reference")
     forecasts["reference"] = kind.fit(reference, train, X)
     return "reference"
 

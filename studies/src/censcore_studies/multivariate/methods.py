@@ -26,13 +26,17 @@ class Fitted:
     epochs: int
 
 
-def _oracle(scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]) -> Fitted:
+def _oracle(
+    scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]
+) -> Fitted:
     # follow-up ends long before the clip; a clipped distribution would have no density
     return Fitted(replace(scenario, clip=None).event_distribution, 0)
 
 
 def _engression(objective: str) -> Callable[..., Fitted]:
-    def fit(scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]) -> Fitted:
+    def fit(
+        scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]
+    ) -> Fitted:
         model = CensoredEngression(
             objective=objective,
             random_state=options["seed"],
@@ -68,7 +72,9 @@ def _censoring_distributions(
 
 
 def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
-    def fit(scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]) -> Fitted:
+    def fit(
+        scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]
+    ) -> Fitted:
         model = make(options["seed"])
         model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         return Fitted(model.predict_distribution, len(model.history_.epochs))
@@ -114,7 +120,11 @@ def methods_for(k: int) -> list[str]:
 
 
 def fit_method(
-    name: str, scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]
+    name: str,
+    scenario: LogNormalScenario,
+    train: SimulatedData,
+    valid: SimulatedData,
+    options: dict[str, Any],
 ) -> Fitted:
     """Fit one method to the training data, with validation data for early stopping."""
     known = METHODS | OTHER_METHODS
