@@ -668,7 +668,6 @@ NOT_CALLED = {
     "DCalibration": "received from d_calibration, which is fuzzed",
     "MeanLoss": "received from mean_loss, which is fuzzed",
     "Verdict": "received from a comparison, which is fuzzed",
-    "Sample": "received from a scenario, which is fuzzed",
     "ScoreInfo": "an entry of the registry of scores, written by authors of scores",
     "check_distribution": "tests the classes of others; its errors are failed assertions",
     "check_estimator": "tests the classes of others; its errors are failed assertions",

@@ -208,7 +208,7 @@ def _place(at: float) -> float:
 
 def views_of(found: Any) -> Iterator[tuple[str, Any]]:
     """Comparisons of one event each, which have calibration and decision curves."""
-    if not hasattr(found, "outcomes"):
+    if not found.outcomes:
         yield "", found
         return
     for name in found.outcomes:
