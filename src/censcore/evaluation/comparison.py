@@ -451,7 +451,7 @@ class Comparison(KeepsValues):
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
         if not self.design.can_draw(kind):
-            self.design.refuse(f"plot({kind!r})")
+            self.design.refuse(f"the plot {kind!r}")
         outcome = options.pop("outcome", None)
         if not self.kind.views or (outcome is None and not self.kind.pictured(kind, set())[0]):
             if outcome is not None:
