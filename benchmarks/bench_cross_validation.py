@@ -13,11 +13,12 @@ ipcw scale, times G(t) on the localized one, averaged over 2,000 new x and integ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import censcore as cs
+from censcore.evaluation.designs.folds import CrossValidation
 
 HORIZON, AT = 2.0, 1.0
 GRID = np.linspace(0, HORIZON, 81)
@@ -84,7 +85,10 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, ...]:
         assert km is not None
         ends.append([np.concatenate(estimate.interval(0.95)) for estimate in (cox, cox - km)])
     new_x = rng.normal(size=(2000, setting.p))
-    folds = [targets(models, x[s.train], y[s.train], new_x, setting) for s in found.design.splits]
+    folds = [
+        targets(models, x[s.train], y[s.train], new_x, setting)
+        for s in cast(CrossValidation, found.design).splits
+    ]
     low, high = np.moveaxis(np.array(ends), [2, 1, 0], [0, 1, 2])
     return low, high, np.mean(folds, axis=0), targets(models, x, y, new_x, setting)
 

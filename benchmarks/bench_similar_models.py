@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import censcore as cs
+from censcore.evaluation.designs.folds import CrossValidation
 from censcore.published import d_calibration
 
 HORIZON, END, SHAPE = 1.8, 4.0, 1.5
@@ -86,7 +87,10 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, list[float]]:
         seed=seed,
     )
     R = np.array(losses[0]) - np.array(losses[1])
-    lines = [_lines(found.design.repeats[0], R[:5].mean(axis=0)), _lines(found, R.mean(axis=0))]
+    lines = [
+        _lines(cast(CrossValidation, found.design).repeats[0], R[:5].mean(axis=0)),
+        _lines(found, R.mean(axis=0)),
+    ]
     whole = d_calibration(found.outcome, found.cases["b"].F).p_value
     return np.array(lines), [found.calibration("b", time=1.0).p_value, whole]
 

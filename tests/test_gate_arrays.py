@@ -415,11 +415,11 @@ def test_a_joint_event_is_a_function_that_gives_one_boolean_per_subject(event):
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda: cs.compare(MODELS, Y, C, **QUICK, on_error=np.ones(3)), "an option of cross-validation"),
+        (lambda: cs.Folds(3, on_error=np.ones(3)), "on_error"),
         (lambda: cs.compare(MODELS, Y, C, **QUICK, time_unit=pd.DataFrame()), "time_unit: got DataFrame"),
-        (lambda: cs.compare(MODELS, Y, C, **QUICK, train_groups=EMPTY), "without training subjects"),
-        (lambda: cs.compare(MODELS, Y, C, **QUICK, cv=torch.ones(3)), "cv: got Tensor"),
-        (lambda: cs.compare(MODELS, Y, C, **QUICK, cv=np.ma.masked), "cv: got MaskedConstant"),
+        (lambda: cs.compare(MODELS, Y, C, **QUICK, train=cs.Sample(None, Y, groups=EMPTY)), "one label per"),
+        (lambda: cs.cross_validate(MODELS, None, Y, **QUICK, cv=torch.ones(3)), "cv: got Tensor"),
+        (lambda: cs.cross_validate(MODELS, None, Y, **QUICK, cv=np.ma.masked), "cv: got MaskedConstant"),
         (
             lambda: cs.compare({"a": cs.AalenJohansen().fit(None, CAUSES)}, CAUSES, C, **QUICK, names=3.0),
             "names: got 3.0",

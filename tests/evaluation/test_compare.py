@@ -280,7 +280,7 @@ def test_discrimination_is_marked(split):
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"censoring": None}, MissingCensoringError, "censoring distribution is missing"),
+        ({"censoring": None, "train": None}, MissingCensoringError, "censoring distribution is missing"),
         ({"censoring": 3}, InvalidTypeError, "censoring distribution or an estimator"),
         ({"scores": "crsp"}, InvalidInputError, "no score called 'crsp'"),
         ({"times": [99.0]}, InvalidInputError, "horizon"),
@@ -302,7 +302,9 @@ def test_errors_say_what_to_do(split, change, error, match):
 
 def test_forecasts_are_named_in_errors(split):
     with pytest.raises(InvalidTypeError, match="dictionary"):
-        cs.compare([cs.Exponential(1.0)], split.y, cs.Uniform(0.0, 3.0))
+        cs.compare("cox", split.y, cs.Uniform(0.0, 3.0))
+    named = cs.compare([cs.Exponential(1.0), cs.Exponential(2.0)], split.y, cs.Uniform(0.0, 3.0))
+    assert named.models == ["Exponential", "Exponential 2"]
     with pytest.raises(InvalidInputError, match="Forecast 'short'"):
         cs.compare({"short": cs.Exponential([1.0, 2.0])}, split.y, cs.Uniform(0.0, 3.0))
 

@@ -479,7 +479,7 @@ def test_options_that_make_no_sense(options, message):
     [
         (lambda x, y: cs.cross_validate(KM, y, x, cv=3), "got the outcome second, and ndarray third"),
         (lambda x, y: cs.compare(KM, x, y), r"Pass them to cross_validate\(models, X, y, cv=5\)"),
-        (lambda x, y: cs.cross_validate({}, x, y, cv=3), "models must be a dictionary of at least one model"),
+        (lambda x, y: cs.cross_validate({}, x, y, cv=3), "must be a dictionary of at least one forecast"),
     ],
 )
 def test_arguments_that_make_no_sense(call, message):
