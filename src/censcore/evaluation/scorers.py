@@ -19,11 +19,9 @@ from censcore.evaluation.joint_scores import JOINT, Energy
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import IntervalCensored, OutcomeLike
-from censcore.scores import registry
+from censcore.scores import SCORES, energy_score
 
 __all__ = ["scorer", "scorers"]
-
-_JOINT_NAMES = ("energy_score", "energy_score:fair")
 
 
 def scorer(
@@ -68,11 +66,11 @@ def scorer(
     >>> search.fit(x, y).best_params_
     {'model__alpha': 0.1}
     """
-    found = _named(score)
-    if len(found) != 1:
-        raise InvalidTypeError(f"scorer() makes one scorer; got {len(found)} scores. Use scorers([...]).")
+    named = _named(score)
+    if len(named) != 1:
+        raise InvalidTypeError(f"scorer() makes one scorer; got {len(named)} scores. Use scorers([...]).")
     _check_times_and_levels(times, levels)
-    return Scorer(found[0], times, levels)
+    return Scorer(named[0], times, levels)
 
 
 def scorers(
@@ -127,9 +125,7 @@ def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
         scores = as_list(scores, "scores", "names of scores, such as 'crps'")
     names = [scores] if isinstance(scores, str) else list(scores)
     joint = {
-        name: Energy(registry.SCORES[name])
-        for name in names
-        if isinstance(name, str) and name in _JOINT_NAMES
+        name: Energy(info) for name, info in SCORES.items() if name in names and info.function is energy_score
     }
     if not joint:
         return named_scores(scores)

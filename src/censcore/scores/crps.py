@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss
+from censcore._arrays import Array
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore._validation import check_flag
@@ -31,9 +31,9 @@ from censcore.scores._squares import (
 from censcore.scores._support import check_infinite
 from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
 from censcore.scores._under_smooth import losses_under_smooth, panels_of_smooth
-from censcore.scores.competing_risks import over_causes
-from censcore.scores.inputs import ScoringInputs, inverse_probability_weights, scoring_inputs
-from censcore.scores.interval import through_visits
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
+from censcore.scores.registry import GNEITING, ScoreInfo, register
 
 __all__ = ["Kernel", "crps", "crps_of", "in_weighted_time"]
 
@@ -42,7 +42,6 @@ CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 Kernel = Callable[..., np.ndarray]
 
 
-@as_loss
 def crps(
     y: OutcomeLike,
     forecast: Distribution,
@@ -122,10 +121,11 @@ def crps(
             f"fair=True: got {type(y).__name__}, expected one right-censored event time. Of competing risks "
             "score y.cause(j) and forecast.cause(j)."
         )
-    if isinstance(y, CompetingRisks):
-        return over_causes(crps, y, forecast, censoring, horizon=horizon)
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
+    return _losses(y, forecast, censoring, fair=fair, horizon=horizon)
+
+
+@score(None)
+def _losses(inputs: ScoringInputs, *, fair: bool) -> Array:
     loss = crps_of(inputs)
     return loss - _bias_of_members(inputs) if fair and isinstance(inputs.F, Ensemble) else loss
 
@@ -254,3 +254,23 @@ def _crps(inputs: ScoringInputs) -> Array:
     if inputs.has_never:
         beyond = beyond + inputs.of_never(lambda seen: square_of_cdf_beyond(seen.F, seen.time, seen.C))
     return below + inverse_probability_weights(inputs)[:, 0] * beyond
+
+
+register(
+    ScoreInfo(
+        "crps",
+        crps,
+        "CRPS",
+        r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
+        GNEITING,
+        uses_censoring="integrated",
+        unit="the unit of time",
+        range="0 to the horizon",
+        proper="Strictly proper for F where P(C > t) > 0, with a horizon on [0, horizon).",
+        pitfalls=(
+            "Late times count for less, by the share of subjects still followed. Two studies with "
+            "different follow-up have different values for the same forecast.",
+            "Leaving out the factor G(s)/G(y-) after an event makes the score improper.",
+        ),
+    )
+)

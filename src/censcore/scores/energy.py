@@ -25,6 +25,7 @@ from censcore.scores.crps import crps
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 from censcore.scores.interval import through_visits
 from censcore.scores.known_censoring import known_or_raise
+from censcore.scores.registry import GNEITING, ScoreInfo, register
 from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["energy_score"]
@@ -216,3 +217,43 @@ def _accuracy(inputs: ScoringInputs) -> Array:
         start = xp.where(short & (z > y), z, y)
         beyond = beyond + inputs.C.integrated_sf(start, xp.where(short, xp.full_like(z, np.inf), start))
     return xp.sum(weights_of(inputs.F) * (before + beyond * reach), axis=1)
+
+
+register(
+    ScoreInfo(
+        "energy_score",
+        energy_score,
+        "energy score",
+        r"E\|\psi_C(Z)-y\|-\tfrac12E\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+        GNEITING,
+        joint=True,
+        univariate=False,
+        unit="the unit of time",
+        range="0 or more",
+        proper="Strictly proper for the joint distribution at times t with P(C > t) > 0.",
+        pitfalls=(
+            "The coordinate with the longest times dominates. Scale the times if all should count.",
+            "It is less sensitive to wrong dependence than to wrong margins. Add a joint Brier score.",
+            "A small ensemble is scored as the empirical distribution that it is, and loses by its size. "
+            "For a sample from a model take the fair version.",
+        ),
+    )
+)
+
+register(
+    ScoreInfo(
+        "energy_score:fair",
+        energy_score,
+        "energy score, fair",
+        r"E\|\psi_C(Z)-y\|-\tfrac12E_{Z\ne Z'}\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+        "Ferro, C. A. T. (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal "
+        "Meteorological Society 140, 1917-1923.",
+        joint=True,
+        univariate=False,
+        options=(("fair", True),),
+        unit="the unit of time",
+        range="may be slightly negative for a small ensemble",
+        proper="Strictly proper for the joint distribution from which the members are drawn.",
+        pitfalls=("Members must be independent draws. For selected members take the other version.",),
+    )
+)

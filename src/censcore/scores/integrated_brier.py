@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore._validation import check_flag
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.outcomes import OutcomeLike
 from censcore.scores._lines import line_losses
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weights, are_smooth, smooth_losses
@@ -27,21 +27,14 @@ from censcore.scores._squares import (
 )
 from censcore.scores._support import check_infinite, check_unreached_before
 from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
-from censcore.scores.competing_risks import over_causes
 from censcore.scores.crps import crps_of, in_weighted_time
-from censcore.scores.inputs import (
-    ScoringInputs,
-    check_horizon,
-    check_scale,
-    inverse_probability_weights,
-    scoring_inputs,
-)
-from censcore.scores.interval import through_visits
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, check_scale, inverse_probability_weights
+from censcore.scores.registry import GRAF, ScoreInfo, register
 
 __all__ = ["integrated_brier_score"]
 
 
-@as_loss
 def integrated_brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -120,14 +113,13 @@ def integrated_brier_score(
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
         )
-    if isinstance(y, CompetingRisks):
-        options = {"scale": scale, "normalize": normalize, "horizon": horizon}
-        return over_causes(integrated_brier_score, y, forecast, censoring, **options)
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
-    end = PointMass(np.inf).like(inputs.y.time)
-    if horizon is not None:
-        end = PointMass(check_horizon(horizon, inputs.y).reshape(-1))
+    return _losses(y, forecast, censoring, scale=scale, normalize=normalize, horizon=horizon)
+
+
+@score(None)
+def _losses(inputs: ScoringInputs, *, scale: str, normalize: bool) -> Array:
+    h = inputs.horizon
+    end = PointMass(np.inf).like(inputs.y.time) if h is None else PointMass(h.reshape(-1))
     loss = crps_of(inputs) if scale == "localized" else _ipcw(inputs, end)
     if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
         loss = loss * followed
@@ -197,3 +189,24 @@ def _ipcw_by_subject(inputs: ScoringInputs, end: PointMass) -> Array:
         return kernel((times, sf), y.time, below, beyond, reach, y.never)
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+
+
+register(
+    ScoreInfo(
+        "integrated_brier_score:ipcw",
+        integrated_brier_score,
+        "integrated Brier score, ipcw",
+        r"\frac1h\int_0^h\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2\,dt",
+        GRAF,
+        scale="ipcw",
+        uses_censoring="integrated",
+        options=(("scale", "ipcw"), ("normalize", True)),
+        unit="none (a squared probability, averaged over [0, h])",
+        range="0 to the largest weight, 1/G(h-)",
+        proper="Strictly proper for F on [0, h), if P(C >= h) > 0 for every subject.",
+        pitfalls=(
+            "It has no value without its horizon h. Numbers with different horizons cannot be compared.",
+            "Sums over a grid of times are another number than the integral, and depend on the grid.",
+        ),
+    )
+)

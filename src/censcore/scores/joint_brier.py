@@ -16,6 +16,7 @@ from censcore.scores._support import LOCALIZED
 from censcore.scores.compatible_times import check_componentwise, subject_keys
 from censcore.scores.inputs import ScoringInputs, check_scale, evaluation_times
 from censcore.scores.known_at import known_at
+from censcore.scores.registry import GRAF, ScoreInfo, register
 from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["decided_outcome", "event_rule", "joint_brier_score", "joint_weights"]
@@ -210,3 +211,24 @@ def _shares(ensemble: Ensemble, t: Array, rule: JointEvent) -> Array:
         w = ensemble.weights
         columns.append(xp.mean(by, axis=1) if w is None else xp.sum(w * by, axis=1))
     return xp.stack(columns, axis=1)
+
+
+register(
+    ScoreInfo(
+        "joint_brier_score",
+        joint_brier_score,
+        "Brier score",
+        r"W(t)\{B(t)-p(t)\}^2,\quad W(t)=1\{y>t\}+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}",
+        GRAF,
+        axis="time",
+        joint=True,
+        univariate=False,
+        unit="none (a squared probability)",
+        range="0 to 1; slightly below 0 is possible where the probability is estimated from draws",
+        proper="Strictly proper for the probability p(t) of the joint event, if P(C > t) > 0.",
+        pitfalls=(
+            'It is decided later than a single event: "both by t" is known only when the second is seen.',
+            "It judges one joint event at one time. The energy score judges the whole distribution.",
+        ),
+    )
+)
