@@ -8,6 +8,7 @@ from censcore.scores.augmented import (
 from censcore.scores.decorator import score
 from censcore.scores.mean import MeanLoss, clustered_mean, mean_loss
 from censcore.scores.registry import SCORES, ScoreInfo, register, score_info
+from censcore.scores.routes import routes
 
 # each file registers its score: this is the order in which they are shown
 # isort: off
@@ -39,6 +40,7 @@ __all__ = [
     "mean_loss",
     "pinball_score",
     "register",
+    "routes",
     "score",
     "score_info",
 ]

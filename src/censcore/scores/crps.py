@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._kernels import on_cpu
-from censcore._numerics import chunked_rows
 from censcore._validation import check_flag
-from censcore.distributions import Distribution, Ensemble, Grouped
+from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike
-from censcore.scores._knots import are_knots, knot_losses
-from censcore.scores._lines import line_losses
-from censcore.scores._proportional import has_risks, risk_losses
-from censcore.scores._smooth import Weights, are_smooth, smooth_losses
-from censcore.scores._squares import (
-    area_from,
-    as_steps,
-    has_common_areas,
-    is_shared,
-    numbers_per_row,
-    square_below,
-    square_beyond,
-    square_of_cdf_beyond,
-)
-from censcore.scores._support import check_infinite
-from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
-from censcore.scores._under_smooth import losses_under_smooth, panels_of_smooth
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 from censcore.scores.registry import GNEITING, ScoreInfo, register
+from censcore.scores.routes import integrated
 
-__all__ = ["Kernel", "crps", "crps_of", "in_weighted_time"]
-
-CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
-
-Kernel = Callable[..., np.ndarray]
+__all__ = ["crps"]
 
 
 def crps(
@@ -126,13 +101,8 @@ def crps(
 
 @score(None)
 def _losses(inputs: ScoringInputs, *, fair: bool) -> Array:
-    loss = crps_of(inputs)
+    loss = integrated(inputs)
     return loss - _bias_of_members(inputs) if fair and isinstance(inputs.F, Ensemble) else loss
-
-
-def crps_of(inputs: ScoringInputs) -> Array:
-    """The score of checked inputs, (n,)."""
-    return check_infinite(_finite_or_not(inputs), inputs)
 
 
 def _bias_of_members(inputs: ScoringInputs) -> Array:
@@ -154,106 +124,6 @@ def _bias_of_members(inputs: ScoringInputs) -> Array:
     beyond = inputs.C.marginal(0)._integrated_sf(xp.maximum(a, y), xp.maximum(b, y))
     area = below + inverse_probability_weights(inputs) * beyond
     return concentration / (1 - concentration) * xp.sum(spread * area, axis=1)
-
-
-def _finite_or_not(inputs: ScoringInputs) -> Array:
-    if isinstance(inputs.C, Grouped):
-        return inputs.in_groups(_finite_or_not)
-    if is_shared(inputs.F, inputs.C):
-        return _crps(replace(inputs, F=as_steps(inputs.F)))
-    if inputs.has_never:  # what follows is for events that come
-        return _of_steps(inputs) if inputs.F._degree == 0 else _by_subject(inputs)
-    if has_risks(inputs, None, inputs.C):
-        return risk_losses(inputs, None, inputs.C, _of_steps)
-    if are_curves_under_risks(inputs):
-        return losses_under_risks(inputs, None, _of_steps)
-    if (panels := panels_of_smooth(inputs)) is not None:
-        return losses_under_smooth(inputs, panels, _of_steps)
-    if inputs.F._degree == 0:
-        return _of_steps(inputs)
-    if are_knots(inputs):
-        return knot_losses(inputs, _by_subject)
-    if are_smooth(inputs, inputs.C):
-        return smooth_losses(inputs, Weights.up_to(inputs.C), _by_subject)
-    return _by_subject(inputs)
-
-
-def _by_subject(inputs: ScoringInputs) -> Array:
-    """Quadrature between quantiles and break points of each subject's distributions; lines by sums."""
-    if (lines := line_losses(inputs, None, inputs.C)) is not None:
-        return lines
-
-    def part(rows: slice) -> Array:
-        return _crps(inputs.take(rows))
-
-    numbers = numbers_per_row(inputs.F, inputs.C)
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
-
-
-def _of_steps(inputs: ScoringInputs) -> Array:
-    """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
-    numbers, C = numbers_per_row(inputs.F, inputs.C), inputs.C
-    common = has_common_areas(inputs.F, C)
-    kernel = None
-    if C._degree == 0:
-        name = "step_in_weighted_time" if common else "step_crps"
-        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
-    if kernel and common:
-        return _by_areas(inputs, kernel)
-    if kernel and len(C) == 1:
-        inputs = replace(inputs, C=as_steps(C))
-
-    def part(rows: slice) -> Array:
-        some = inputs.take(rows)
-        some = replace(some, F=as_steps(some.F))
-        if not kernel:
-            return _crps(some)
-        y, C = some.y, as_steps(some.C)
-        censoring = (*C._steps(), C._remember("areas", C._areas))
-        return kernel(some.F._steps(), y.time, (y.event, y.never), censoring)
-
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
-
-
-def _by_areas(inputs: ScoringInputs, kernel: Kernel) -> np.ndarray:
-    """From the area under one C beyond the times that all forecasts share, and beyond each y."""
-    y, C, (times, _) = inputs.y.time, inputs.C, inputs.F._steps()
-    at_times, at_y = (-area_from(C, t) for t in (times, y[None, :]))
-    return in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], np.zeros_like(y[:1])))
-
-
-def in_weighted_time(
-    inputs: ScoringInputs,
-    kernel: Kernel,
-    below: tuple[np.ndarray, np.ndarray],
-    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """Losses of step forecasts on common times, (n,), by the kernel ``step_in_weighted_time``.
-
-    ``below`` and ``beyond`` are the integrals of the weights of F² and S² up to those times, (1, J), up to
-    each y, (n,), and up to the end, (1,) or (n,).
-    """
-    y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F._steps()
-    (low, low_y), (high, high_y, end), never = below, beyond, y.never
-
-    def part(rows: slice) -> np.ndarray:
-        curves = times, sf if len(sf) == 1 else sf[rows]
-        until = high, high_y[rows], end if len(end) == 1 else end[rows]
-        return kernel(curves, y.time[rows], (low, low_y[rows]), until, reach[rows], never[rows])
-
-    return chunked_rows(part, inputs.n, times.shape[1], like=y.time, budget=CACHED_NUMBERS)
-
-
-def _crps(inputs: ScoringInputs) -> Array:
-    r""":math:`\int_0^yF^2\,ds+\frac{\delta}{G(y-)}\int_y^\infty G\,(1-F)^2\,ds`, (n,).
-
-    Beyond an event of another cause the integrand is :math:`G\,F^2`.
-    """
-    below = square_below(inputs.F, inputs.time)
-    beyond = inputs.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
-    if inputs.has_never:
-        beyond = beyond + inputs.of_never(lambda seen: square_of_cdf_beyond(seen.F, seen.time, seen.C))
-    return below + inverse_probability_weights(inputs)[:, 0] * beyond
 
 
 register(
