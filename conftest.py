@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def rng() -> np.random.Generator:
     """A generator seeded alike for every test."""
     return np.random.default_rng(20240917)
+
+
+@pytest.fixture(autouse=True)
+def _registered_scores() -> Iterator[None]:
+    """Scores that a test or an example registers are gone after it."""
+    from censcore.scores import SCORES
+
+    known = dict(SCORES)
+    yield
+    if known != SCORES:
+        SCORES.clear()
+        SCORES.update(known)
 
 
 def _data(name: str) -> Path:

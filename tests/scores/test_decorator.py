@@ -31,15 +31,6 @@ def squares(inputs, times, *, scale="localized"):
     return event * S**2 + free * (1 - S) ** 2
 
 
-@pytest.fixture(autouse=True)
-def registry():
-    """The registry as it was."""
-    known = dict(SCORES)
-    yield
-    SCORES.clear()
-    SCORES.update(known)
-
-
 mine = score(None, axis="time")(squares)
 
 

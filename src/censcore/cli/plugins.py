@@ -1,4 +1,4 @@
-"""Commands of other packages: each is an entry point in the group ``censcore.commands``.
+"""Commands and scores of other packages, by entry points of the groups ``censcore.commands``, ``...scores``.
 
 A package adds ``censcore NAME`` to the command line by a line in its ``pyproject.toml``::
 
@@ -6,11 +6,16 @@ A package adds ``censcore NAME`` to the command line by a line in its ``pyprojec
     NAME = "package.module:app"
 
 where ``app`` is a ``typer.Typer`` or a function that typer can turn into a command. It is imported when the
-command is run or listed, never by ``import censcore``.
+command is run or listed, never by ``import censcore``. A score that is registered in ``package.module`` by
+:func:`censcore.scores.score` is found by ``--scores NAME`` after::
+
+    [project.entry-points."censcore.scores"]
+    NAME = "package.module"
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
@@ -20,9 +25,10 @@ from typer.core import TyperGroup
 
 from censcore.exceptions import CenscoreError
 
-__all__ = ["GROUP", "Commands"]
+__all__ = ["GROUP", "SCORE_GROUP", "Commands", "load_scores"]
 
 GROUP = "censcore.commands"
+SCORE_GROUP = "censcore.scores"
 
 #: Commands of packages that may not be installed, and how to get them.
 ELSEWHERE = dict.fromkeys(
@@ -30,6 +36,19 @@ ELSEWHERE = dict.fromkeys(
     "It belongs to the studies, a package beside the library: run 'pip install ./studies' in a checkout of "
     "the repository.",
 )
+
+
+def load_scores(names: Iterable[str]) -> None:
+    """Import the packages that register scores of these names, which the registry does not know yet."""
+    from censcore.scores import SCORES  # --help needs none of what it imports
+
+    asked = {name.partition("[")[0] for name in names} - set(SCORES)
+    for entry in entry_points(group=SCORE_GROUP) if asked else ():
+        if entry.name in asked:
+            try:
+                entry.load()
+            except Exception as error:  # any package may be broken in any way
+                raise CenscoreError(_cannot_load("score", entry, error)) from error
 
 
 class Commands(TyperGroup):
@@ -79,11 +98,15 @@ def _command(name: str, loaded: Any, settings: dict[str, Any] | None = None) -> 
     return typer.main.get_group(parent).commands[name]
 
 
+def _cannot_load(kind: str, entry: EntryPoint, error: Exception) -> str:
+    source = entry.value if entry.dist is None else f"{entry.value} of {entry.dist.name}"
+    reason = str(error).rstrip(".")
+    return f"The {kind} {entry.name!r} ({source}) cannot be loaded: {type(error).__name__}: {reason}."
+
+
 def _broken(found: EntryPoint, error: Exception) -> Any:
     """A command that takes any words and answers with one sentence."""
-    source = found.value if found.dist is None else f"{found.value} of {found.dist.name}"
-    reason = str(error).rstrip(".")
-    message = f"The command {found.name!r} ({source}) cannot be loaded: {type(error).__name__}: {reason}."
+    message = _cannot_load("command", found, error)
 
     def tell(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
         raise CenscoreError(message)

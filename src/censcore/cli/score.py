@@ -37,7 +37,7 @@ from censcore.cli.options import (
     outcome_columns,
     read_inputs,
     reads_batches,
-    words,
+    score_names,
 )
 from censcore.cli.predictions import COLUMNS_HELP
 from censcore.exceptions import InvalidInputError
@@ -111,7 +111,7 @@ def score(
         inputs.censoring,
         X=inputs.X,
         train=inputs.train,
-        scores=words(scores),
+        scores=score_names(scores),
         times=numbers(times, "--times"),
         levels=numbers(levels, "--levels"),
         horizon=horizon_of(horizon),

@@ -85,7 +85,7 @@ def score(
     The asymmetric Brier score, by which missed events cost more:
 
     >>> import censcore as cs
-    >>> from censcore.scores import SCORES, score
+    >>> from censcore.scores import score
     >>> @score(title="asymmetric Brier score", axis="time", uses_censoring="at times")
     ... def asymmetric_brier(inputs, times, *, missed=2.0):
     ...     event, free = inputs.known_at(times).weights()
@@ -96,7 +96,6 @@ def score(
     array([[0.327 , 0.0456],
            [0.0774, 0.2545],
            [0.0774, 0.    ]])
-    >>> del SCORES["asymmetric_brier"]
     """
 
     def decorate(function: Formula) -> Score:

@@ -168,7 +168,6 @@ def register(info: ScoreInfo) -> ScoreInfo:
     >>> info = register(ScoreInfo("my_crps", cs.crps, "my CRPS", formula="", reference=""))
     >>> list(SCORES)[-1]
     'my_crps'
-    >>> del SCORES["my_crps"]
     """
     other = SCORES.get(info.name)
     if other is not None and _place(other.function) != _place(info.function):
