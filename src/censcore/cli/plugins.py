@@ -57,7 +57,7 @@ class Commands(TyperGroup):
     @cached_property
     def _installed(self) -> dict[str, EntryPoint]:
         """The entry points by name, the first of a name; to find them, all installed packages are read."""
-        return {found.name: found for found in reversed(list(entry_points(group=GROUP)))}
+        return {entry.name: entry for entry in reversed(list(entry_points(group=GROUP)))}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of all commands; a name of the library hides the same name of another package."""
@@ -69,8 +69,8 @@ class Commands(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             return command
-        found = self._installed.get(cmd_name)
-        return None if found is None else _command_of(found)
+        entry = self._installed.get(cmd_name)
+        return None if entry is None else _command_of(entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the words name; the error for a missing package tells where to find it."""
@@ -79,13 +79,13 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def _command_of(found: EntryPoint) -> Any:
+def _command_of(entry: EntryPoint) -> Any:
     """The command of an entry point; one that cannot be loaded says so when it is run."""
     try:
-        loaded = found.load()
+        loaded = entry.load()
     except Exception as error:  # any package may be broken in any way
-        return _command(found.name, _broken(found, error), {"ignore_unknown_options": True})
-    return _command(found.name, loaded)
+        return _command(entry.name, _broken(entry, error), {"ignore_unknown_options": True})
+    return _command(entry.name, loaded)
 
 
 def _command(name: str, loaded: Any, settings: dict[str, Any] | None = None) -> Any:
@@ -104,9 +104,9 @@ def _cannot_load(kind: str, entry: EntryPoint, error: Exception) -> str:
     return f"The {kind} {entry.name!r} ({source}) cannot be loaded: {type(error).__name__}: {reason}."
 
 
-def _broken(found: EntryPoint, error: Exception) -> Any:
+def _broken(entry: EntryPoint, error: Exception) -> Any:
     """A command that takes any words and answers with one sentence."""
-    message = _cannot_load("command", found, error)
+    message = _cannot_load("command", entry, error)
 
     def tell(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
         raise CenscoreError(message)

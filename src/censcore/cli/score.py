@@ -105,7 +105,7 @@ def score(
         censoring=censoring, covariates=covariates, stratify=stratify, censoring_time=censoring_time,
         interpolation=interpolation, tail=tail, repair=repair,
     )  # fmt: skip
-    found = cs.compare(
+    comparison = cs.compare(
         inputs.forecasts,
         inputs.y,
         inputs.censoring,
@@ -119,18 +119,18 @@ def score(
         discrimination=False,
         refits=2,
     )
-    for note in found.notes:
+    for note in comparison.notes:
         typer.echo(f"note: {one_line(note)}", err=True)
     with losses_writer(out) as write:
-        write(_columns(found))
-    tell_written(out, len(inputs.frame), found.horizon)
+        write(_columns(comparison))
+    tell_written(out, len(inputs.frame), comparison.horizon)
 
 
-def _columns(found: cs.Comparison) -> dict[str, Any]:
+def _columns(comparison: cs.Comparison) -> dict[str, Any]:
     columns = {}
-    for (model, name), values in found.losses.values.items():
-        kind = next(score for score in found.scores if score.name == name)
-        for j, at in enumerate(kind.at(found.cases[model])):
+    for (model, name), values in comparison.losses.values.items():
+        kind = next(score for score in comparison.scores if score.name == name)
+        for j, at in enumerate(kind.at(comparison.cases[model])):
             place = "" if math.isnan(at) else f"@{at:.10g}"
             columns[f"{model}__{name}{place}"] = values[:, j]
     return columns

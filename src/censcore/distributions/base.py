@@ -170,12 +170,12 @@ class Distribution(KeepsValues, ABC):
 
     def _remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
-        kept = self.__dict__.setdefault("_remembered", {})
-        if name in kept:
-            return kept[name]
+        remembered = self.__dict__.setdefault("_remembered", {})
+        if name in remembered:
+            return remembered[name]
         value = make()
         if not (self._requires_grad or in_transform()):
-            kept[name] = value
+            remembered[name] = value
         return value
 
     def take(self, rows: Any) -> Self:

@@ -157,8 +157,8 @@ class Formulas(Distribution):
         xp = self._xp
         # each branch sees only times of its own kind, so neither gradient can meet the other's infinities
         inner = xp.ones_like(time)
-        some = possibly(xp.any(event))
-        density = self._logpdf(xp.where(event, time, inner)) if some else xp.zeros_like(time)
+        any_event = possibly(xp.any(event))
+        density = self._logpdf(xp.where(event, time, inner)) if any_event else xp.zeros_like(time)
         survival = self._logsf(xp.where(event, inner, time))
         return xp.where(event, density, survival)
 

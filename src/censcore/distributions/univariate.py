@@ -279,9 +279,9 @@ class Univariate(Formulas):
         distribution, column = entry_column(self, a)
         if surely((column < 0).all()):
             return self
-        given = GivenSurvival(distribution, column[:, 0])
-        given._neutral = self._is_neutral and is_neutral(a)
-        return given
+        conditional = GivenSurvival(distribution, column[:, 0])
+        conditional._neutral = self._is_neutral and is_neutral(a)
+        return conditional
 
     # ---- shapes --------------------------------------------------------------------------------
 

@@ -82,16 +82,15 @@ def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:
     grid = F._times[0]
     if C is None:
         return _Panels.of(grid, np.empty(0), np.empty(0))
-    kept: list[tuple[np.ndarray, _Panels]] = C._remember(f"panels of lines, {inverse=}", list)
-    for known, panels in kept:
+    made: list[tuple[np.ndarray, _Panels]] = C._remember(f"panels of lines, {inverse=}", list)
+    for known, panels in made:
         if np.array_equal(known, grid):
             return panels
     times, G = (values[0] for values in C._steps())
     if inverse:  # finite for the smallest G, and zero where nobody is followed any more
         G = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf)
-    made = _Panels.of(grid, times, G)
-    kept.append((grid, made))
-    return made
+    made.append((grid, _Panels.of(grid, times, G)))
+    return made[-1][1]
 
 
 class _Panels(NamedTuple):

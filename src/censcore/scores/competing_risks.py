@@ -112,7 +112,7 @@ def _of_its_cause(
     for j in np.unique(causes[causes > 0]).tolist():
         rows = np.nonzero(causes == j)[0]
         F_j = F.cause(j).like(inputs.y.time)
-        values[rows] = value(F_j if len(F_j) == 1 else F_j.take(rows), rows)
+        values[rows] = value(F_j.take(rows), rows)
     return values
 
 

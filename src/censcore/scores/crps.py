@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from censcore._arrays import Array
+from censcore._numerics import chunked_rows
 from censcore._validation import check_flag
 from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
@@ -102,7 +103,11 @@ def crps(
 @score(None)
 def _losses(inputs: ScoringInputs, *, fair: bool) -> Array:
     loss = integrated(inputs)
-    return loss - _bias_of_members(inputs) if fair and isinstance(inputs.F, Ensemble) else loss
+    if not (fair and isinstance(inputs.F, Ensemble)):
+        return loss
+    return loss - chunked_rows(
+        lambda rows: _bias_of_members(inputs.take(rows)), inputs.n, 4 * inputs.F.m, like=inputs.y.time
+    )
 
 
 def _bias_of_members(inputs: ScoringInputs) -> Array:
@@ -116,7 +121,10 @@ def _bias_of_members(inputs: ScoringInputs) -> Array:
     t, S = inputs.F._steps()
     concentration = xp.sum(xp.diff(S, axis=1, prepend=xp.ones_like(S[:, :1])) ** 2, axis=1)
     if bool(xp.any(concentration >= 1 - 1e-12)):
-        raise InvalidInputError("fair=True needs at least two members in every ensemble; got one.")
+        raise InvalidInputError(
+            "fair=True needs at least two members of positive weight in every ensemble; got one. Use "
+            "fair=False, which scores the ensemble as the distribution that it is."
+        )
     later = xp.concat([t[:, 1:], xp.full_like(t[:, :1], np.inf)], axis=1)
     spread = S * (1 - S)
     a, b = (xp.where((spread > 0) & (t < np.inf), edge, xp.zeros_like(t)) for edge in (t, later))

@@ -157,8 +157,8 @@ def joint_weights(
 ) -> Array:
     """W(t), (n, q): the product over censoring times of the weights of what is known of the event at t."""
     weight: Any = 1.0
-    for seen, C_j in _by_censoring_time(y, C, event):
-        decided, undecided = known_at(seen, C_j, t, scale, remedy=LOCALIZED).weights()
+    for outcome, C_j in _by_censoring_time(y, C, event):
+        decided, undecided = known_at(outcome, C_j, t, scale, remedy=LOCALIZED).weights()
         weight = weight * (decided + undecided)
     return weight
 
@@ -175,8 +175,8 @@ def _by_censoring_time(
 def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:
     """B(t), (n, q)."""
     xp, y = inputs.xp, inputs.y
-    time, seen = y.time.reshape(inputs.n, 1, -1), y.event.reshape(inputs.n, 1, -1)
-    return rule(xp.where(seen & (time <= t[:, :, None]), time, xp.full_like(time, np.inf)))
+    time, event = y.time.reshape(inputs.n, 1, -1), y.event.reshape(inputs.n, 1, -1)
+    return rule(xp.where(event & (time <= t[:, :, None]), time, xp.full_like(time, np.inf)))
 
 
 def _probabilities(
@@ -193,8 +193,7 @@ def _probabilities(
     p = []
     for start in range(0, len(F), _SAMPLED_ROWS):
         rows = slice(start, min(start + _SAMPLED_ROWS, len(F)))
-        some = F if len(F) == 1 else F.take(rows)
-        drawn = Ensemble(some.sample(members, SubjectDraws(keys[rows])))
+        drawn = Ensemble(F.take(rows).sample(members, SubjectDraws(keys[rows])))
         p.append(_shares(drawn, t if t.shape[0] == 1 or len(F) == 1 else t[rows], rule))
     share = xp.concat(p)
     return share, share * (1 - share) / (members - 1)

@@ -158,8 +158,7 @@ class Routes:
     taken: tuple[str, ...]
 
     def __repr__(self) -> str:
-        lines = [f"{'>' if r.name in self.taken else ' '} {r.name:<17} {r.fits}" for r in ROUTES]
-        return "\n".join(lines)
+        return "\n".join(f"{'>' if r.name in self.taken else ' '} {r.name:<17} {r.fits}" for r in ROUTES)
 
 
 def routes(
@@ -200,15 +199,9 @@ def routes(
     ('panels',)
     >>> routes(y, cs.Step([1.0, 2.0], sf=[[0.7, 0.2], [0.6, 0.3], [0.5, 0.1]]), C)
       groups            censoring distributions by group: each group on its own
-      one curve         one step forecast and one C for all subjects: one antiderivative, read at each y
-      risk tables       many forecasts with proportional hazards: tables at a few risks
-      risk tables of C  step forecasts on common times, C with proportional hazards: tables at a few risks
-      jumps on panels   step forecasts with many jumps, a smooth C: its antiderivative on shared panels
-      knots             piecewise-linear forecasts with knots of their own, one step C: its moments
-      panels            smooth forecasts, a smooth C or one step C: shared panels
+      ...
     > sums              step forecasts: sums over the jumps
-      lines             piecewise-linear forecasts on one grid, one step C: moments of each panel
-      formula           all else: closed forms, or quadrature by subject
+      ...
     """
     check_scale(scale)
     y, forecast, censoring = through_visits(y, forecast, censoring, horizon)

@@ -227,8 +227,9 @@ def truth_wins_for_a_cause(s: _Examined) -> None:
     """One cause of competing risks is scored properly, by experiment, or raises an error."""
     rng = np.random.default_rng(s.seed + 6)
     scale = np.exp(rng.normal(0, 0.4, MANY))
-    seen = outcome(scale, rng.uniform(0, END, MANY), s.seed)
-    y = CompetingRisks(seen.time, np.where(seen.event, 1 + (rng.uniform(size=MANY) > SHARE), 0)).cause(1)
+    any_cause = outcome(scale, rng.uniform(0, END, MANY), s.seed)
+    cause = np.where(any_cause.event, 1 + (rng.uniform(size=MANY) > SHARE), 0)
+    y = CompetingRisks(any_cause.time, cause).cause(1)
 
     def of_cause(share: float, shape: float, factor: float) -> Distribution:
         return Mixture([Weibull(shape, factor * scale), PointMass(np.inf)], [share, 1 - share])
