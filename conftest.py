@@ -94,6 +94,18 @@ def brief_density_network() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _registered_scores() -> Iterator[None]:
+    """Scores that a test or an example registers are gone after it."""
+    from censcore.scores import SCORES
+
+    known = dict(SCORES)
+    yield
+    if known != SCORES:
+        SCORES.clear()
+        SCORES.update(known)
+
+
 def _data(name: str) -> Path:
     """The folder ``name`` of the real data, or a skip that says how to get it."""
     if not (DATA / name).is_dir():

@@ -16,10 +16,10 @@ from typing import Any
 
 import joblib
 import numpy as np
-from censcore.evaluation.competing_scores import ALL_CAUSES, ANY_CAUSE
 
 import censcore as cs
 from benchmarks.bench_coverage import QUANTITIES, TARGET, Population, Process
+from censcore.evaluation.kinds.causes import ALL_CAUSES, ANY_CAUSE
 
 REPLICATIONS = 1000
 X = np.array([-1.0, 0.0, 1.0])

@@ -15,7 +15,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ import censcore as cs
 from censcore import _kernels
 from censcore.distributions import Copula
 from censcore.scores.inputs import scoring_inputs
+from censcore.scores.routes import exactly
 
 HORIZON = 2.5
 LEVELS = np.linspace(0.1, 0.9, 9)
@@ -100,8 +100,8 @@ class Subjects:
 
     def one_by_one(self, F: Any, C: Any) -> Callable[[], Any]:
         """The route without anything shared between subjects."""
-        module, inputs = import_module("censcore.scores.crps"), scoring_inputs(self.y, F, C, HORIZON)
-        return lambda: module._by_subject(inputs)
+        inputs = scoring_inputs(self.y, F, C, HORIZON)
+        return lambda: exactly(inputs)
 
 
 @cache

@@ -376,6 +376,7 @@ SCORES = {
     # the influence on a mean that is infinite is NaN, and says so
     "clustered_mean": function(scores.clustered_mean, losses=TIME, weight=np.full(N, 1 / N), nan=True),
     "score_info": function(scores.score_info, name="crps"),
+    "routes": several(scores.routes, SCORED, {**SCORED, "scale": "ipcw", "horizon": 1.0}),
     "administrative_brier": several(
         published.administrative_brier,
         {
@@ -669,6 +670,8 @@ NOT_CALLED = {
     "MeanLoss": "received from mean_loss, which is fuzzed",
     "Verdict": "received from a comparison, which is fuzzed",
     "ScoreInfo": "an entry of the registry of scores, written by authors of scores",
+    "register": "takes an entry of the registry of scores, written by authors of scores",
+    "score": "decorates a formula, written by authors of scores",
     "check_distribution": "tests the classes of others; its errors are failed assertions",
     "check_estimator": "tests the classes of others; its errors are failed assertions",
     "check_score": "tests the classes of others; its errors are failed assertions",

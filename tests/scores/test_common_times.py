@@ -10,7 +10,7 @@ from censcore import _kernels
 from censcore.scores._squares import has_common_areas
 from censcore.scores.inputs import scoring_inputs
 
-crps_module = importlib.import_module("censcore.scores.crps")
+routes = importlib.import_module("censcore.scores.routes")
 N = 120
 
 
@@ -56,7 +56,7 @@ def test_crps(monkeypatch, kind, route):
     assert has_common_areas(inputs.F, inputs.C)
     if route == "kernels":
         monkeypatch.setattr(_kernels, "WORTH_COMPILING", 0)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), by_definition(inputs), rtol=1e-10)
+    np.testing.assert_allclose(routes.integrated(inputs), by_definition(inputs), rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "flat", "steep"])

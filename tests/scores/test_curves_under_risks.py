@@ -11,8 +11,7 @@ from censcore.distributions import ProportionalHazards, proportional_hazards
 from censcore.scores import _under_risks
 from censcore.scores.inputs import scoring_inputs
 
-crps_module = importlib.import_module("censcore.scores.crps")
-brier_module = importlib.import_module("censcore.scores.integrated_brier")
+routes = importlib.import_module("censcore.scores.routes")
 N = 300
 
 
@@ -45,7 +44,7 @@ def test_crps(tables_for_few, spread, top):
     y, F, C = scene(spread, top)
     inputs = scoring_inputs(y, F, C, 1.6)
     assert _under_risks.are_curves_under_risks(inputs)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
 
 
 @pytest.mark.parametrize(("spread", "top"), CASES)
@@ -53,7 +52,7 @@ def test_ipcw_scale(tables_for_few, spread, top):
     y, F, C = scene(spread, top, 1)
     inputs = scoring_inputs(y, F, C, 1.2)
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.2)
-    expected = brier_module._ipcw_by_subject(inputs, cs.PointMass(1.2))
+    expected = routes.exactly(inputs, cs.PointMass(1.2))
     np.testing.assert_allclose(loss, expected, rtol=1e-8)
 
 
@@ -89,8 +88,8 @@ def test_delayed_entry(tables_for_few, kind):
     }[kind]
     late = cs.RightCensored(y.time + 0.1, y.event, entry=rng.uniform(0, 0.1, N))
     inputs = scoring_inputs(late, F, C, 1.5)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
     loss = cs.integrated_brier_score(late, F, C, scale="ipcw", horizon=1.2)
     inputs = scoring_inputs(late, F, C, 1.2)
-    expected = brier_module._ipcw_by_subject(inputs, cs.PointMass(1.2)) * inputs.followed_to_entry
+    expected = routes.exactly(inputs, cs.PointMass(1.2)) * inputs.followed_to_entry
     np.testing.assert_allclose(loss, expected, rtol=1e-8)

@@ -10,7 +10,7 @@ from censcore import _kernels
 from censcore.scores import _under_smooth
 from censcore.scores.inputs import scoring_inputs
 
-crps_module = importlib.import_module("censcore.scores.crps")
+routes = importlib.import_module("censcore.scores.routes")
 N = 80
 
 
@@ -41,6 +41,6 @@ def test_equals_the_sum_of_areas(name, kind, monkeypatch):
     y = cs.RightCensored(np.minimum(T, c), c >= T)
     inputs = scoring_inputs(y, F, censorings(rng)[name], 2.3)
     panels = _under_smooth.panels_of_smooth(inputs)
-    loss = _under_smooth.losses_under_smooth(inputs, panels, crps_module._of_steps)
-    np.testing.assert_allclose(loss, crps_module._of_steps(inputs), rtol=1e-8)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), loss, rtol=1e-8)
+    loss = _under_smooth.losses_under_smooth(inputs, panels, routes.exactly)
+    np.testing.assert_allclose(loss, routes.exactly(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), loss, rtol=1e-8)

@@ -11,8 +11,7 @@ from censcore.distributions import ProportionalHazards
 from censcore.scores import _proportional
 from censcore.scores.inputs import scoring_inputs
 
-crps_module = importlib.import_module("censcore.scores.crps")
-brier_module = importlib.import_module("censcore.scores.integrated_brier")
+routes = importlib.import_module("censcore.scores.routes")
 
 N, JUMPS = 400, 300
 
@@ -69,7 +68,7 @@ def test_crps_equals_sums(name, kind):
     rng, y = subjects()
     inputs = scoring_inputs(y, drawn(rng, kind), censorings(rng)[name], 1.4)
     assert _proportional.has_risks(inputs, None, inputs.C)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", FORECASTS)
@@ -79,7 +78,7 @@ def test_ipcw_scale_equals_sums(name, kind):
     F, C, end = drawn(rng, kind), censorings(rng)[name], cs.PointMass(1.1)
     inputs = scoring_inputs(y, F, C, 1.1)
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.1)
-    np.testing.assert_allclose(loss, brier_module._ipcw_by_subject(inputs, end), rtol=1e-8)
+    np.testing.assert_allclose(loss, routes.exactly(inputs, end), rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("error")
@@ -89,7 +88,7 @@ def test_without_censoring_a_certain_end_is_needed():
     F = drawn(rng, "certain in the end")
     inputs = scoring_inputs(y, F, cs.PointMass(np.inf), None)
     assert _proportional.has_risks(inputs, None, inputs.C)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
     with pytest.raises(cs.exceptions.PositivityError, match="infinite"):
         cs.crps(y, drawn(rng, "usual"), cs.PointMass(np.inf))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
@@ -114,6 +112,7 @@ def test_work_grows_with_the_number_of_subjects_and_not_with_its_square(monkeypa
 
     for name in ("_step_below", "_step_beyond"):
         monkeypatch.setattr(_squares, name, never)
-    monkeypatch.setattr(import_module("censcore.scores.crps"), "_of_steps", never)
+    for scale in ("localized", "ipcw"):
+        assert cs.scores.routes(y, F, C, 1.5, scale=scale).taken == ("one curve",)
     assert np.isfinite(cs.crps(y, F, C, horizon=1.5)).all()
     assert np.isfinite(cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)).all()

@@ -8,8 +8,7 @@ import pytest
 import censcore as cs
 from censcore.scores.inputs import scoring_inputs
 
-crps_module = importlib.import_module("censcore.scores.crps")
-brier_module = importlib.import_module("censcore.scores.integrated_brier")
+routes = importlib.import_module("censcore.scores.routes")
 
 N = 60
 
@@ -51,9 +50,7 @@ NAMES = list(forecasts(np.random.default_rng(0)))
 def test_crps_equals_quadrature_of_each_subject(name):
     rng, y, C = subjects()
     inputs = scoring_inputs(y, forecasts(rng)[name], C, 3.0)
-    np.testing.assert_allclose(
-        crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8, atol=1e-300
-    )
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8, atol=1e-300)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,7 +58,7 @@ def test_ipcw_scale_equals_quadrature_of_each_subject(name):
     rng, y, C = subjects(1)
     F, end = forecasts(rng)[name], cs.PointMass(1.5)
     inputs = scoring_inputs(y, F, C, 1.5)
-    expected = brier_module._ipcw_by_subject(inputs, end)
+    expected = routes.exactly(inputs, end)
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)
     np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-300)
 
@@ -90,9 +87,9 @@ def test_smooth_censoring_distributions(name, censoring):
     y = cs.RightCensored(np.maximum(y.time, 0.21), y.event)
     F, C, end = forecasts(rng)[name], smooth_censoring(rng)[censoring], cs.PointMass(1.5)
     inputs = scoring_inputs(y, F, C, 1.5)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)
-    np.testing.assert_allclose(loss, brier_module._ipcw_by_subject(inputs, end), rtol=1e-8)
+    np.testing.assert_allclose(loss, routes.exactly(inputs, end), rtol=1e-8)
 
 
 def test_one_subject_is_scored_as_among_others():
@@ -109,14 +106,14 @@ def test_times_in_the_far_tails_of_the_forecast():
     y = cs.RightCensored(3.0 * 10.0 ** -rng.uniform(0, 12, N), np.ones(N))
     F = cs.Weibull(rng.uniform(0.5, 4.0, N), 10.0 ** rng.uniform(-3, 1, N))
     inputs = scoring_inputs(y, F, C, 3.0)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
 
 
 def test_delayed_entry():
     rng, y, C = subjects(3)
     late = cs.RightCensored(y.time + 0.2, y.event, entry=rng.uniform(0, 0.2, N))
     inputs = scoring_inputs(late, cs.Weibull(1.5, np.exp(rng.normal(size=N))), C, 3.0)
-    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8)
+    np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
 
 
 @pytest.mark.parametrize("smooth", [False, True])
@@ -145,7 +142,7 @@ def test_gradients_equal_those_of_quadrature(smooth):
         torch.autograd.grad(
             route(scoring_inputs(y.like(like), cs.Weibull(shape, scale), C, 3.0)).sum(), parameters
         )
-        for route in (crps_module.crps_of, crps_module._by_subject)
+        for route in (routes.integrated, routes.exactly)
     ]
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-10)
@@ -156,8 +153,8 @@ def test_most_subjects_need_no_quadrature_of_their_own(monkeypatch, smooth):
     rng, y, C = subjects(6, n=500)
     C = cs.Weibull(1.2, 2 * np.exp(0.3 * rng.normal(size=500))) if smooth else C
     asked = []
-    route = crps_module._by_subject
-    monkeypatch.setattr(crps_module, "_by_subject", lambda some: asked.append(some.n) or route(some))
+    exactly = routes.exactly
+    monkeypatch.setattr(routes, "exactly", lambda part, end: asked.append(part.n) or exactly(part, end))
     cs.crps(y, cs.Weibull(rng.uniform(0.7, 3.0, 500), np.exp(rng.normal(size=500))), C, horizon=3.0)
     assert sum(asked) <= 25
 
@@ -186,5 +183,5 @@ def test_errors_of_narrow_forecasts_are_not_underestimated():
     y = cs.RightCensored(np.maximum(y.time, 0.21), y.event)
     F, end = forecasts(rng, n)["narrow"], cs.PointMass(1.5)
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)
-    expected = brier_module._ipcw_by_subject(scoring_inputs(y, F, C, 1.5), end)
+    expected = routes.exactly(scoring_inputs(y, F, C, 1.5), end)
     np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-300)

@@ -20,6 +20,7 @@ from censcore.cli.options import (
     named_censoring,
     numbers,
     prepared,
+    score_names,
     training_subjects,
     words,
 )
@@ -151,7 +152,7 @@ def compare_batches(
         sample_weight=weights,
         progress=progress and sys.stderr.isatty(),
         time_unit=time_unit,
-        scores=DEFAULT_SCORES if scores is None else words(scores),
+        scores=DEFAULT_SCORES if scores is None else score_names(scores),
     )
 
 
@@ -185,7 +186,7 @@ def score_batches(
         printed = out is None or is_standard_output(out)
         runner = Runner(jobs, client, progress=sys.stderr.isatty() and not printed)
         ready = prepare(
-            runner, forecasts, table, C, train=train, scores=words(scores), horizon=horizon_of(horizon),
+            runner, forecasts, table, C, train=train, scores=score_names(scores), horizon=horizon_of(horizon),
             times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
         )  # fmt: skip
         for note in ready.notes:

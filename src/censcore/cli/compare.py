@@ -38,6 +38,7 @@ from censcore.cli.options import (
     outcome_columns,
     read_inputs,
     reads_batches,
+    score_names,
     words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, column, name_of
@@ -159,7 +160,7 @@ def compare(
         sample_weight=None if weights is None else column(inputs.frame, weights, "--weights"),
         progress=not quiet,
         time_unit=time_unit,
-        scores=DEFAULT_SCORES if scores is None else words(scores),
+        scores=DEFAULT_SCORES if scores is None else score_names(scores),
     )
     _show(found, predictions, html, json, quiet)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import typer
 
 import censcore as cs
+from censcore.cli.plugins import load_scores
 from censcore.cli.predictions import OutcomeColumns, is_standard_input, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
@@ -52,6 +53,7 @@ __all__ = [
     "prepared",
     "read_inputs",
     "reads_batches",
+    "score_names",
     "training_subjects",
     "words",
 ]
@@ -181,6 +183,13 @@ def reads_batches(predictions: Path, batch: int | None, dask: str | None) -> boo
 def words(text: str | None) -> list[str]:
     """Words between commas."""
     return [] if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def score_names(text: str) -> list[str]:
+    """Names of scores between commas; those of other packages are loaded."""
+    names = words(text)
+    load_scores(names)
+    return names
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:

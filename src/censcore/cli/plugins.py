@@ -1,4 +1,4 @@
-"""Commands of other packages: each is an entry point in the group ``censcore.commands``.
+"""Commands and scores of other packages, by entry points of the groups ``censcore.commands``, ``...scores``.
 
 A package adds ``censcore NAME`` to the command line by a line in its ``pyproject.toml``::
 
@@ -6,11 +6,16 @@ A package adds ``censcore NAME`` to the command line by a line in its ``pyprojec
     NAME = "package.module:app"
 
 where ``app`` is a ``typer.Typer`` or a function that typer can turn into a command. It is imported when the
-command is run or listed, never by ``import censcore``.
+command is run or listed, never by ``import censcore``. A score that is registered in ``package.module`` by
+:func:`censcore.scores.score` is found by ``--scores NAME`` after::
+
+    [project.entry-points."censcore.scores"]
+    NAME = "package.module"
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
@@ -20,9 +25,10 @@ from typer.core import TyperGroup
 
 from censcore.exceptions import CenscoreError
 
-__all__ = ["GROUP", "Commands"]
+__all__ = ["GROUP", "SCORE_GROUP", "Commands", "load_scores"]
 
 GROUP = "censcore.commands"
+SCORE_GROUP = "censcore.scores"
 
 #: Commands of packages that may not be installed, and how to get them.
 ELSEWHERE = dict.fromkeys(
@@ -32,13 +38,26 @@ ELSEWHERE = dict.fromkeys(
 )
 
 
+def load_scores(names: Iterable[str]) -> None:
+    """Import the packages that register scores of these names, which the registry does not know yet."""
+    from censcore.scores import SCORES  # --help needs none of what it imports
+
+    asked = {name.partition("[")[0] for name in names} - set(SCORES)
+    for entry in entry_points(group=SCORE_GROUP) if asked else ():
+        if entry.name in asked:
+            try:
+                entry.load()
+            except Exception as error:  # any package may be broken in any way
+                raise CenscoreError(_cannot_load("score", entry, error)) from error
+
+
 class Commands(TyperGroup):
     """The commands of the library, and after them those of other packages."""
 
     @cached_property
     def _installed(self) -> dict[str, EntryPoint]:
         """The entry points by name, the first of a name; to find them, all installed packages are read."""
-        return {found.name: found for found in reversed(list(entry_points(group=GROUP)))}
+        return {entry.name: entry for entry in reversed(list(entry_points(group=GROUP)))}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of all commands; a name of the library hides the same name of another package."""
@@ -50,8 +69,8 @@ class Commands(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             return command
-        found = self._installed.get(cmd_name)
-        return None if found is None else _command_of(found)
+        entry = self._installed.get(cmd_name)
+        return None if entry is None else _command_of(entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the words name; the error for a missing package tells where to find it."""
@@ -60,13 +79,13 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def _command_of(found: EntryPoint) -> Any:
+def _command_of(entry: EntryPoint) -> Any:
     """The command of an entry point; one that cannot be loaded says so when it is run."""
     try:
-        loaded = found.load()
+        loaded = entry.load()
     except Exception as error:  # any package may be broken in any way
-        return _command(found.name, _broken(found, error), {"ignore_unknown_options": True})
-    return _command(found.name, loaded)
+        return _command(entry.name, _broken(entry, error), {"ignore_unknown_options": True})
+    return _command(entry.name, loaded)
 
 
 def _command(name: str, loaded: Any, settings: dict[str, Any] | None = None) -> Any:
@@ -79,11 +98,15 @@ def _command(name: str, loaded: Any, settings: dict[str, Any] | None = None) -> 
     return typer.main.get_group(parent).commands[name]
 
 
-def _broken(found: EntryPoint, error: Exception) -> Any:
-    """A command that takes any words and answers with one sentence."""
-    source = found.value if found.dist is None else f"{found.value} of {found.dist.name}"
+def _cannot_load(kind: str, entry: EntryPoint, error: Exception) -> str:
+    source = entry.value if entry.dist is None else f"{entry.value} of {entry.dist.name}"
     reason = str(error).rstrip(".")
-    message = f"The command {found.name!r} ({source}) cannot be loaded: {type(error).__name__}: {reason}."
+    return f"The {kind} {entry.name!r} ({source}) cannot be loaded: {type(error).__name__}: {reason}."
+
+
+def _broken(entry: EntryPoint, error: Exception) -> Any:
+    """A command that takes any words and answers with one sentence."""
+    message = _cannot_load("command", entry, error)
 
     def tell(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
         raise CenscoreError(message)

@@ -36,7 +36,7 @@ from censcore.cli.options import (
     outcome_columns,
     read_inputs,
     reads_batches,
-    words,
+    score_names,
 )
 from censcore.cli.predictions import COLUMNS_HELP
 from censcore.exceptions import InvalidInputError
@@ -115,7 +115,7 @@ def score(
             Sample(inputs.X, inputs.y),
             inputs.censoring,
             None if inputs.train is None else Sample.of(inputs.train),
-            words(scores),
+            score_names(scores),
             numbers(times, "--times"),
             numbers(levels, "--levels"),
             reference=None,

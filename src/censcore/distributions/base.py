@@ -31,7 +31,7 @@ from censcore._arrays import (
 from censcore._kept_values import KeepsValues
 from censcore._validation import as_count, no_array
 from censcore.distributions.random_draws import Draws, as_draws
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from censcore.distributions.univariate import Univariate
@@ -56,15 +56,7 @@ class Distribution(KeepsValues, ABC):
 
     Notes
     -----
-    A subclass names its arrays in ``_arrays`` and the distributions it is made of in ``_distributions``
-    (attributes that hold lists); :meth:`take`, :meth:`like` and :meth:`detach` then follow. ``_store`` keeps
-    arrays in one library and names them. What a subclass and its users find here:
-
-    - ``_xp``: the array namespace of the distribution, settled once;
-    - ``_reference``: one of its arrays, which tells dtype and device;
-    - ``_is_neutral``: whether it was built from Python numbers alone and so follows any library;
-    - ``_remember(name, make)``: derived arrays, computed once;
-    - ``_map(f)``: the same distribution with ``f`` applied to every array.
+    What a subclass writes and finds here is listed in :mod:`censcore.distributions`.
 
     Examples
     --------
@@ -111,7 +103,15 @@ class Distribution(KeepsValues, ABC):
     @property
     def _reference(self) -> Array:
         """Any array of the distribution: it tells the library, the dtype and the device."""
-        return getattr(self, self._arrays[0]) if self._arrays else self._parts()[0]._reference
+        if self._arrays:
+            return getattr(self, self._arrays[0])
+        if not (parts := self._parts()):
+            raise InvalidTypeError(
+                f"{type(self).__name__} holds no arrays: got none in __init__, expected its numbers, kept by "
+                "self._store(name=array, ...), by self._set_parameters(name=value, ...) of Parametric, or in "
+                "attributes that _arrays or _distributions name."
+            )
+        return parts[0]._reference
 
     @cached_property
     def _xp(self) -> Any:
@@ -171,12 +171,12 @@ class Distribution(KeepsValues, ABC):
 
     def _remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
-        kept = self.__dict__.setdefault("_remembered", {})
-        if name in kept:
-            return kept[name]
+        remembered = self.__dict__.setdefault("_remembered", {})
+        if name in remembered:
+            return remembered[name]
         value = make()
         if not (self._requires_grad or in_transform()):
-            kept[name] = value
+            remembered[name] = value
         return value
 
     def take(self, rows: Any) -> Self:

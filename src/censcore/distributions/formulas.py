@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from censcore._arrays import Array, detach, namespace, possibly, requires_grad
 from censcore._numerics import invert_decreasing, log1p, safe_log
@@ -18,14 +18,10 @@ __all__ = ["Formulas"]
 
 
 class Formulas(Distribution):
-    """The hooks of :class:`~censcore.distributions.Univariate`, whose table says what each of them is.
+    """The hooks of :class:`~censcore.distributions.Univariate`; :mod:`censcore.distributions` lists them."""
 
-    They receive times t or levels p as (1 or n, q) arrays that were checked already. Only ``_sf`` must be
-    written; the others are derived from it, numerically if need be.
-    """
-
-    #: Whether ``logpdf`` exists.
-    has_density: ClassVar[bool] = True
+    #: Whether ``logpdf`` exists: True for a subclass that writes ``_logpdf``, unless it says otherwise.
+    has_density: ClassVar[bool] = False
 
     #: 0 where the survival function is a step function, 1 where it is piecewise linear, None otherwise.
     _degree: ClassVar[int | None] = None
@@ -37,14 +33,23 @@ class Formulas(Distribution):
     #: Whether the distribution was estimated from data, so that all mass at one time is no certainty.
     _is_estimate: bool = False
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        told_by = next(parent for parent in cls.__mro__ if "has_density" in vars(parent))
+        if told_by is Formulas and cls._logpdf is not Formulas._logpdf:
+            cls.has_density = True
+
     @abstractmethod
     def _sf(self, t: Array) -> Array: ...
 
     def _sf_left(self, t: Array) -> Array:
         """P(T >= t) of a distribution without finite atoms: only infinity can have mass."""
         xp = self._xp
-        s, endless = self._sf(t), xp.isinf(t)
-        return xp.where(endless, self._mass_at_infinity()[:, None], s) if possibly(endless.any()) else s
+        endless = xp.isinf(t)
+        if not possibly(endless.any()):
+            return self._sf(t)
+        s = self._sf(xp.where(endless, xp.zeros_like(t), t))
+        return xp.where(endless, self._mass_at_infinity()[:, None], s)
 
     def _cdf(self, t: Array) -> Array:
         return 1 - self._sf(t)
@@ -152,8 +157,8 @@ class Formulas(Distribution):
         xp = self._xp
         # each branch sees only times of its own kind, so neither gradient can meet the other's infinities
         inner = xp.ones_like(time)
-        some = possibly(xp.any(event))
-        density = self._logpdf(xp.where(event, time, inner)) if some else xp.zeros_like(time)
+        any_event = possibly(xp.any(event))
+        density = self._logpdf(xp.where(event, time, inner)) if any_event else xp.zeros_like(time)
         survival = self._logsf(xp.where(event, inner, time))
         return xp.where(event, density, survival)
 

@@ -39,8 +39,8 @@ class Parametric(Univariate):
     ...     def _sf(self, t):
     ...         return (1 + t / self._scale) ** -self._shape
     >>> distribution = Lomax(shape=2.0, scale=[1.0, 3.0])
-    >>> distribution.parameters["scale"], distribution.isf(0.25)
-    (array([1., 3.]), array([1., 3.]))
+    >>> distribution.parameters["scale"], distribution.isf(0.25), distribution.has_density
+    (array([1., 3.]), array([1., 3.]), False)
     """
 
     _names: tuple[str, ...]

@@ -40,27 +40,8 @@ class Univariate(Formulas):
     Notes
     -----
     A subclass writes ``_sf`` and whatever else it knows in closed form; the rest is derived, numerically if
-    need be. The formulas below are the hooks of a subclass. They receive times t or levels p as (1 or n, q)
-    arrays that were checked already, in the library of the distribution, and keep parameters as (n, 1)
-    columns, so that they read like the textbook. Scores check their inputs once and then call these formulas.
-
-    ==========================  ===================================================================
-    ``_sf(t)``                  P(T > t); the only one that must be written
-    ``_sf_left(t)``             P(T >= t); to be written where the distribution has finite atoms
-    ``_cdf(t)``, ``_logsf(t)``  P(T <= t) and log P(T > t), where 1 - P(T > t) would lose digits
-    ``_logpdf(t)``              log density; else ``has_density = False``
-    ``_isf(p)``, ``_icdf(p)``   quantiles, inf{t: P(T > t) <= p} and inf{t: F(t) >= p}
-    ``_icdf_beyond(y, p)``      quantiles given T >= y
-    ``_isf_given(a, s, p)``     inf{t: P(T > t) <= p s} with s = P(T > a), where s may underflow
-    ``_integrated_sf(a, b)``    the integral of P(T > t) from a to b
-    ``_mass_at_infinity()``     P(T = inf), (1 or n,); zero unless written
-    ``_breaks()``               times (1 or n, b) where the survival function jumps or bends
-    ``_degree``                 0 for step functions, 1 for piecewise-linear ones, None otherwise
-    ``_steps()``                of degree 0: the jumps and the survival after each
-    ``_panel_edges()``          times between which quadrature is accurate
-    ``_end()``                  the end of the support, (1 or n, 1)
-    ``_excludes(t)``            whether the time cannot be t
-    ==========================  ===================================================================
+    need be. :mod:`censcore.distributions` lists all formulas that it may write. Scores check their inputs
+    once and then call these formulas.
 
     See Also
     --------
@@ -105,11 +86,11 @@ class Univariate(Formulas):
         array([[0.25, 0.5 ],
                [0.1 , 0.2 ]])
         """
-        return self._at_times("_cdf", t, below=0.0)
+        return self._at_times("_cdf", t, below=0.0, at_infinity=1.0)
 
     def sf(self, t: Array) -> Array:
         """P(T > t)."""
-        return self._at_times("_sf", t, below=1.0)
+        return self._at_times("_sf", t, below=1.0, at_infinity=0.0)
 
     def sf_left(self, t: Array) -> Array:
         """P(T >= t), the left limit of :meth:`sf`; they differ at atoms."""
@@ -117,11 +98,11 @@ class Univariate(Formulas):
 
     def logsf(self, t: Array) -> Array:
         """Logarithm of P(T > t)."""
-        return self._at_times("_logsf", t, below=0.0)
+        return self._at_times("_logsf", t, below=0.0, at_infinity=-np.inf)
 
     def logpdf(self, t: Array) -> Array:
         """Log density at t; a :class:`~censcore.exceptions.NoDensityError` where there is none."""
-        return self._at_times("_logpdf", t, below=-np.inf)
+        return self._at_times("_logpdf", t, below=-np.inf, at_infinity=-np.inf)
 
     def icdf(self, p: Array) -> Array:
         """The p-quantile inf{t: F(t) >= p}; infinity beyond the finite mass."""
@@ -298,9 +279,9 @@ class Univariate(Formulas):
         distribution, column = entry_column(self, a)
         if surely((column < 0).all()):
             return self
-        given = GivenSurvival(distribution, column[:, 0])
-        given._neutral = self._is_neutral and is_neutral(a)
-        return given
+        conditional = GivenSurvival(distribution, column[:, 0])
+        conditional._neutral = self._is_neutral and is_neutral(a)
+        return conditional
 
     # ---- shapes --------------------------------------------------------------------------------
 
@@ -323,16 +304,20 @@ class Univariate(Formulas):
         common_rows(distribution=len(distribution), tau=column.shape[0])
         return distribution, column
 
-    def _at_times(self, formula: str, t: Array, below: float) -> Array:
+    def _at_times(self, formula: str, t: Array, below: float, at_infinity: float | None = None) -> Array:
+        """A formula at times from 0 on; below them and, where it is known, at infinity it is not asked."""
         distribution = self._fitting(t)
         (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")
-        negative = t < 0
-        if not possibly(negative.any()):
+        outside = t < 0 if at_infinity is None else (t < 0) | (t == np.inf)
+        if not possibly(outside.any()):
             return restore(getattr(distribution, formula)(t))
         xp = distribution._xp
-        values = getattr(distribution, formula)(xp.where(negative, xp.zeros_like(t), t))
-        return restore(xp.where(negative, xp.full_like(values, below), values))
+        values = getattr(distribution, formula)(xp.where(outside, xp.zeros_like(t), t))
+        values = xp.where(t < 0, xp.full_like(values, below), values)
+        if at_infinity is not None:
+            values = xp.where(t == np.inf, xp.full_like(values, at_infinity), values)
+        return restore(values)
 
     def _at_levels(self, formula: str, p: Array) -> Array:
         distribution = self._fitting(p)

@@ -16,7 +16,7 @@ from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike
-from censcore.scores import registry
+from censcore.scores import SCORES
 
 __all__ = ["scorer", "scorers"]
 
@@ -63,11 +63,11 @@ def scorer(
     >>> search.fit(x, y).best_params_
     {'model__alpha': 0.1}
     """
-    found = _named(score)
-    if len(found) != 1:
-        raise InvalidTypeError(f"scorer() makes one scorer; got {len(found)} scores. Use scorers([...]).")
+    named = _named(score)
+    if len(named) != 1:
+        raise InvalidTypeError(f"scorer() makes one scorer; got {len(named)} scores. Use scorers([...]).")
     _check_times_and_levels(times, levels)
-    return Scorer(*next(iter(found.items())), times, levels)
+    return Scorer(*next(iter(named.items())), times, levels)
 
 
 def scorers(
@@ -123,7 +123,7 @@ def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
         scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
     functions = by_name(scores)
     for name, function in functions.items():
-        if not callable(function) and name.partition("[")[0] not in registry.SCORES:
+        if not callable(function) and name.partition("[")[0] not in SCORES:
             named_scores(name)  # an error that says which there are
     if not functions:
         raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")

@@ -5,16 +5,22 @@ from censcore.scores.augmented import (
     augmented_brier_score,
     augmented_integrated_brier_score,
 )
-from censcore.scores.binomial_log import binomial_log_score
-from censcore.scores.brier import brier_score
-from censcore.scores.crps import crps
-from censcore.scores.energy import energy_score
-from censcore.scores.integrated_brier import integrated_brier_score
-from censcore.scores.joint_brier import joint_brier_score
-from censcore.scores.log import log_score
+from censcore.scores.decorator import score
 from censcore.scores.mean import MeanLoss, clustered_mean, mean_loss
+from censcore.scores.registry import SCORES, ScoreInfo, register, score_info
+from censcore.scores.routes import routes
+
+# each file registers its score: this is the order in which they are shown
+# isort: off
+from censcore.scores.log import log_score
+from censcore.scores.crps import crps
+from censcore.scores.brier import brier_score
+from censcore.scores.integrated_brier import integrated_brier_score
+from censcore.scores.binomial_log import binomial_log_score
 from censcore.scores.pinball import pinball_score
-from censcore.scores.registry import SCORES, ScoreInfo, score_info
+from censcore.scores.energy import energy_score
+from censcore.scores.joint_brier import joint_brier_score
+# isort: on
 
 __all__ = [
     "MeanLoss",
@@ -33,5 +39,8 @@ __all__ = [
     "log_score",
     "mean_loss",
     "pinball_score",
+    "register",
+    "routes",
+    "score",
     "score_info",
 ]

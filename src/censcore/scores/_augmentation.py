@@ -8,7 +8,7 @@ chance to survive t of a subject still under observation at u, and the augmented
 
 over the times u at which the subject was at risk of censoring: u <= t while it lives, u <= y if it is
 censored at y <= t, and u < y if it has its event at y <= t, since events come first. The measure d(1/G) is
-:math:`d\Lambda_C/G`, for continuous C and for atoms alike. All of it rests on one function of time,
+:math:`d\Lambda_C/G`, for continuous C and for atoms alike. All of it follows from one function of time,
 
 .. math::
     D(s)=\frac1{S_W(s)G(s)}-\int_{[0,s]}\frac{1}{S_W(u)}\,d\frac1{G(u)}
@@ -303,8 +303,8 @@ def _within(edges: Array, start: Array, end: Array) -> Array:
 def _inverse(S: Array) -> Array:
     """1/S, and zero where S is zero: the checks make sure that nobody is at risk there."""
     xp = namespace(S)
-    some = S > 0
-    return xp.where(some, 1 / xp.where(some, S, xp.ones_like(S)), xp.zeros_like(S))
+    positive = S > 0
+    return xp.where(positive, 1 / xp.where(positive, S, xp.ones_like(S)), xp.zeros_like(S))
 
 
 def numbers_per_subject(*distributions: Univariate) -> int:
@@ -332,7 +332,7 @@ def check_event_model_support(
     alive = (y > t) & ((W._sf_left(t) if before else W._sf(t)) <= 0)
     bad = np.nonzero(to_numpy(xp.any(left | alive, axis=1)))[0]
     if bad.size:
-        ends = to_numpy((W if len(W) == 1 else W.take(bad)).isf(0.0)).reshape(-1)
+        ends = to_numpy(W.take(bad).isf(0.0)).reshape(-1)
         end = float(np.nextafter(ends.min(), 0))
         raise PositivityError(
             f"The event model gives no chance of survival to times at which {name_subjects(bad)} were still "

@@ -11,6 +11,7 @@ thousands of jumps costs no more than one with a few.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
@@ -22,7 +23,7 @@ from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["are_lines", "line_below", "line_beyond", "line_losses"]
+__all__ = ["are_lines", "line_below", "line_beyond", "line_kernel", "line_losses"]
 
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
@@ -54,11 +55,7 @@ def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univari
 
     None where there is none, or the forecasts are no lines on one grid. G_1 = 1 where ``below`` is None.
     """
-    F, y = inputs.F, inputs.y.time
-    if inputs.has_never or not (are_lines(F, below) and are_lines(F, beyond)):
-        return None
-    J = F._times.shape[1]
-    kernel = on_cpu("censcore.scores._lines_numba", "line_losses", y, 8 * inputs.n * J)
+    F, y, kernel = inputs.F, inputs.y.time, line_kernel(inputs, below, beyond)
     if kernel is None:
         return None
     reach, sf = inverse_probability_weights(inputs)[:, 0], F._as_sf(F._levels)
@@ -67,7 +64,17 @@ def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univari
     def part(rows: slice) -> Array:
         return kernel(sf if len(sf) == 1 else sf[rows], y[rows], reach[rows], *weights)
 
-    return chunked_rows(part, inputs.n, J, like=y, budget=CACHED_NUMBERS)
+    return chunked_rows(part, inputs.n, F._times.shape[1], like=y, budget=CACHED_NUMBERS)
+
+
+def line_kernel(
+    inputs: ScoringInputs, below: Univariate | None, beyond: Univariate
+) -> Callable[..., Array] | None:
+    """The kernel of :func:`line_losses`; None where there is none, or it is not for these distributions."""
+    F, y = inputs.F, inputs.y.time
+    if inputs.has_never or not (are_lines(F, below) and are_lines(F, beyond)):
+        return None
+    return on_cpu("censcore.scores._lines_numba", "line_losses", y, 8 * inputs.n * F._times.shape[1])
 
 
 def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:
@@ -75,16 +82,15 @@ def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:
     grid = F._times[0]
     if C is None:
         return _Panels.of(grid, np.empty(0), np.empty(0))
-    kept: list[tuple[np.ndarray, _Panels]] = C._remember(f"panels of lines, {inverse=}", list)
-    for known, panels in kept:
+    made: list[tuple[np.ndarray, _Panels]] = C._remember(f"panels of lines, {inverse=}", list)
+    for known, panels in made:
         if np.array_equal(known, grid):
             return panels
     times, G = (values[0] for values in C._steps())
     if inverse:  # finite for the smallest G, and zero where nobody is followed any more
         G = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf)
-    made = _Panels.of(grid, times, G)
-    kept.append((grid, made))
-    return made
+    made.append((grid, _Panels.of(grid, times, G)))
+    return made[-1][1]
 
 
 class _Panels(NamedTuple):

@@ -74,17 +74,13 @@ def risk_losses(
         if len(rows) < FEW:
             loss[rows] = otherwise(some)
             continue
-        first = _below(some, _taken(below, rows), group, curves)
-        second = _beyond(some, _taken(beyond, rows), group, curves)
+        first = _below(some, None if below is None else below.take(rows), group, curves)
+        second = _beyond(some, beyond.take(rows), group, curves)
         loss[rows] = first.value + weights[rows] * second.value
         bad = rows[~accurate(loss[rows], first.error + weights[rows] * second.error)]
         if bad.size:
             loss[bad] = otherwise(inputs.take(bad))
     return loss
-
-
-def _taken(C: Univariate | None, rows: np.ndarray) -> Univariate | None:
-    return C if C is None or len(C) == 1 else C.take(rows)
 
 
 class _Curves:
@@ -154,7 +150,7 @@ def _on_panels(
     parts = []
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
-        G = (C if len(C) == 1 else C.take(rows))._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
+        G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
         y = y_all[rows]
         value, error = integral(f, weights, panels.place(y), group.mix[rows])

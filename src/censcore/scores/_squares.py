@@ -147,7 +147,7 @@ def as_steps(distribution: Univariate) -> Step:
 def _inverse(G: Array) -> Array:
     """1/G, and zero where follow-up has ended: callers have made sure that nobody is followed there.
 
-    It stays finite for the smallest G, since infinity times no way to go would be NaN.
+    It stays finite for the smallest G: infinity times an interval of length zero would be NaN.
     """
     xp = namespace(G)
     least = float(xp.finfo(G.dtype).smallest_normal)
@@ -361,8 +361,8 @@ def _edges_beyond(distributions: list[Univariate], y: Array, until: Array | None
     parts = [part for distribution in distributions for part in _edges_of(distribution, y, _close_beyond)]
     edges = side_by_side([y, *parts] if until is None else [y, until, *parts])
     edges = xp.where((edges > y) & xp.isfinite(edges), edges, y)
-    seen = detach(edges)
-    first = xp.min(xp.where(seen > y, seen, xp.max(seen, axis=1, keepdims=True)), axis=1, keepdims=True)
+    fixed = detach(edges)
+    first = xp.min(xp.where(fixed > y, fixed, xp.max(fixed, axis=1, keepdims=True)), axis=1, keepdims=True)
     edges = side_by_side([edges, *_far(distributions, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
 

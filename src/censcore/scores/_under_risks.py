@@ -61,11 +61,12 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
         for start in range(0, len(group.rows), step):
             part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
             if kernel is None:
-                found, error = _by_formula(inputs.take(part.rows), part, areas, reach[part.rows], end)
+                loss[part.rows], error = _by_formula(
+                    inputs.take(part.rows), part, areas, reach[part.rows], end
+                )
             else:
-                found, error = _by_kernel(inputs, part, areas, reach[part.rows], end, kernel)
-            loss[part.rows] = found
-            bad = part.rows[~accurate(found, error)]
+                loss[part.rows], error = _by_kernel(inputs, part, areas, reach[part.rows], end, kernel)
+            bad = part.rows[~accurate(loss[part.rows], error)]
             if bad.size:
                 loss[bad] = otherwise(inputs.take(bad))
     return loss
@@ -78,7 +79,7 @@ def _by_formula(
     value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
     if end is None:
         return square_below(F, inputs.time) + reach * value, reach * error
-    last = inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
+    last = inputs.of_events(lambda part: square_beyond(as_steps(part.F), part.time, end))
     return value + reach * last, error
 
 
@@ -145,7 +146,4 @@ class _Areas:
 
 def _kernel(inputs: ScoringInputs) -> Callable[..., np.ndarray] | None:
     numbers = inputs.n * inputs.F._breaks().shape[1]
-    found: Callable[..., np.ndarray] | None = on_cpu(
-        "censcore.scores._crps_numba", "step_under_risks", inputs.y.time, 10 * numbers
-    )
-    return found
+    return on_cpu("censcore.scores._crps_numba", "step_under_risks", inputs.y.time, 10 * numbers)

@@ -43,24 +43,25 @@ def panels_of_smooth(inputs: ScoringInputs) -> Panels | None:
     return Panels(float(ends[0, 0]), RATIO)
 
 
-def losses_under_smooth(inputs: ScoringInputs, panels: Panels, otherwise: Loss) -> Array:
-    """The CRPS, (n,); ``otherwise`` is the loss of subjects whose error is not small."""
+def losses_under_smooth(inputs: ScoringInputs, panels: Panels | None, otherwise: Loss) -> Array:
+    """The CRPS, (n,); ``otherwise`` is the loss of subjects whose error is not small, or without panels."""
     jumps = int(inputs.F.take(slice(0, 1))._breaks().shape[1])
     kernel = on_cpu(
         "censcore.scores._crps_numba", "step_crps_on_panels", inputs.y.time, 20 * inputs.n * jumps
     )
-    if kernel is None:
+    if kernel is None or panels is None:
         return otherwise(inputs)
     shared = _areas(inputs.C, panels) if len(inputs.C) == 1 else None
 
     def part(rows: slice) -> Array:
-        some = inputs.take(rows)
-        before, powers, slack = shared or _areas(some.C, panels)
-        reach = inverse_probability_weights(some)[:, 0]
-        loss = kernel(as_steps(some.F)._steps(), some.y.time, reach, panels.edges, (before, powers))
+        subjects = inputs.take(rows)
+        before, powers, slack = shared or _areas(subjects.C, panels)
+        reach = inverse_probability_weights(subjects)[:, 0]
+        steps = as_steps(subjects.F)._steps()
+        loss = kernel(steps, subjects.y.time, reach, panels.edges, (before, powers))
         bad = np.nonzero((reach > 0) & ~accurate(loss, reach * slack))[0]
         if bad.size:
-            loss[bad] = otherwise(some.take(bad))
+            loss[bad] = otherwise(subjects.take(bad))
         return loss
 
     numbers = 2 * jumps + 3 * NODES * len(panels.half)

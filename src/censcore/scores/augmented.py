@@ -236,8 +236,7 @@ def augmented_integrated_brier_score(
     check_event_model_support(inputs, W, h, before=True)
 
     def part(rows: slice) -> Array:
-        some, W_part, h_part = inputs.take(rows), _part(W, rows), h if h.shape[0] == 1 else h[rows]
-        return augmented_integral(some, W_part, h_part)
+        return augmented_integral(inputs.take(rows), W.take(rows), h if h.shape[0] == 1 else h[rows])
 
     numbers = numbers_per_subject(inputs.F, inputs.C, W)
     loss = chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
@@ -255,7 +254,7 @@ def _indicator(
     check_event_model_support(inputs, W, t)
 
     def part(rows: slice) -> Array:
-        return augmented_indicator(inputs.take(rows), _part(W, rows), t if t.shape[0] == 1 else t[rows])
+        return augmented_indicator(inputs.take(rows), W.take(rows), t if t.shape[0] == 1 else t[rows])
 
     numbers = numbers_per_subject(inputs.C, W) + t.shape[1]
     return inputs, t, chunked_rows(part, inputs.n, numbers, like=inputs.y.time), single
@@ -274,10 +273,6 @@ def _check_positivity(G: Array, t: Array, n: int) -> None:
             rows=rows.tolist(),
             horizon=first,
         )
-
-
-def _part(distribution: Univariate, rows: slice) -> Univariate:
-    return distribution if len(distribution) == 1 else distribution.take(rows)
 
 
 def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:

@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, is_torch
+from censcore._arrays import Array, is_torch
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows, safe_log, xlogy
 from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
-from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.outcomes import OutcomeLike
 from censcore.scores.brier import CACHED_NUMBERS, columns_of
 from censcore.scores.competing_risks import multinomial_log_score
-from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
-from censcore.scores.interval import through_visits
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs
 from censcore.scores.known_at import KnownAt
+from censcore.scores.registry import GRAF, ScoreInfo, register
 
 __all__ = ["binomial_log_score"]
 
 
-@as_loss
 def binomial_log_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -84,14 +84,13 @@ def binomial_log_score(
            [0.75  , 1.25  ],
            [0.75  , 0.    ]])
     """
-    if isinstance(y, CompetingRisks):
-        return multinomial_log_score(y, forecast, censoring, times, horizon)
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
-    t, single = evaluation_times(times, inputs.y, horizon)
+    return _losses(y, forecast, censoring, times, horizon=horizon)
+
+
+@score(None, axis="time", over_causes=multinomial_log_score)
+def _losses(inputs: ScoringInputs, t: Array) -> Array:
     whole = is_torch(inputs.y.time) or inputs.has_never
-    loss = _binomial_log(inputs, t) if whole else _in_parts(inputs, t)
-    return loss[:, 0] if single else loss
+    return _binomial_log(inputs, t) if whole else _in_parts(inputs, t)
 
 
 def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
@@ -112,9 +111,8 @@ def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
             return _of_curves(inputs, known, kernel)
 
     def part(rows: slice) -> np.ndarray:
-        some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
         alive, weight = known.status(rows)
-        chance = _chance(some.F, at, alive)
+        chance = _chance(inputs.take(rows).F, t if t.shape[0] == 1 else t[rows], alive)
         np.copyto(chance, 0.0, where=weight == 0)
         chance *= weight
         return np.subtract(0.0, chance, out=chance)  # no negative zeros
@@ -127,9 +125,10 @@ def _of_curves(inputs: ScoringInputs, known: KnownAt, kernel: Callable[..., None
     loss: np.ndarray = np.empty((inputs.n, known.t.shape[1]), dtype=inputs.y.time.dtype)
 
     def fill(rows: slice) -> None:
-        some, chance, weight = inputs.take(rows), loss[rows], np.empty_like(loss[rows])
-        t, _, _ = factors = known.factors(rows)
-        kernel(*columns_of(some.F, t), some.y.time, *factors, known.seen[rows], chance, weight)
+        part, chance, weight = inputs.take(rows), loss[rows], np.empty_like(loss[rows])
+        factors = known.factors(rows)
+        columns = columns_of(part.F, factors[0])
+        kernel(*columns, part.y.time, *factors, known.seen[rows], chance, weight)
         with np.errstate(divide="ignore"):
             np.log(chance, out=chance)
         chance *= weight
@@ -149,3 +148,24 @@ def _chance(F: Univariate, t: np.ndarray, alive: np.ndarray) -> np.ndarray:
     log_survival: np.ndarray = F._logsf(t)
     log_cdf: np.ndarray = safe_log(F._cdf(t))
     return np.where(alive, log_survival, log_cdf)
+
+
+register(
+    ScoreInfo(
+        "binomial_log_score",
+        binomial_log_score,
+        "binomial log score",
+        r"-1\{y>t\}\log\{1-F(t)\}-\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\log F(t)",
+        GRAF,
+        axis="time",
+        uses_censoring="at times",
+        unit="nats",
+        range="0 to infinity",
+        proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
+        pitfalls=(
+            "A forecast of exactly 0 or 1 that is wrong costs infinity. Step curves and small ensembles "
+            "often have such forecasts.",
+            "It is localized: as for the Brier score, its height falls as follow-up ends.",
+        ),
+    )
+)

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, searchsorted
+from censcore._arrays import Array, searchsorted
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows
 from censcore.distributions import Distribution, Step, Univariate
-from censcore.outcomes import CompetingRisks, OutcomeLike
-from censcore.scores.competing_risks import over_causes
-from censcore.scores.inputs import (
-    ScoringInputs,
-    check_scale,
-    evaluation_times,
-    scoring_inputs,
-)
-from censcore.scores.interval import through_visits
-from censcore.scores.known_at import KnownAt
+from censcore.outcomes import OutcomeLike
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, check_scale
+from censcore.scores.registry import GRAF, ScoreInfo, register
 
 __all__ = ["CACHED_NUMBERS", "brier_score", "columns_of"]
 
@@ -25,7 +19,6 @@ __all__ = ["CACHED_NUMBERS", "brier_score", "columns_of"]
 CACHED_NUMBERS = 131_072
 
 
-@as_loss
 def brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -101,33 +94,28 @@ def brier_score(
            [0.2784, 0.    ]])
     """
     check_scale(scale)
-    if isinstance(y, CompetingRisks):
-        return over_causes(brier_score, y, forecast, censoring, times=times, scale=scale, horizon=horizon)
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
-    t, single = evaluation_times(times, inputs.y, horizon)
-    loss = _losses(inputs, inputs.known_at(t, scale))
-    return loss[:, 0] if single else loss
+    return _brier(y, forecast, censoring, times, scale=scale, horizon=horizon)
 
 
-def _losses(inputs: ScoringInputs, known: KnownAt) -> Array:
+@score(None, axis="time")
+def _brier(inputs: ScoringInputs, t: Array, *, scale: str) -> Array:
     r""":math:`w\,F(t)^2` without the event by t, :math:`w\,(1-F(t))^2` with it, (n, q)."""
-    n, q = inputs.n, known.t.shape[1]
+    n, q, known = inputs.n, t.shape[1], inputs.known_at(t, scale)
     kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, n * q)
 
     def formula(rows: slice) -> Array:
-        some, (alive, weight) = inputs.take(rows), known.status(rows)
-        S = some.F._sf(known.t if known.t.shape[0] == 1 else known.t[rows])
-        return weight * inputs.xp.where(alive | some.never, 1 - S, S) ** 2
+        part, (alive, weight) = inputs.take(rows), known.status(rows)
+        S = part.F._sf(t if t.shape[0] == 1 else t[rows])
+        return weight * inputs.xp.where(alive | part.never, 1 - S, S) ** 2
 
     if kernel is None:
         return chunked_rows(formula, n, q, like=inputs.y.time, budget=CACHED_NUMBERS)
     loss = np.empty((n, q), dtype=inputs.y.time.dtype)
 
     def fill(rows: slice) -> None:
-        t, _, _ = factors = known.factors(rows)
-        some = inputs.take(rows)
-        kernel(*columns_of(some.F, t), some.y.time, some.y.never, *factors, known.seen[rows], loss[rows])
+        part, factors = inputs.take(rows), known.factors(rows)
+        y, columns = part.y, columns_of(part.F, factors[0])
+        kernel(*columns, y.time, y.never, *factors, known.seen[rows], loss[rows])
 
     fill_rows(fill, n, q, CACHED_NUMBERS)
     return loss
@@ -142,3 +130,49 @@ def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         times, S = F._steps()
         return S, searchsorted(times, t, "right")[0] - 1
     return F._sf(t), np.arange(t.shape[1])
+
+
+register(
+    ScoreInfo(
+        "brier_score",
+        brier_score,
+        "Brier score",
+        r"1\{y>t\}F(t)^2+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\{1-F(t)\}^2",
+        "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly "
+        "Weather Review 78, 1-3.",
+        axis="time",
+        uses_censoring="at times",
+        unit="none (a squared probability)",
+        range="0 to 1",
+        proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
+        pitfalls=(
+            "It falls to zero at the end of follow-up, where almost nobody is left. Compare forecasts "
+            "by it, and do not read its height as accuracy.",
+            "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
+        ),
+    )
+)
+
+register(
+    ScoreInfo(
+        "brier_score:ipcw",
+        brier_score,
+        "Brier score, ipcw",
+        r"\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2",
+        GRAF,
+        axis="time",
+        scale="ipcw",
+        uses_censoring="at times",
+        options=(("scale", "ipcw"),),
+        unit="none (a squared probability)",
+        range="0 to 1/G(t)",
+        proper="Strictly proper for the probability F(t), if P(C > t) > 0 for every subject.",
+        pitfalls=(
+            "Weights grow as G(t) falls, and a handful of subjects decide the score. Check the largest "
+            "weight, and choose a horizon.",
+            "At tied times an event must be divided by G(y-) = P(C >= y). Libraries that divide by G(y) "
+            "give another number.",
+            "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
+        ),
+    )
+)

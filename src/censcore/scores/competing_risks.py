@@ -32,7 +32,7 @@ __all__ = [
     "log_score_of_causes",
     "log_survival_beyond",
     "multinomial_log_score",
-    "over_causes",
+    "over_all_causes",
 ]
 
 
@@ -52,18 +52,19 @@ def check_causes(y: CompetingRisks, forecast: Any) -> TimeAndCause:
     return forecast.given_survival(known_to_exceed(y.entry)) if y.any_cause().has_delayed_entry else forecast
 
 
-def over_causes(
-    score: Callable[..., Array], y: CompetingRisks, forecast: Any, censoring: Any, **options: Any
+def over_all_causes(
+    score: Callable[..., Array], y: CompetingRisks, forecast: Any, censoring: Any, *at: Array, **options: Any
 ) -> Array:
-    r"""Half of the sum of a quadratic score over the m + 1 classes: any event, and an event of each cause.
+    r"""Half of the sum of a score over the m + 1 classes: any event, and an event of each cause.
 
+    A sum of proper scores is proper. Of the Brier score,
     :math:`\tfrac12\sum_{k=0}^m(\mathbb 1\{\text{class }k\}-p_k)^2` is the score of Brier (1950) but for the
-    half, which makes it the ordinary Brier score where there is one cause.
+    half, which makes it the score of one event time where there is one cause.
     """
     F = check_causes(y, forecast)
-    total = score(y.any_cause(), F.any_cause(), censoring, **options)
+    total = score(y.any_cause(), F.any_cause(), censoring, *at, **options)
     for j in range(1, F.n_causes + 1):
-        total = total + score(y._event_of(j), F.cause(j), censoring, **options)
+        total = total + score(y._event_of(j), F.cause(j), censoring, *at, **options)
     return total / 2
 
 
@@ -85,7 +86,7 @@ def log_score_of_causes(y: CompetingRisks, forecast: Any, censoring: Any, horizo
 
 
 def multinomial_log_score(
-    y: CompetingRisks, forecast: Any, censoring: Any, times: Array, horizon: Array
+    score: Any, y: CompetingRisks, forecast: Any, censoring: Any, times: Array, *, horizon: Array
 ) -> Array:
     r""":math:`-1\{y>t\}\log\{1-\sum_jF_j(t)\}-1\{y\le t\}\,\frac{\delta\,G(t)}{G(y-)}\log F_D(t)`, (n, q)."""
     F = check_causes(y, forecast)
@@ -111,7 +112,7 @@ def _of_its_cause(
     for j in np.unique(causes[causes > 0]).tolist():
         rows = np.nonzero(causes == j)[0]
         F_j = F.cause(j).like(inputs.y.time)
-        values[rows] = value(F_j if len(F_j) == 1 else F_j.take(rows), rows)
+        values[rows] = value(F_j.take(rows), rows)
     return values
 
 

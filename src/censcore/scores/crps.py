@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 
-from censcore._arrays import Array, as_loss
-from censcore._kernels import on_cpu
+from censcore._arrays import Array
 from censcore._numerics import chunked_rows
 from censcore._validation import check_flag
-from censcore.distributions import Distribution, Ensemble, Grouped
+from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike
-from censcore.scores._knots import are_knots, knot_losses
-from censcore.scores._lines import line_losses
-from censcore.scores._proportional import has_risks, risk_losses
-from censcore.scores._smooth import Weights, are_smooth, smooth_losses
-from censcore.scores._squares import (
-    area_from,
-    as_steps,
-    has_common_areas,
-    is_shared,
-    numbers_per_row,
-    square_below,
-    square_beyond,
-    square_of_cdf_beyond,
-)
-from censcore.scores._support import check_infinite
-from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
-from censcore.scores._under_smooth import losses_under_smooth, panels_of_smooth
-from censcore.scores.competing_risks import over_causes
-from censcore.scores.inputs import ScoringInputs, inverse_probability_weights, scoring_inputs
-from censcore.scores.interval import through_visits
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
+from censcore.scores.registry import GNEITING, ScoreInfo, register
+from censcore.scores.routes import integrated
 
-__all__ = ["Kernel", "crps", "crps_of", "in_weighted_time"]
-
-CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
-
-Kernel = Callable[..., np.ndarray]
+__all__ = ["crps"]
 
 
-@as_loss
 def crps(
     y: OutcomeLike,
     forecast: Distribution,
@@ -122,17 +97,17 @@ def crps(
             f"fair=True: got {type(y).__name__}, expected one right-censored event time. Of competing risks "
             "score y.cause(j) and forecast.cause(j)."
         )
-    if isinstance(y, CompetingRisks):
-        return over_causes(crps, y, forecast, censoring, horizon=horizon)
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
-    loss = crps_of(inputs)
-    return loss - _bias_of_members(inputs) if fair and isinstance(inputs.F, Ensemble) else loss
+    return _losses(y, forecast, censoring, fair=fair, horizon=horizon)
 
 
-def crps_of(inputs: ScoringInputs) -> Array:
-    """The score of checked inputs, (n,)."""
-    return check_infinite(_finite_or_not(inputs), inputs)
+@score(None)
+def _losses(inputs: ScoringInputs, *, fair: bool) -> Array:
+    loss = integrated(inputs)
+    if not (fair and isinstance(inputs.F, Ensemble)):
+        return loss
+    return loss - chunked_rows(
+        lambda rows: _bias_of_members(inputs.take(rows)), inputs.n, 4 * inputs.F.m, like=inputs.y.time
+    )
 
 
 def _bias_of_members(inputs: ScoringInputs) -> Array:
@@ -146,7 +121,10 @@ def _bias_of_members(inputs: ScoringInputs) -> Array:
     t, S = inputs.F._steps()
     concentration = xp.sum(xp.diff(S, axis=1, prepend=xp.ones_like(S[:, :1])) ** 2, axis=1)
     if bool(xp.any(concentration >= 1 - 1e-12)):
-        raise InvalidInputError("fair=True needs at least two members in every ensemble; got one.")
+        raise InvalidInputError(
+            "fair=True needs at least two members of positive weight in every ensemble; got one. Use "
+            "fair=False, which scores the ensemble as the distribution that it is."
+        )
     later = xp.concat([t[:, 1:], xp.full_like(t[:, :1], np.inf)], axis=1)
     spread = S * (1 - S)
     a, b = (xp.where((spread > 0) & (t < np.inf), edge, xp.zeros_like(t)) for edge in (t, later))
@@ -156,101 +134,21 @@ def _bias_of_members(inputs: ScoringInputs) -> Array:
     return concentration / (1 - concentration) * xp.sum(spread * area, axis=1)
 
 
-def _finite_or_not(inputs: ScoringInputs) -> Array:
-    if isinstance(inputs.C, Grouped):
-        return inputs.in_groups(_finite_or_not)
-    if is_shared(inputs.F, inputs.C):
-        return _crps(replace(inputs, F=as_steps(inputs.F)))
-    if inputs.has_never:  # what follows is for events that come
-        return _of_steps(inputs) if inputs.F._degree == 0 else _by_subject(inputs)
-    if has_risks(inputs, None, inputs.C):
-        return risk_losses(inputs, None, inputs.C, _of_steps)
-    if are_curves_under_risks(inputs):
-        return losses_under_risks(inputs, None, _of_steps)
-    if (panels := panels_of_smooth(inputs)) is not None:
-        return losses_under_smooth(inputs, panels, _of_steps)
-    if inputs.F._degree == 0:
-        return _of_steps(inputs)
-    if are_knots(inputs):
-        return knot_losses(inputs, _by_subject)
-    if are_smooth(inputs, inputs.C):
-        return smooth_losses(inputs, Weights.up_to(inputs.C), _by_subject)
-    return _by_subject(inputs)
-
-
-def _by_subject(inputs: ScoringInputs) -> Array:
-    """Quadrature between quantiles and break points of each subject's distributions; lines by sums."""
-    if (lines := line_losses(inputs, None, inputs.C)) is not None:
-        return lines
-
-    def part(rows: slice) -> Array:
-        return _crps(inputs.take(rows))
-
-    numbers = numbers_per_row(inputs.F, inputs.C)
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
-
-
-def _of_steps(inputs: ScoringInputs) -> Array:
-    """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
-    numbers, C = numbers_per_row(inputs.F, inputs.C), inputs.C
-    common = has_common_areas(inputs.F, C)
-    kernel = None
-    if C._degree == 0:
-        name = "step_in_weighted_time" if common else "step_crps"
-        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
-    if kernel and common:
-        return _by_areas(inputs, kernel)
-    if kernel and len(C) == 1:
-        inputs = replace(inputs, C=as_steps(C))
-
-    def part(rows: slice) -> Array:
-        some = inputs.take(rows)
-        some = replace(some, F=as_steps(some.F))
-        if not kernel:
-            return _crps(some)
-        y, C = some.y, as_steps(some.C)
-        censoring = (*C._steps(), C._remember("areas", C._areas))
-        return kernel(some.F._steps(), y.time, (y.event, y.never), censoring)
-
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
-
-
-def _by_areas(inputs: ScoringInputs, kernel: Kernel) -> np.ndarray:
-    """From the area under one C beyond the times that all forecasts share, and beyond each y."""
-    y, C, (times, _) = inputs.y.time, inputs.C, inputs.F._steps()
-    at_times, at_y = (-area_from(C, t) for t in (times, y[None, :]))
-    return in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], np.zeros_like(y[:1])))
-
-
-def in_weighted_time(
-    inputs: ScoringInputs,
-    kernel: Kernel,
-    below: tuple[np.ndarray, np.ndarray],
-    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """Losses of step forecasts on common times, (n,), by the kernel ``step_in_weighted_time``.
-
-    ``below`` and ``beyond`` are the integrals of the weights of F² and S² up to those times, (1, J), up to
-    each y, (n,), and up to the end, (1,) or (n,).
-    """
-    y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F._steps()
-    (low, low_y), (high, high_y, end), never = below, beyond, y.never
-
-    def part(rows: slice) -> np.ndarray:
-        curves = times, sf if len(sf) == 1 else sf[rows]
-        until = high, high_y[rows], end if len(end) == 1 else end[rows]
-        return kernel(curves, y.time[rows], (low, low_y[rows]), until, reach[rows], never[rows])
-
-    return chunked_rows(part, inputs.n, times.shape[1], like=y.time, budget=CACHED_NUMBERS)
-
-
-def _crps(inputs: ScoringInputs) -> Array:
-    r""":math:`\int_0^yF^2\,ds+\frac{\delta}{G(y-)}\int_y^\infty G\,(1-F)^2\,ds`, (n,).
-
-    Beyond an event of another cause the integrand is :math:`G\,F^2`.
-    """
-    below = square_below(inputs.F, inputs.time)
-    beyond = inputs.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
-    if inputs.has_never:
-        beyond = beyond + inputs.of_never(lambda seen: square_of_cdf_beyond(seen.F, seen.time, seen.C))
-    return below + inverse_probability_weights(inputs)[:, 0] * beyond
+register(
+    ScoreInfo(
+        "crps",
+        crps,
+        "CRPS",
+        r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
+        GNEITING,
+        uses_censoring="integrated",
+        unit="the unit of time",
+        range="0 to the horizon",
+        proper="Strictly proper for F where P(C > t) > 0, with a horizon on [0, horizon).",
+        pitfalls=(
+            "Late times count for less, by the share of subjects still followed. Two studies with "
+            "different follow-up have different values for the same forecast.",
+            "Leaving out the factor G(s)/G(y-) after an event makes the score improper.",
+        ),
+    )
+)

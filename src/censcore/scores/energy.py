@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from censcore._arrays import Array, as_loss, convert, is_torch, namespace, to_numpy
-from censcore._numerics import chunked_rows
 from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
 from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
@@ -15,16 +12,15 @@ from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCo
 from censcore.scores._energy_causes import score_of_causes
 from censcore.scores._energy_ensembles import (
     Method,
-    check_fair,
     score_of_ensemble,
     score_of_samples,
-    weights_of,
 )
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, subject_keys
 from censcore.scores.crps import crps
-from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
+from censcore.scores.inputs import ScoringInputs
 from censcore.scores.interval import through_visits
 from censcore.scores.known_censoring import known_or_raise
+from censcore.scores.registry import GNEITING, ScoreInfo, register
 from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["energy_score"]
@@ -176,43 +172,61 @@ def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCenso
     if censoring is None:
         censoring = known_or_raise(y)
     xp = namespace(y.time)
-    kept = convert(mask, y.time) if is_torch(y.time) else to_numpy(mask, "mask")
-    if kept.dtype != xp.bool:
-        raise InvalidInputError(f"mask must be boolean, True where a time counts; got dtype {kept.dtype}.")
-    kept = kept.reshape(-1, 1) if kept.ndim == 1 and y.k == 1 else kept
-    if tuple(kept.shape) != (len(y), y.k):
+    mask = convert(mask, y.time) if is_torch(y.time) else to_numpy(mask, "mask")
+    if mask.dtype != xp.bool:
+        raise InvalidInputError(f"mask must be boolean, True where a time counts; got dtype {mask.dtype}.")
+    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
+    if tuple(mask.shape) != (len(y), y.k):
         raise InvalidInputError(
-            f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(kept.shape)}."
+            f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(mask.shape)}."
         )
-    seen = kept.reshape(y.shape)
-    left = RightCensored(xp.where(seen, y.time, xp.zeros_like(y.time)), y.event | ~seen, y.censoring_time)
-    return left._with_entry(y.entry), censoring, kept
+    counts = mask.reshape(y.shape)
+    left = RightCensored(xp.where(counts, y.time, xp.zeros_like(y.time)), y.event | ~counts, y.censoring_time)
+    return left._with_entry(y.entry), censoring, mask
 
 
 def _of_one_time(inputs: ScoringInputs, fair: bool) -> Array:
-    """The CRPS; a fair one gives the spread the weight that pairs of different members have."""
+    """The CRPS, exact where ``draws`` would be random."""
     if inputs.y.time.ndim == 2:
         inputs = ScoringInputs(inputs.y.marginal(0), inputs.F.marginal(0), inputs.C.marginal(0))
-    loss = crps(inputs.y, inputs.F, inputs.C)
-    if not (fair and isinstance(inputs.F, Ensemble)):
-        return loss
-    same = inputs.xp.sum(check_fair(weights_of(inputs.F)) ** 2, axis=1)
-    accuracy = chunked_rows(
-        lambda rows: _accuracy(inputs.take(rows)), inputs.n, 4 * inputs.F.m, inputs.y.time
+    return crps(inputs.y, inputs.F, inputs.C, fair=fair)
+
+
+register(
+    ScoreInfo(
+        "energy_score",
+        energy_score,
+        "energy score",
+        r"E\|\psi_C(Z)-y\|-\tfrac12E\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+        GNEITING,
+        joint=True,
+        univariate=False,
+        unit="the unit of time",
+        range="0 or more",
+        proper="Strictly proper for the joint distribution at times t with P(C > t) > 0.",
+        pitfalls=(
+            "The coordinate with the longest times dominates. Scale the times if all should count.",
+            "It is less sensitive to wrong dependence than to wrong margins. Add a joint Brier score.",
+            "A small ensemble is scored as the empirical distribution that it is, and loses by its size. "
+            "For a sample from a model take the fair version.",
+        ),
     )
-    return loss - (accuracy - loss) * same / (1 - same)
+)
 
-
-def _accuracy(inputs: ScoringInputs) -> Array:
-    r""":math:`\mathbb E|\min(Z,C)-y|`: what lies beyond y counts as far as C reaches."""
-    xp, y, z = inputs.xp, inputs.time, inputs.F.samples
-    reach = inverse_probability_weights(inputs)
-    # members beyond y of a subject censored there add nothing, however far C would have reached
-    later = xp.where((z > y) & (reach > 0) & inputs.event, z, y)
-    before = xp.where(z < y, y - z, xp.zeros_like(z))
-    beyond = inputs.C.integrated_sf(y, later)
-    if inputs.has_never:  # what is seen is C, which finite members fall short of
-        short = inputs.never & xp.isfinite(z)
-        start = xp.where(short & (z > y), z, y)
-        beyond = beyond + inputs.C.integrated_sf(start, xp.where(short, xp.full_like(z, np.inf), start))
-    return xp.sum(weights_of(inputs.F) * (before + beyond * reach), axis=1)
+register(
+    ScoreInfo(
+        "energy_score:fair",
+        energy_score,
+        "energy score, fair",
+        r"E\|\psi_C(Z)-y\|-\tfrac12E_{Z\ne Z'}\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+        "Ferro, C. A. T. (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal "
+        "Meteorological Society 140, 1917-1923.",
+        joint=True,
+        univariate=False,
+        options=(("fair", True),),
+        unit="the unit of time",
+        range="may be slightly negative for a small ensemble",
+        proper="Strictly proper for the joint distribution from which the members are drawn.",
+        pitfalls=("Members must be independent draws. For selected members take the other version.",),
+    )
+)

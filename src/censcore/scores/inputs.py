@@ -1,26 +1,10 @@
 """Scoring inputs: an outcome, a forecast and a censoring distribution, checked against each other.
 
-Every score starts here, and so may a custom score: :func:`scoring_inputs` checks and aligns what was given,
-in one array library, dtype and device. The formula then reads ``inputs.y``, ``inputs.F``, ``inputs.C`` and
-``inputs.xp``. :func:`inverse_probability_weights` are the weights of events, :func:`evaluation_times` and
-:func:`as_columns` bring times and levels into shape.
-
-Examples
---------
-A custom score, the squared error of the predicted chance to survive time 1, with inverse-probability
-weights:
-
->>> import censcore as cs
->>> from censcore.scores.inputs import inverse_probability_weights, scoring_inputs
->>> def squared_error(y, forecast, censoring=None, *, horizon=None):
-...     inputs = scoring_inputs(y, forecast, censoring, horizon)
-...     S = inputs.F.sf(1.0)
-...     alive = inputs.y.time > 1.0
-...     weight = inverse_probability_weights(inputs)[:, 0] * inputs.C.sf(1.0)
-...     return inputs.xp.where(alive, (1 - S) ** 2, weight * S**2)
->>> y = cs.RightCensored(time=[0.5, 3.0, 2.0], event=[1, 1, 0])
->>> squared_error(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
-array([0.327 , 0.1548, 0.1548])
+Every score starts here: :func:`scoring_inputs` checks and aligns what it was called with, in one array
+library, dtype and device. The formula then reads ``inputs.y``, ``inputs.F``, ``inputs.C``, ``inputs.xp`` and
+``inputs.known_at(t)``. :func:`inverse_probability_weights` are the weights of events,
+:func:`evaluation_times` and :func:`quantile_levels` bring times and levels into shape. A custom score is a
+formula of these inputs, decorated with :func:`~censcore.scores.score`.
 """
 
 from __future__ import annotations
@@ -42,7 +26,7 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import check_between, check_option, check_positive
+from censcore._validation import check_between, check_levels, check_option, check_positive
 from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
@@ -66,6 +50,7 @@ __all__ = [
     "inverse_probability_weights",
     "known_censoring",
     "known_to_exceed",
+    "quantile_levels",
     "scoring_inputs",
     "without_forecast",
 ]
@@ -84,6 +69,8 @@ class ScoringInputs:
         the forecast given survival to the entry.
     reached : array, (n,), optional
         P(C >= y), for one event time.
+    horizon : array, () or (n,), optional
+        End of follow-up for the score, at which y and C are censored already.
 
     See Also
     --------
@@ -94,6 +81,7 @@ class ScoringInputs:
     F: Any
     C: Any
     reached: Any = None
+    horizon: Any = None
     #: The array namespace of all parts.
     xp: Any = field(init=False, repr=False, compare=False)
 
@@ -144,11 +132,10 @@ class ScoringInputs:
         """The inputs of some subjects; a distribution that serves all of them stays as it is."""
         if isinstance(rows, slice) and rows == slice(0, self.n):
             return self
-        F, C = (
-            distribution if len(distribution) == 1 else distribution.take(rows)
-            for distribution in (self.F, self.C)
+        reached, horizon = (
+            part if part is None or part.ndim == 0 else part[rows] for part in (self.reached, self.horizon)
         )
-        return ScoringInputs(self.y.take(rows), F, C, None if self.reached is None else self.reached[rows])
+        return ScoringInputs(self.y.take(rows), self.F.take(rows), self.C.take(rows), reached, horizon)
 
     def of_events(self, function: Callable[[ScoringInputs], Array]) -> Array:
         """``function`` of the inputs of subjects with an event, (n,); zero for the others."""
@@ -236,8 +223,8 @@ def scoring_inputs(
     if without_entry:
         y.require_no_entry(without_entry)
     check_is_distribution(forecast, "forecast")
-    given = censoring is not None
-    if not given:
+    was_passed = censoring is not None
+    if not was_passed:
         censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     check_is_distribution(censoring, "censoring")
     y, forecast, censoring = one_library(y, forecast, cast(Distribution, censoring))
@@ -245,20 +232,21 @@ def scoring_inputs(
     if len(y) != n:
         y = y.take(np.zeros(n, dtype=np.int64))
     check_dimensions(y, forecast, censoring, joint)
-    if horizon is not None:
-        tau = check_horizon(horizon, y)
+    tau = None if horizon is None else check_horizon(horizon, y)
+    if tau is not None:
         y, censoring = y.censor_at(tau), _censored_at(censoring, tau)
     if y.has_delayed_entry:
         if isinstance(y, EventOfCause):
             check_given_entry(y, forecast.marginal(0))
         forecast = forecast.given_survival(known_to_exceed(y.entry))
-    if not check_censoring or not (given or needs_censoring):
-        return ScoringInputs(y, forecast, censoring)
-    if y.time.ndim == 1:
-        return ScoringInputs(y, forecast, censoring, chance_to_be_seen(y, censoring.marginal(0)))
-    for seen, C in by_censoring_time(y, censoring):
-        chance_to_be_seen(seen, C)
-    return ScoringInputs(y, forecast, censoring)
+    reached = None
+    if check_censoring and (was_passed or needs_censoring):
+        if y.time.ndim == 1:
+            reached = chance_to_be_seen(y, censoring.marginal(0))
+        else:
+            for part, C in by_censoring_time(y, censoring):
+                chance_to_be_seen(part, C)
+    return ScoringInputs(y, forecast, censoring, reached, tau)
 
 
 def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
@@ -268,15 +256,15 @@ def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
 
 
 def _censored_at(C: Distribution, tau: Array) -> Distribution:
-    """The distribution of min(C, tau); of one C for all subjects the last one is kept, with what it knows."""
+    """The distribution of min(C, tau); one C for all subjects remembers the last, and what that remembers."""
     if len(C) > 1 or tau.ndim or is_torch(tau):
         return C.censor_at(tau)
-    kept: dict[float, Distribution] = C._remember("censored", dict)
-    censored = kept.get(float(tau))
+    last: dict[float, Distribution] = C._remember("censored", dict)
+    censored = last.get(float(tau))
     if censored is None:
         censored = C.censor_at(tau)
-        kept.clear()
-        kept[float(tau)] = censored
+        last.clear()
+        last[float(tau)] = censored
     return censored
 
 
@@ -322,6 +310,17 @@ def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Ar
                 "zero for every forecast."
             )
     return t, single
+
+
+def quantile_levels(levels: Array, y: RightCensored) -> tuple[Array, bool]:
+    """Levels as (1, q) or (n, q), and whether a single number was given."""
+    if levels is None:
+        raise InvalidInputError(
+            "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
+        )
+    alpha, single = as_columns(levels, "levels", y)
+    check_levels(alpha)
+    return alpha, single
 
 
 def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]:

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
-from censcore._arrays import Array, as_loss, to_numpy
-from censcore._kernels import on_cpu
-from censcore._numerics import chunked_rows
+from censcore._arrays import Array
 from censcore._validation import check_flag
-from censcore.distributions import Distribution, Grouped, PointMass
+from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, OutcomeLike
-from censcore.scores._lines import line_losses
-from censcore.scores._proportional import has_risks, risk_losses
-from censcore.scores._smooth import Weights, are_smooth, smooth_losses
-from censcore.scores._squares import (
-    as_steps,
-    has_common_areas,
-    numbers_per_row,
-    square_below,
-    square_beyond,
-    square_of_cdf_beyond,
-    weighted_time_of,
-)
-from censcore.scores._support import check_infinite, check_unreached_before
-from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
-from censcore.scores.competing_risks import over_causes
-from censcore.scores.crps import crps_of, in_weighted_time
-from censcore.scores.inputs import (
-    ScoringInputs,
-    check_horizon,
-    check_scale,
-    inverse_probability_weights,
-    scoring_inputs,
-)
-from censcore.scores.interval import through_visits
+from censcore.outcomes import OutcomeLike
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, check_scale
+from censcore.scores.registry import GRAF, ScoreInfo, register
+from censcore.scores.routes import end_of, integrated
 
 __all__ = ["integrated_brier_score"]
 
 
-@as_loss
 def integrated_brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -120,80 +93,34 @@ def integrated_brier_score(
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
         )
-    if isinstance(y, CompetingRisks):
-        options = {"scale": scale, "normalize": normalize, "horizon": horizon}
-        return over_causes(integrated_brier_score, y, forecast, censoring, **options)
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
-    end = PointMass(np.inf).like(inputs.y.time)
-    if horizon is not None:
-        end = PointMass(check_horizon(horizon, inputs.y).reshape(-1))
-    loss = crps_of(inputs) if scale == "localized" else _ipcw(inputs, end)
+    return _losses(y, forecast, censoring, scale=scale, normalize=normalize, horizon=horizon)
+
+
+@score(None)
+def _losses(inputs: ScoringInputs, *, scale: str, normalize: bool) -> Array:
+    end = end_of(inputs)
+    loss = integrated(inputs, end if scale == "ipcw" else None)
     if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
         loss = loss * followed
     return loss / end.location if normalize else loss
 
 
-def _ipcw_integral(inputs: ScoringInputs, end: PointMass) -> Array:
-    r""":math:`\int_0^y\frac{F^2}{G}\,ds+\frac{\delta}{G(y-)}\int_y^h(1-F)^2\,ds`, (n,)."""
-    below = square_below(inputs.F, inputs.time, inputs.C)
-    until_end = replace(inputs, C=end)
-    beyond = until_end.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
-    if inputs.has_never:
-        beyond = beyond + until_end.of_never(lambda seen: square_of_cdf_beyond(seen.F, seen.time, seen.C))
-    return below + inverse_probability_weights(inputs)[:, 0] * beyond
-
-
-def _ipcw(inputs: ScoringInputs, end: PointMass) -> Array:
-    check_unreached_before(inputs, end.location)
-    if isinstance(inputs.C, Grouped) and len(end) == 1:
-        return inputs.in_groups(lambda group: _ipcw_losses(group, end))
-    return _ipcw_losses(inputs, end)
-
-
-def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
-    if len(inputs.F) == len(inputs.C) == 1 and inputs.F._degree == inputs.C._degree == 0:
-        losses = _ipcw_integral(replace(inputs, F=as_steps(inputs.F)), end)
-        return check_infinite(losses, inputs)
-    if inputs.has_never:  # what follows is for events that come
-        return check_infinite(_ipcw_by_subject(inputs, end), inputs)
-    if has_risks(inputs, inputs.C, end):
-        losses = risk_losses(inputs, inputs.C, end, lambda some: _ipcw_by_subject(some, end))
-        return check_infinite(losses, inputs)
-    if are_curves_under_risks(inputs) and bool(np.isfinite(to_numpy(end.location)).all()) and len(end) == 1:
-        losses = losses_under_risks(inputs, end, lambda some: _ipcw_by_subject(some, end))
-        return check_infinite(losses, inputs)
-    if are_smooth(inputs, end):
-        weights = Weights.up_to(end, ipcw=True)
-        losses = smooth_losses(inputs, weights, lambda some: _ipcw_by_subject(some, end))
-        return check_infinite(losses, inputs)
-    return check_infinite(_ipcw_by_subject(inputs, end), inputs)
-
-
-def _ipcw_by_subject(inputs: ScoringInputs, end: PointMass) -> Array:
-    if (lines := line_losses(inputs, inputs.C, end)) is not None:
-        return lines
-    curves = 0 if len(inputs.C) == 1 else numbers_per_row(inputs.C, inputs.C)
-    numbers = 2 * numbers_per_row(inputs.F, inputs.C) + curves
-    kernel = None
-    steps = (
-        inputs.F._degree == 0 and inputs.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
+register(
+    ScoreInfo(
+        "integrated_brier_score:ipcw",
+        integrated_brier_score,
+        "integrated Brier score, ipcw",
+        r"\frac1h\int_0^h\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2\,dt",
+        GRAF,
+        scale="ipcw",
+        uses_censoring="integrated",
+        options=(("scale", "ipcw"), ("normalize", True)),
+        unit="none (a squared probability, averaged over [0, h])",
+        range="0 to the largest weight, 1/G(h-)",
+        proper="Strictly proper for F on [0, h), if P(C >= h) > 0 for every subject.",
+        pitfalls=(
+            "It has no value without its horizon h. Numbers with different horizons cannot be compared.",
+            "Sums over a grid of times are another number than the integral, and depend on the grid.",
+        ),
     )
-    if steps:
-        name = "step_in_weighted_time"
-        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
-    if kernel and has_common_areas(inputs.F, inputs.C):
-        y, weighted_time, (times, _) = inputs.y.time, weighted_time_of(inputs.C), inputs.F._steps()
-        below = weighted_time(times), weighted_time(y[None, :])[0]
-        return in_weighted_time(inputs, kernel, below, (times, y, to_numpy(end.location)))
-
-    def part(rows: slice) -> Array:
-        some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)
-        if kernel is None:
-            return _ipcw_integral(some, last)
-        y, weighted_time, (times, sf) = some.y, weighted_time_of(some.C), as_steps(some.F)._steps()
-        below, beyond = (weighted_time(times), weighted_time(some.time)[:, 0]), (times, y.time, last.location)
-        reach = inverse_probability_weights(some)[:, 0]
-        return kernel((times, sf), y.time, below, beyond, reach, y.never)
-
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+)

@@ -18,6 +18,7 @@ from censcore.scores._support import LOCALIZED
 from censcore.scores.compatible_times import check_componentwise, subject_keys
 from censcore.scores.inputs import ScoringInputs, check_scale, evaluation_times
 from censcore.scores.known_at import known_at
+from censcore.scores.registry import GRAF, ScoreInfo, register
 from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["decided_outcome", "event_rule", "joint_brier_score", "joint_weights"]
@@ -173,8 +174,8 @@ def joint_weights(
 ) -> Array:
     """W(t), (n, q): the product over censoring times of the weights of what is known of the event at t."""
     weight: Any = 1.0
-    for seen, C_j in _by_censoring_time(y, C, event):
-        decided, undecided = known_at(seen, C_j, t, scale, remedy=LOCALIZED).weights()
+    for outcome, C_j in _by_censoring_time(y, C, event):
+        decided, undecided = known_at(outcome, C_j, t, scale, remedy=LOCALIZED).weights()
         weight = weight * (decided + undecided)
     return weight
 
@@ -191,8 +192,8 @@ def _by_censoring_time(
 def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:
     """B(t), (n, q)."""
     xp, y = inputs.xp, inputs.y
-    time, seen = y.time.reshape(inputs.n, 1, -1), y.event.reshape(inputs.n, 1, -1)
-    return rule(xp.where(seen & (time <= t[:, :, None]), time, xp.full_like(time, np.inf)))
+    time, event = y.time.reshape(inputs.n, 1, -1), y.event.reshape(inputs.n, 1, -1)
+    return rule(xp.where(event & (time <= t[:, :, None]), time, xp.full_like(time, np.inf)))
 
 
 def _probabilities(
@@ -209,8 +210,7 @@ def _probabilities(
     p = []
     for start in range(0, len(F), _SAMPLED_ROWS):
         rows = slice(start, min(start + _SAMPLED_ROWS, len(F)))
-        some = F if len(F) == 1 else F.take(rows)
-        drawn = Ensemble(some.sample(members, SubjectDraws(keys[rows])))
+        drawn = Ensemble(F.take(rows).sample(members, SubjectDraws(keys[rows])))
         p.append(_shares(drawn, t if t.shape[0] == 1 or len(F) == 1 else t[rows], rule))
     share = xp.concat(p)
     return share, share * (1 - share) / (members - 1)
@@ -227,3 +227,24 @@ def _shares(ensemble: Ensemble, t: Array, rule: JointEvent) -> Array:
         w = ensemble.weights
         columns.append(xp.mean(by, axis=1) if w is None else xp.sum(w * by, axis=1))
     return xp.stack(columns, axis=1)
+
+
+register(
+    ScoreInfo(
+        "joint_brier_score",
+        joint_brier_score,
+        "Brier score",
+        r"W(t)\{B(t)-p(t)\}^2,\quad W(t)=1\{y>t\}+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}",
+        GRAF,
+        axis="time",
+        joint=True,
+        univariate=False,
+        unit="none (a squared probability)",
+        range="0 to 1; slightly below 0 is possible where the probability is estimated from draws",
+        proper="Strictly proper for the probability p(t) of the joint event, if P(C > t) > 0.",
+        pitfalls=(
+            'It is decided later than a single event: "both by t" is known only when the second is seen.',
+            "It judges one joint event at one time. The energy score judges the whole distribution.",
+        ),
+    )
+)

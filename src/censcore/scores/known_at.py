@@ -133,7 +133,7 @@ class KnownAt:
         t = self.t if self.t.shape[0] == 1 else self.t[rows]
         G = self._shared
         if G is None:
-            G = self._G(self.C if len(self.C) == 1 else self.C.take(rows), t)
+            G = self._G(self.C.take(rows), t)
         xp = namespace(G)
         one = xp.ones_like(G)
         living, dead = (1 / G, one) if self.scale == "ipcw" else (one, G)

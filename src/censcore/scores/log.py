@@ -14,6 +14,7 @@ from censcore.outcomes import (
 )
 from censcore.scores.competing_risks import log_score_of_causes, log_survival_beyond
 from censcore.scores.interval import interval_log_score
+from censcore.scores.registry import ScoreInfo, register
 from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["log_score"]
@@ -95,3 +96,26 @@ def log_score(
         )
     loss = -F.log_likelihood(inputs.y.time, inputs.y.event)
     return loss + log_survival_beyond(inputs) if inputs.has_never else loss
+
+
+register(
+    ScoreInfo(
+        "log_score",
+        log_score,
+        "log score",
+        r"-\delta\log f(y)-(1-\delta)\log\{1-F(y)\}",
+        "Good, I. J. (1952). Rational decisions. Journal of the Royal Statistical Society B 14, 107-114.",
+        uses_censoring="none",
+        needs_density=True,
+        has_skill=False,
+        joint=True,
+        unit="nats; another unit of time adds a constant for each event",
+        range="any number; infinite if the forecast rules out what was seen",
+        proper="Strictly proper for F where P(C >= t) > 0. It needs no censoring distribution.",
+        pitfalls=(
+            "A forecast without a density (a step curve, an ensemble) has no log score.",
+            "One confident error dominates the mean: an impossible event costs infinity.",
+            "The value depends on the unit of time, so only differences have a meaning.",
+        ),
+    )
+)

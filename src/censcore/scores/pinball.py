@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss
+from censcore._arrays import Array
 from censcore._numerics import chunked_rows
-from censcore._validation import check_levels
 from censcore.distributions import Distribution
-from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import area
 from censcore.scores._support import check_infinite
-from censcore.scores.inputs import ScoringInputs, as_columns, inverse_probability_weights, scoring_inputs
-from censcore.scores.interval import through_visits
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
+from censcore.scores.registry import ScoreInfo, register
 
 __all__ = ["pinball_of", "pinball_score"]
 
 
-@as_loss
 def pinball_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -82,30 +80,24 @@ def pinball_score(
            [0.6062, 0.8069],
            [0.3562, 0.3069]])
     """
-    if levels is None:
-        raise InvalidInputError(
-            "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
-        )
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
-    alpha, single = as_columns(levels, "levels", inputs.y)
-    check_levels(alpha)
-    loss = pinball_of(inputs, alpha)
-    return loss[:, 0] if single else loss
+    return _pinball(y, forecast, censoring, levels, horizon=horizon)
 
 
 def pinball_of(inputs: ScoringInputs, alpha: Array, quantiles: Array = None) -> Array:
     """The score of checked inputs at levels (1 or n, q): (n, q). Known ``quantiles`` are not sought again."""
 
     def part(rows: slice) -> Array:
-        some, at = inputs.take(rows), alpha if alpha.shape[0] == 1 else alpha[rows]
-        return _pinball(some, at, some.F.icdf(at) if quantiles is None else quantiles[rows])
+        subjects, at = inputs.take(rows), alpha if alpha.shape[0] == 1 else alpha[rows]
+        return _losses(subjects, at, subjects.F.icdf(at) if quantiles is None else quantiles[rows])
 
     loss = chunked_rows(part, inputs.n, 4 * alpha.shape[1], like=inputs.y.time)
     return check_infinite(loss, inputs)
 
 
-def _pinball(inputs: ScoringInputs, alpha: Array, q: Array) -> Array:
+_pinball = score(None, axis="level", over_causes=None)(pinball_of)
+
+
+def _losses(inputs: ScoringInputs, alpha: Array, q: Array) -> Array:
     xp, C, y, delta = inputs.xp, inputs.C, inputs.time, inputs.event
     y = xp.broadcast_to(y, (inputs.n, q.shape[1]))
     above = area(C, y, xp.where(delta & (q > y), q, y))
@@ -118,3 +110,24 @@ def _pinball(inputs: ScoringInputs, alpha: Array, q: Array) -> Array:
     later = inputs.never & xp.isfinite(q)
     start = xp.where(later & (q > y), q, y)
     return loss + alpha * weight * area(C, start, xp.where(later, xp.full_like(y, np.inf), start))
+
+
+register(
+    ScoreInfo(
+        "pinball_score",
+        pinball_score,
+        "pinball score",
+        r"\alpha(y-q_\alpha)_++\delta\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds",
+        "Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
+        axis="level",
+        uses_censoring="area",
+        over_causes=False,
+        unit="the unit of time",
+        range="0 or more",
+        proper="Consistent for the quantile q, if P(C > q) > 0.",
+        pitfalls=(
+            "A quantile beyond follow-up cannot be judged: with 30 % events there is no median to score.",
+            "It judges one quantile. A forecast with a good median may have useless tails.",
+        ),
+    )
+)

@@ -1,32 +1,37 @@
 """The scores by name, and what is known of each: the one list that everything else reads.
 
 Comparisons, scorers, the command line, the documentation and studies take names, titles, order and properties
-from here; nothing is read from the spelling of a name.
+from here; nothing is read from the spelling of a name. The file of a score registers it; a custom score is
+registered by :func:`~censcore.scores.score`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from censcore._arrays import Array
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.binomial_log import binomial_log_score
-from censcore.scores.brier import brier_score
-from censcore.scores.crps import crps
-from censcore.scores.energy import energy_score
-from censcore.scores.integrated_brier import integrated_brier_score
-from censcore.scores.joint_brier import joint_brier_score
-from censcore.scores.log import log_score
-from censcore.scores.pinball import pinball_score
 
-__all__ = ["SCORES", "Axis", "Scale", "ScoreInfo", "score_info"]
+__all__ = ["SCORES", "Axis", "CensoringUse", "Scale", "ScoreInfo", "no_such_score", "register", "score_info"]
 
 Axis = Literal["time", "level", ""]
 Scale = Literal["localized", "ipcw"]
+CensoringUse = Literal["none", "at times", "integrated", "area", ""]
+
+# cited by several scores
+GRAF = (
+    "Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of prognostic "
+    "classification schemes for survival data. Statistics in Medicine 18, 2529-2545."
+)
+GNEITING = (
+    "Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and estimation. "
+    "Journal of the American Statistical Association 102, 359-378."
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,11 @@ class ScoreInfo:
         What the columns of its losses are: evaluation times, quantile levels, or nothing for (n,) losses.
     scale : {"localized", "ipcw"}
         Whether losses are those of min(T, C), or divided by P(C > t).
+    uses_censoring : {"none", "at times", "integrated", "area", ""}
+        How the mean depends on the censoring distribution, from which the standard errors of comparisons
+        follow: not at all; by the weights of what is known at the evaluation times, and in no other way; as
+        in the Brier score integrated over time; by an area under P(C > t), as in the pinball score. If empty,
+        the derivative is numerical: right for every score, and slower.
     needs_density : bool
         Whether the forecast must have a density.
     has_skill : bool
@@ -92,6 +102,7 @@ class ScoreInfo:
     reference: str
     axis: Axis = ""
     scale: Scale = "localized"
+    uses_censoring: CensoringUse = ""
     needs_density: bool = False
     has_skill: bool = True
     joint: bool = False
@@ -128,189 +139,55 @@ class ScoreInfo:
         return self.function(y, forecast, censoring, horizon=horizon, **axis, **dict(self.options))
 
 
-_GRAF = (
-    "Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of prognostic "
-    "classification schemes for survival data. Statistics in Medicine 18, 2529-2545."
-)
-_GNEITING = (
-    "Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and estimation. "
-    "Journal of the American Statistical Association 102, 359-378."
-)
+#: All scores in the order in which they are shown: those of the library, then others as they are registered.
+SCORES: dict[str, ScoreInfo] = {}
 
-#: All scores in the order in which they are shown.
-SCORES: dict[str, ScoreInfo] = {
-    info.name: info
-    for info in (
-        ScoreInfo(
-            "log_score",
-            log_score,
-            "log score",
-            r"-\delta\log f(y)-(1-\delta)\log\{1-F(y)\}",
-            "Good, I. J. (1952). Rational decisions. Journal of the Royal Statistical Society B 14, 107-114.",
-            needs_density=True,
-            has_skill=False,
-            joint=True,
-            unit="nats; another unit of time adds a constant for each event",
-            range="any number; infinite if the forecast rules out what was seen",
-            proper="Strictly proper for F where P(C >= t) > 0. It needs no censoring distribution.",
-            pitfalls=(
-                "A forecast without a density (a step curve, an ensemble) has no log score.",
-                "One confident error dominates the mean: an impossible event costs infinity.",
-                "The value depends on the unit of time, so only differences have a meaning.",
-            ),
-        ),
-        ScoreInfo(
-            "crps",
-            crps,
-            "CRPS",
-            r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
-            _GNEITING,
-            unit="the unit of time",
-            range="0 to the horizon",
-            proper="Strictly proper for F where P(C > t) > 0, with a horizon on [0, horizon).",
-            pitfalls=(
-                "Late times count for less, by the share of subjects still followed. Two studies with "
-                "different follow-up have different values for the same forecast.",
-                "Leaving out the factor G(s)/G(y-) after an event makes the score improper.",
-            ),
-        ),
-        ScoreInfo(
-            "brier_score",
-            brier_score,
-            "Brier score",
-            r"1\{y>t\}F(t)^2+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\{1-F(t)\}^2",
-            "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly "
-            "Weather Review 78, 1-3.",
-            axis="time",
-            unit="none (a squared probability)",
-            range="0 to 1",
-            proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
-            pitfalls=(
-                "It falls to zero at the end of follow-up, where almost nobody is left. Compare forecasts "
-                "by it, and do not read its height as accuracy.",
-                "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
-            ),
-        ),
-        ScoreInfo(
-            "brier_score:ipcw",
-            brier_score,
-            "Brier score, ipcw",
-            r"\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2",
-            _GRAF,
-            axis="time",
-            scale="ipcw",
-            options=(("scale", "ipcw"),),
-            unit="none (a squared probability)",
-            range="0 to 1/G(t)",
-            proper="Strictly proper for the probability F(t), if P(C > t) > 0 for every subject.",
-            pitfalls=(
-                "Weights grow as G(t) falls, and a handful of subjects decide the score. Check the largest "
-                "weight, and choose a horizon.",
-                "At tied times an event must be divided by G(y-) = P(C >= y). Libraries that divide by G(y) "
-                "give another number.",
-                "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
-            ),
-        ),
-        ScoreInfo(
-            "integrated_brier_score:ipcw",
-            integrated_brier_score,
-            "integrated Brier score, ipcw",
-            r"\frac1h\int_0^h\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2\,dt",
-            _GRAF,
-            scale="ipcw",
-            options=(("scale", "ipcw"), ("normalize", True)),
-            unit="none (a squared probability, averaged over [0, h])",
-            range="0 to the largest weight, 1/G(h-)",
-            proper="Strictly proper for F on [0, h), if P(C >= h) > 0 for every subject.",
-            pitfalls=(
-                "It has no value without its horizon h. Numbers with different horizons cannot be compared.",
-                "Sums over a grid of times are another number than the integral, and depend on the grid.",
-            ),
-        ),
-        ScoreInfo(
-            "binomial_log_score",
-            binomial_log_score,
-            "binomial log score",
-            r"-1\{y>t\}\log\{1-F(t)\}-\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\log F(t)",
-            _GRAF,
-            axis="time",
-            unit="nats",
-            range="0 to infinity",
-            proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
-            pitfalls=(
-                "A forecast of exactly 0 or 1 that is wrong costs infinity. Step curves and small ensembles "
-                "often have such forecasts.",
-                "It is localized: as for the Brier score, its height falls as follow-up ends.",
-            ),
-        ),
-        ScoreInfo(
-            "pinball_score",
-            pinball_score,
-            "pinball score",
-            r"\alpha(y-q_\alpha)_++\delta\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds",
-            "Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
-            axis="level",
-            over_causes=False,
-            unit="the unit of time",
-            range="0 or more",
-            proper="Consistent for the quantile q, if P(C > q) > 0.",
-            pitfalls=(
-                "A quantile beyond follow-up cannot be judged: with 30 % events there is no median to score.",
-                "It judges one quantile. A forecast with a good median may have useless tails.",
-            ),
-        ),
-        ScoreInfo(
-            "energy_score",
-            energy_score,
-            "energy score",
-            r"E\|\psi_C(Z)-y\|-\tfrac12E\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
-            _GNEITING,
-            joint=True,
-            univariate=False,
-            unit="the unit of time",
-            range="0 or more",
-            proper="Strictly proper for the joint distribution at times t with P(C > t) > 0.",
-            pitfalls=(
-                "The coordinate with the longest times dominates. Scale the times if all should count.",
-                "It is less sensitive to wrong dependence than to wrong margins. Add a joint Brier score.",
-                "A small ensemble is scored as the empirical distribution that it is, and loses by its size. "
-                "For a sample from a model take the fair version.",
-            ),
-        ),
-        ScoreInfo(
-            "energy_score:fair",
-            energy_score,
-            "energy score, fair",
-            r"E\|\psi_C(Z)-y\|-\tfrac12E_{Z\ne Z'}\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
-            "Ferro, C. A. T. (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal "
-            "Meteorological Society 140, 1917-1923.",
-            joint=True,
-            univariate=False,
-            options=(("fair", True),),
-            unit="the unit of time",
-            range="may be slightly negative for a small ensemble",
-            proper="Strictly proper for the joint distribution from which the members are drawn.",
-            pitfalls=("Members must be independent draws. For selected members take the other version.",),
-        ),
-        ScoreInfo(
-            "joint_brier_score",
-            joint_brier_score,
-            "Brier score",
-            r"W(t)\{B(t)-p(t)\}^2,\quad W(t)=1\{y>t\}+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}",
-            _GRAF,
-            axis="time",
-            joint=True,
-            univariate=False,
-            unit="none (a squared probability)",
-            range="0 to 1; slightly below 0 is possible where the probability is estimated from draws",
-            proper="Strictly proper for the probability p(t) of the joint event, if P(C > t) > 0.",
-            pitfalls=(
-                'It is decided later than a single event: "both by t" is known only when the second is seen.',
-                "It judges one joint event at one time. The energy score judges the whole distribution.",
-            ),
-        ),
-    )
-}
+
+def register(info: ScoreInfo) -> ScoreInfo:
+    """Add a score to ``SCORES``, for comparisons, scorers, the command line and the documentation.
+
+    Parameters
+    ----------
+    info : ScoreInfo
+        What is known of it. A name that is taken can be given again only to the same function, as when a cell
+        of a notebook is run twice.
+
+    Returns
+    -------
+    ScoreInfo
+        The entry.
+
+    See Also
+    --------
+    censcore.scores.score : Makes a score of a formula, and registers it.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.scores import SCORES, ScoreInfo, register
+    >>> info = register(ScoreInfo("my_crps", cs.crps, "my CRPS", formula="", reference=""))
+    >>> list(SCORES)[-1]
+    'my_crps'
+    """
+    other = SCORES.get(info.name)
+    if other is not None and _place(other.function) != _place(info.function):
+        raise InvalidInputError(
+            f"name: got {info.name!r}, the name of {'.'.join(_place(other.function))}; expected a new one."
+        )
+    SCORES[info.name] = info
+    return info
+
+
+def _place(function: Callable[..., Array]) -> tuple[str, str]:
+    return function.__module__, getattr(function, "__qualname__", repr(function))
+
+
+def no_such_score(name: object, known: Iterable[str]) -> str:
+    """What an error says of an unknown name: the nearest known one, and all that there are."""
+    names = list(known)
+    near = get_close_matches(str(name), names, n=1)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    return f"There is no score called {name!r}.{meant} There are {', '.join(names)}."
 
 
 def score_info(name: str) -> ScoreInfo:
@@ -332,5 +209,5 @@ def score_info(name: str) -> ScoreInfo:
     'level'
     """
     if not isinstance(name, str) or name not in SCORES:
-        raise InvalidInputError(f"There is no score called {name!r}; there are {', '.join(SCORES)}.")
+        raise InvalidInputError(no_such_score(name, SCORES))
     return SCORES[name]

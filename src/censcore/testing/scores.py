@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Grouped, PointMass, Uniform, Weibull
-from censcore.outcomes import RightCensored
+from censcore.distributions import Distribution, Grouped, Mixture, PointMass, Uniform, Weibull
+from censcore.exceptions import CenscoreError
+from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.scores import mean_loss
 from censcore.testing.contract import close, expect_kept
 
@@ -20,6 +22,10 @@ __all__ = ["check_score"]
 
 Score = Callable[..., Any]
 END = 2.0  # C is uniform on (0, END)
+COLUMNS = {"times": (0.5, 1.0), "levels": (0.2, 0.5)}
+MANY = 2000  # subjects in experiments
+WRONG = {"early": (1.5, 0.85), "late": (1.5, 1.2), "sharp": (2.0, 1.0), "wide": (1.1, 1.0)}  # shape, scale
+SHARE = 0.6  # of events of the cause that is scored
 
 
 def check_score(
@@ -34,6 +40,7 @@ def check_score(
     - It gives one finite loss per subject (or an array of them), whatever the order and number of subjects.
     - One distribution may serve all subjects; a horizon acts as administrative censoring.
     - A censoring distribution that contradicts the data raises an error; inputs are not changed.
+    - One cause of competing risks is scored properly, too, or raises an error.
     - Torch gives the same numbers and finite gradients, where it is installed.
     - The score is proper, by experiment: the true distribution is not beaten in mean by forecasts that are
       too early, too late, too sharp or too wide, without censoring and under administrative and uniform
@@ -42,7 +49,8 @@ def check_score(
     Parameters
     ----------
     score : callable
-        ``score(y, forecast, censoring, horizon=...)``; bind further arguments with :func:`functools.partial`.
+        ``score(y, forecast, censoring, horizon=...)``. Where it has the argument ``times`` or ``levels``, it
+        is examined at a few of them; bind further arguments with :func:`functools.partial`.
     forecast : callable, optional
         Turns the Weibull distributions that are scored into forecasts that the score accepts, for instance
         ``lambda F: Ensemble(F.sample(200, seed=0))``.
@@ -67,10 +75,9 @@ def check_score(
 
     Examples
     --------
-    >>> from functools import partial
     >>> import censcore as cs
     >>> from censcore.testing import check_score
-    >>> check_score(partial(cs.brier_score, times=[0.5, 1.0]))
+    >>> check_score(cs.brier_score)
 
     With G(s)/G(y-) replaced by one, a score is no longer proper:
 
@@ -83,13 +90,23 @@ def check_score(
     AssertionError: improper breaks the contract of scores:
     ...
     """
-    examined = _Examined(score, forecast or (lambda F: F), rtol, seed)
+    examined = _Examined(_at_columns(score), forecast or (lambda F: F), rtol, seed)
     expect_kept(RULES, examined, getattr(score, "__name__", repr(score)), "scores")
+
+
+def _at_columns(score: Score) -> Score:
+    """The score at a few times or levels, where these arguments are there and not bound."""
+    try:
+        parameters = signature(score).parameters
+    except ValueError:  # of a function that is not written in Python
+        return score
+    free = {name for name, part in parameters.items() if part.default in (None, Parameter.empty)}
+    return partial(score, **{name: COLUMNS[name] for name in COLUMNS if name in free})
 
 
 @dataclass
 class _Examined:
-    """A score with a small inputs to examine it on."""
+    """A score with small inputs to examine it on."""
 
     score: Score
     forecast: Callable[[Distribution], Distribution]
@@ -114,8 +131,8 @@ class _Examined:
         return outcome(self.scale, np.random.default_rng(self.seed + 1).uniform(0, END, self.n), self.seed)
 
     def losses(self, y: Any = None, F: Any = None, C: Any = None, **more: Any) -> np.ndarray:
-        given = self.score(y or self.y, F or self.F, C or self.C, **more)
-        return np.asarray(to_numpy(given), dtype=np.float64)
+        losses = self.score(y or self.y, F or self.F, C or self.C, **more)
+        return np.asarray(to_numpy(losses), dtype=np.float64)
 
 
 def outcome(scale: np.ndarray, c: np.ndarray, seed: int) -> RightCensored:
@@ -193,23 +210,54 @@ def inputs_untouched(s: _Examined) -> None:
 
 def truth_wins(s: _Examined) -> None:
     """The true distribution is not beaten in mean (propriety, by experiment)."""
-    n = 2000
     rng = np.random.default_rng(s.seed + 5)
-    scale = np.exp(rng.normal(0, 0.4, n))
+    scale = np.exp(rng.normal(0, 0.4, MANY))
     settings = {
-        "no": (np.full(n, np.inf), PointMass(np.inf)),
-        "administrative": (np.full(n, 1.25), PointMass(1.25)),
-        "uniform": (rng.uniform(0, END, n), Uniform(0.0, END)),
+        "no": (np.full(MANY, np.inf), PointMass(np.inf)),
+        "administrative": (np.full(MANY, 1.25), PointMass(1.25)),
+        "uniform": (rng.uniform(0, END, MANY), Uniform(0.0, END)),
     }
-    others = {"early": (1.5, 0.85), "late": (1.5, 1.2), "sharp": (2.0, 1.0), "wide": (1.1, 1.0)}
+    forecasts = {name: Weibull(shape, factor * scale) for name, (shape, factor) in WRONG.items()}
     for kind, (times, C) in settings.items():
         y = outcome(scale, times, s.seed)
-        truth = s.losses(y, s.forecast(Weibull(1.5, scale)), C)
-        for name, (shape, factor) in others.items():
-            lead = s.losses(y, s.forecast(Weibull(shape, factor * scale)), C) - truth
-            mean, error = mean_loss(lead.reshape(n, -1).mean(axis=1))
-            won = f"a forecast that is too {name} wins by {-mean / error:.1f} standard errors"
-            assert mean > -4 * error, f"Under {kind} censoring {won}."
+        _expect_least(s, y, C, Weibull(1.5, scale), forecasts, f"Under {kind} censoring")
+
+
+def truth_wins_for_a_cause(s: _Examined) -> None:
+    """One cause of competing risks is scored properly, by experiment, or raises an error."""
+    rng = np.random.default_rng(s.seed + 6)
+    scale = np.exp(rng.normal(0, 0.4, MANY))
+    any_cause = outcome(scale, rng.uniform(0, END, MANY), s.seed)
+    cause = np.where(any_cause.event, 1 + (rng.uniform(size=MANY) > SHARE), 0)
+    y = CompetingRisks(any_cause.time, cause).cause(1)
+
+    def of_cause(share: float, shape: float, factor: float) -> Distribution:
+        return Mixture([Weibull(shape, factor * scale), PointMass(np.inf)], [share, 1 - share])
+
+    forecasts = {name: of_cause(SHARE, *parameters) for name, parameters in WRONG.items()}
+    forecasts |= {"rare": of_cause(SHARE - 0.2, 1.5, 1.0), "frequent": of_cause(SHARE + 0.2, 1.5, 1.0)}
+    truth, C = of_cause(SHARE, 1.5, 1.0), Uniform(0.0, END)
+    try:
+        s.losses(y, s.forecast(truth), C)
+    except CenscoreError:
+        return
+    _expect_least(s, y, C, truth, forecasts, "After events of another cause")
+
+
+def _expect_least(
+    s: _Examined,
+    y: Any,
+    C: Distribution,
+    truth: Distribution,
+    forecasts: Mapping[str, Distribution],
+    when: str,
+) -> None:
+    """The truth counts as beaten from four standard errors on."""
+    least = s.losses(y, s.forecast(truth), C)
+    for name, F in forecasts.items():
+        mean, error = mean_loss((s.losses(y, s.forecast(F), C) - least).reshape(len(y), -1).mean(axis=1))
+        won = f"a forecast that is too {name} wins by {-mean / error:.1f} standard errors"
+        assert mean > -4 * error, f"{when} {won}."
 
 
 def torch_agrees(s: _Examined) -> None:
@@ -236,5 +284,6 @@ RULES = (
     known_censoring,
     inputs_untouched,
     truth_wins,
+    truth_wins_for_a_cause,
     torch_agrees,
 )

@@ -65,7 +65,8 @@ def probabilities(s: Examined) -> None:
     ends = {"sf": (1.0, 0.0), "cdf": (0.0, 1.0), "logsf": (0.0, -np.inf)}
     for word, (before, after) in ends.items():
         close(s.ask(word, -1.0), np.full(s.n, before), 0.0, f"{word} at -1")
-        close(s.ask(word, np.inf), np.full(s.n, after), 0.0, f"{word} at infinity")
+        at_infinity = s.ask(f"_{word}", np.array([[np.inf]]))  # of the formula, which scores call
+        close(at_infinity, np.full((s.n, 1), after), 0.0, f"{word} at infinity")
     close(s.ask("sf_left", 0.0), np.ones(s.n), 8 * s.eps, "sf_left at 0")
     close(s.ask("sf_left", np.inf), s.ask("mass_at_infinity"), 16 * s.eps, "sf_left at infinity", scale=1.0)
 

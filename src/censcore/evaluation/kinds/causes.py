@@ -30,7 +30,7 @@ from censcore.evaluation.plan.times_and_levels import LEVELS, default_levels
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
-from censcore.scores import energy_score, registry
+from censcore.scores import energy_score, log_score, registry
 
 __all__ = ["ALL_CAUSES", "ANY_CAUSE", "Causes"]
 
@@ -223,8 +223,8 @@ class Causes(Kind):
             return [Energy(registry.SCORES[base], outcome=ALL_CAUSES)]
         score, views = CASE_SCORES.get(base), [v for v in self.views if isinstance(v, CauseView)]
         if score is not None:
-            views = [v for v in views if v.number is not None or score.info.over_causes]
-            apart = score.info.needs_density and not outcome
+            views = [v for v in views if v.number is not None or score.info.over_all_causes]
+            apart = score.info.function is log_score and not outcome
             views = [v for v in views if outcome in ("", v.name) and not (apart and v.number)]
         if score is None or not views:
             raise InvalidInputError(self._no_such_score(name))
@@ -232,7 +232,7 @@ class Causes(Kind):
 
     @staticmethod
     def _of(score: CaseScore, view: CauseView) -> OfView:
-        base = LogOfCause(score.info) if score.info.needs_density and view.number else score
+        base = LogOfCause(score.info) if score.info.function is log_score and view.number else score
         title = score.info.title.replace("binomial", "multinomial") if view.number is None else None
         return OfView.score(base, view, title)
 

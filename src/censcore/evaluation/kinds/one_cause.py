@@ -18,6 +18,7 @@ from censcore.evaluation.plan.times_and_levels import default_levels
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
+from censcore.scores import log_score
 
 __all__ = ["OneCause"]
 
@@ -65,7 +66,7 @@ class OneCause(OneTime):
     def named_score(self, name: str) -> list[CaseScore]:
         """The score of this cause; its log score averages over C after an event of another one."""
         scores = super().named_score(name)
-        return [LogOfCause(score.info) if score.info.needs_density else score for score in scores]
+        return [LogOfCause(score.info) if score.info.function is log_score else score for score in scores]
 
     def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
         """Levels that the cumulative incidence reaches by the horizon."""

@@ -16,7 +16,7 @@ where :math:`\ell^{(u)}` is the loss under the horizon u. Each subject may have 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,16 +29,16 @@ from censcore.evaluation.measures.case import Case, as_losses, sums_at
 from censcore.evaluation.measures.effective_events import effective_events, first_event
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
-from censcore.scores import brier_score, registry
+from censcore.scores import SCORES, brier_score
 from censcore.scores.inputs import as_columns, scoring_inputs
 from censcore.scores.known_at import known_at, over_reached
 from censcore.scores.pinball import pinball_of
-from censcore.scores.registry import ScoreInfo
+from censcore.scores.registry import ScoreInfo, no_such_score
 
 __all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "named_scores"]
 
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
-BLOCKS = 48  # of the hazard of C, for numerical derivatives of custom scores
+BLOCKS = 48  # of the hazard of C, for numerical derivatives
 STEP = 0.01  # by which the hazard in a block is changed, relative to itself
 CHUNK = 4096  # subjects with curves of their own at a time
 
@@ -186,8 +186,9 @@ class Integrated(CaseScore):
             mean_width = width * inverse / case.horizon
             A = up_to(case.brier_sums(weight), middle, edges, ipcw=True) @ mean_width
         else:
-            found = brier_score(case.scored, case.F, case.C, middle, scale="ipcw", horizon=case.horizon)
-            brier = as_losses(found)
+            brier = as_losses(
+                brier_score(case.scored, case.F, case.C, middle, scale="ipcw", horizon=case.horizon)
+            )
             first = case.first(edges)
             A = of_single_times(first, brier, weight, middle, edges, True, case.entry) @ width / case.horizon
         return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
@@ -218,9 +219,9 @@ class Pinball(CaseScore):
             return interpolated(self._under_one(case, G, event, never, knots), knots, u)
         A = np.zeros((weight.shape[1], len(knots), len(case.levels)))
         for start in range(0, len(y), CHUNK):
-            some = np.arange(start, min(start + CHUNK, len(y)))
-            q = case.quantiles[some]
-            A += self._under_many(case, y[some], q, G.take(some), event[some], never[some], knots)
+            rows = np.arange(start, min(start + CHUNK, len(y)))
+            q = case.quantiles[rows]
+            A += self._under_many(case, y[rows], q, G.take(rows), event[rows], never[rows], knots)
         return interpolated(A, knots, u)
 
     def _under_one(
@@ -284,50 +285,53 @@ def interpolated(A: np.ndarray, knots: np.ndarray, u: np.ndarray) -> np.ndarray:
     return (1 - part) * A[:, low] + part * A[:, low + 1]
 
 
-class Custom(CaseScore):
-    r"""A custom score, ``f(y, forecast, censoring, horizon=h)``.
+class Numerical(CaseScore):
+    r"""A score of which it is not known how it depends on the censoring distribution.
 
-    Nothing is known of how it depends on the censoring distribution, so its derivative is numerical: the
-    hazard of C is made larger by the factor 1 + epsilon in one block B of jumps after the other, and all
-    losses are computed again. Within a block the derivative is constant,
+    Its derivative is numerical: the hazard of C is made larger by the factor 1 + epsilon in one block B of
+    jumps after the other, and all losses are computed again. Within a block the derivative is constant,
 
     .. math:: a_i(u)\approx\frac{\ell_i(G_i^{B,\epsilon})-\ell_i(G_i)}{\epsilon\sum_{v\in B}
         \log\{1-d\Lambda_i(v)\}},\qquad u\in B.
     """
 
-    @classmethod
-    def of(cls, name: str, function: Callable[..., Any], outcome: str = "") -> Custom:
-        """From its name and function."""
-        return cls(ScoreInfo(name, function, name, formula="", reference=""), outcome=outcome)
-
     def losses(self, case: Case) -> np.ndarray:
-        """One loss per subject, (n, 1)."""
-        losses = super().losses(case)
-        if losses.shape != (len(case.y), 1):
+        """One loss per subject and column, (n, q)."""
+        losses, expected = super().losses(case), (len(case.y), len(self.at(case)))
+        if losses.shape != expected:
             raise InvalidInputError(
-                f"The score {self.name!r}: got losses of shape {losses.shape}, expected one per subject, "
-                f"({len(case.y)},)."
+                f"The score {self.name!r}: got losses of shape {losses.shape}, expected one per subject"
+                f"{f' and {self.axis}, {expected}' if self.axis else f', ({expected[0]},)'}."
             )
         return losses
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), constant within each of the blocks."""
-        A = np.zeros((weight.shape[1], len(u), 1))
+        A = np.zeros((weight.shape[1], len(u), losses.shape[1]))
         for block in np.array_split(np.nonzero(u < case.horizon)[0], BLOCKS):
             if len(block):
                 slope = self._slope(case, losses, u[block[0]], u[block[-1]])
-                A[:, block, 0] = (weight.T @ slope)[:, None]
+                A[:, block] = (weight.T @ slope)[:, None]
         return A
 
     def _slope(self, case: Case, losses: np.ndarray, first: float, last: float) -> np.ndarray:
-        """a_i for the jumps from ``first`` to ``last``, (n,)."""
+        """a_i for the jumps from ``first`` to ``last``, (n, q)."""
         G = case.G
         change = np.log(to_numpy(G.sf(last))) - np.log(to_numpy(G.sf_left(first)))
         larger = with_larger_hazard(G, first, last, STEP)
         moved = self.losses(case.with_censoring(larger, case.coordinate))
         with np.errstate(invalid="ignore"):
-            difference = (moved - losses)[:, 0]
-        return np.where(np.isfinite(difference), difference, 0.0) / (STEP * change)
+            difference = moved - losses
+        return np.where(np.isfinite(difference), difference, 0.0) / (STEP * change[:, None])
+
+
+class Custom(Numerical):
+    """A score that is given to a comparison as a function, ``f(y, forecast, censoring, horizon=h)``."""
+
+    @classmethod
+    def of(cls, name: str, function: Callable[..., Any], outcome: str = "") -> Custom:
+        """From its name and function."""
+        return cls(ScoreInfo(name, function, name, formula="", reference=""), outcome=outcome)
 
 
 def with_larger_hazard(G: Univariate, first: float, last: float, step: float) -> Univariate:
@@ -348,19 +352,33 @@ def _gained(times: np.ndarray, H: np.ndarray, first: float, last: float) -> np.n
     return np.cumsum(np.where((times >= first) & (times <= last), jump, 0.0), axis=-1)
 
 
-#: How the mean of each score of one event time moves with the censoring distribution.
-DERIVATIVES: dict[str, type[CaseScore]] = {
-    "log_score": WithoutCensoring,
-    "crps": Integrated,
-    "brier_score": AtTimes,
-    "brier_score:ipcw": AtTimes,
-    "integrated_brier_score:ipcw": Integrated,
-    "binomial_log_score": AtTimes,
-    "pinball_score": Pinball,
+#: How the mean moves with the censoring distribution, by what the entry of the registry says of it.
+BY_USE: dict[str, type[CaseScore]] = {
+    "none": WithoutCensoring,
+    "at times": AtTimes,
+    "integrated": Integrated,
+    "area": Pinball,
+    "": Numerical,
 }
-CASE_SCORES: dict[str, CaseScore] = {
-    name: DERIVATIVES[name](info) for name, info in registry.SCORES.items() if info.univariate
-}
+
+
+class CaseScores(Mapping[str, CaseScore]):
+    """The scores of one event time by name, as they are in the registry when they are asked for."""
+
+    def __getitem__(self, name: str) -> CaseScore:
+        info = SCORES[name]
+        if not info.univariate:
+            raise KeyError(name)
+        return BY_USE[info.uses_censoring](info)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, info in SCORES.items() if info.univariate)
+
+    def __len__(self) -> int:
+        return sum(info.univariate for info in SCORES.values())
+
+
+CASE_SCORES = CaseScores()
 #: What readers look for; the first decides the verdict of a comparison. "all" asks for every score.
 DEFAULT_SCORES = ("integrated_brier_score:ipcw", "crps", "brier_score:ipcw", "log_score")
 
@@ -380,18 +398,18 @@ def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseSc
     """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
         scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    found: list[CaseScore] = []
+    chosen: list[CaseScore] = []
     for name, function in by_name(scores).items():
         if callable(function):
-            found.append(Custom.of(name, function))
+            chosen.append(Custom.of(name, function))
         elif name in CASE_SCORES:
-            found.append(CASE_SCORES[name])
+            chosen.append(CASE_SCORES[name])
         else:
             raise InvalidInputError(
-                f"There is no score called {name!r}. There are {', '.join(CASE_SCORES)}; a custom score is "
-                "given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
+                f"{no_such_score(name, CASE_SCORES)} A custom score is registered by censcore.scores.score, "
+                "or given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
                 "loss per subject."
             )
-    if not found:
+    if not chosen:
         raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
-    return found
+    return chosen

@@ -1,0 +1,179 @@
+r"""The Brier score integrated over time, on both scales, and the methods that are right for every input.
+
+.. math:: \int_0^y\frac{F(s)^2}{G_1(s)}\,ds+\frac{\delta}{G(y-)}\int_y^\infty G_2(s)\,(1-F(s))^2\,ds
+
+With :math:`G_1=1` and :math:`G_2=G` it is the CRPS; with :math:`G_1=G`, and :math:`G_2=1` up to the horizon,
+the score on the ipcw scale. Beyond an event of another cause the integrand is :math:`G_2F^2`.
+:mod:`censcore.scores.routes` chooses the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from censcore._arrays import Array, to_numpy
+from censcore._kernels import on_cpu
+from censcore._numerics import chunked_rows
+from censcore.distributions import PointMass, Univariate
+from censcore.scores._squares import (
+    area_from,
+    as_steps,
+    has_common_areas,
+    numbers_per_row,
+    square_below,
+    square_beyond,
+    square_of_cdf_beyond,
+    weighted_time_of,
+)
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
+
+__all__ = ["TimeIntegral", "by_formula", "by_sums", "squares"]
+
+CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
+
+Kernel = Callable[..., np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class TimeIntegral:
+    """What is integrated: scoring inputs, and on the ipcw scale the ``end``, a point mass at the horizon."""
+
+    inputs: ScoringInputs
+    end: PointMass | None = None
+
+    @property
+    def below(self) -> Univariate | None:
+        """The distribution of which G_1 is the survival function; None for G_1 = 1."""
+        return None if self.end is None else self.inputs.C
+
+    @property
+    def beyond(self) -> Univariate:
+        """The distribution of which G_2 is the survival function."""
+        return self.inputs.C if self.end is None else self.end
+
+    @property
+    def one_end(self) -> bool:
+        """Whether on the ipcw scale all subjects have one finite end; True on the localized one."""
+        return self.end is None or (len(self.end) == 1 and self.has_finite_end)
+
+    @property
+    def has_finite_end(self) -> bool:
+        """Whether the integral on the ipcw scale ends."""
+        return self.end is not None and bool(np.isfinite(to_numpy(self.end.location)).all())
+
+    def take(self, rows: slice) -> TimeIntegral:
+        """That of some subjects."""
+        return TimeIntegral(self.inputs.take(rows), None if self.end is None else self.end.take(rows))
+
+
+def squares(integral: TimeIntegral) -> Array:
+    """The formula, (n,): sums, closed forms or quadrature, as the distributions allow."""
+    inputs = integral.inputs
+    below, weighted = square_below(inputs.F, inputs.time, integral.below), inputs
+    if integral.end is not None:
+        weighted = replace(inputs, C=integral.end)
+    beyond = weighted.of_events(lambda part: square_beyond(part.F, part.time, part.C))
+    if inputs.has_never:
+        beyond = beyond + weighted.of_never(lambda part: square_of_cdf_beyond(part.F, part.time, part.C))
+    return below + inverse_probability_weights(inputs)[:, 0] * beyond
+
+
+def by_formula(integral: TimeIntegral) -> Array:
+    """The formula for a few subjects at a time."""
+    inputs = integral.inputs
+    numbers, budget = _numbers(integral), {"budget": CACHED_NUMBERS} if integral.end is None else {}
+    return chunked_rows(
+        lambda rows: squares(integral.take(rows)), inputs.n, numbers, like=inputs.y.time, **budget
+    )
+
+
+def _numbers(integral: TimeIntegral) -> int:
+    """How many numbers one subject needs at a time."""
+    F, C = integral.inputs.F, integral.inputs.C
+    if integral.end is None:
+        return numbers_per_row(F, C)
+    return 2 * numbers_per_row(F, C) + (0 if len(C) == 1 else numbers_per_row(C, C))
+
+
+# ---- step forecasts --------------------------------------------------------------------------------
+
+
+def by_sums(integral: TimeIntegral) -> Array:
+    """The score of a step forecast: sums over its jumps, on the ipcw scale under a step distribution C."""
+    return _sums(integral) if integral.end is None else _sums_in_weighted_time(integral, integral.end)
+
+
+def _sums(integral: TimeIntegral) -> Array:
+    """The jumps are sorted once per chunk."""
+    inputs, numbers, C = integral.inputs, _numbers(integral), integral.inputs.C
+    common = has_common_areas(inputs.F, C)
+    kernel = None
+    if C._degree == 0:
+        name = "step_in_weighted_time" if common else "step_crps"
+        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
+    if kernel and common:  # the areas under C beyond the times that all forecasts share, and beyond each y
+        y, (times, _) = inputs.y.time, inputs.F._steps()
+        at_times, at_y = (-area_from(C, t) for t in (times, y[None, :]))
+        return _in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], np.zeros_like(y[:1])))
+    if kernel and len(C) == 1:
+        inputs = replace(inputs, C=as_steps(C))
+
+    def part(rows: slice) -> Array:
+        subjects = inputs.take(rows)
+        subjects = replace(subjects, F=as_steps(subjects.F))
+        if not kernel:
+            return squares(TimeIntegral(subjects))
+        y, C = subjects.y, as_steps(subjects.C)
+        censoring = (*C._steps(), C._remember("areas", C._areas))
+        return kernel(subjects.F._steps(), y.time, (y.event, y.never), censoring)
+
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
+
+
+def _sums_in_weighted_time(integral: TimeIntegral, end: PointMass) -> Array:
+    inputs, numbers, name = integral.inputs, _numbers(integral), "step_in_weighted_time"
+    kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
+    if kernel is None:
+        return by_formula(integral)
+    if has_common_areas(inputs.F, inputs.C):
+        y, weighted_time, (times, _) = inputs.y.time, weighted_time_of(inputs.C), inputs.F._steps()
+        below = weighted_time(times), weighted_time(y[None, :])[0]
+        return _in_weighted_time(inputs, kernel, below, (times, y, to_numpy(end.location)))
+
+    def part(rows: slice) -> Array:
+        subjects, h = inputs.take(rows), end.take(rows).location
+        y, weighted_time, (times, sf) = (
+            subjects.y,
+            weighted_time_of(subjects.C),
+            as_steps(subjects.F)._steps(),
+        )
+        below = weighted_time(times), weighted_time(subjects.time)[:, 0]
+        reach = inverse_probability_weights(subjects)[:, 0]
+        return kernel((times, sf), y.time, below, (times, y.time, h), reach, y.never)
+
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+
+
+def _in_weighted_time(
+    inputs: ScoringInputs,
+    kernel: Kernel,
+    below: tuple[np.ndarray, np.ndarray],
+    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Losses of step forecasts on common times, (n,).
+
+    ``below`` and ``beyond`` are the integrals of the weights of F² and S² up to those times, (1, J), up to
+    each y, (n,), and up to the end, (1,) or (n,).
+    """
+    y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F._steps()
+    (low, low_y), (high, high_y, end), never = below, beyond, y.never
+
+    def part(rows: slice) -> np.ndarray:
+        curves = times, sf if len(sf) == 1 else sf[rows]
+        until = high, high_y[rows], end if len(end) == 1 else end[rows]
+        return kernel(curves, y.time[rows], (low, low_y[rows]), until, reach[rows], never[rows])
+
+    return chunked_rows(part, inputs.n, times.shape[1], like=y.time, budget=CACHED_NUMBERS)
