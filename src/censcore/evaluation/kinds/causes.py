@@ -223,7 +223,7 @@ class Causes(Kind):
             return [Energy(registry.SCORES[base], outcome=ALL_CAUSES)]
         score, views = CASE_SCORES.get(base), [v for v in self.views if isinstance(v, CauseView)]
         if score is not None:
-            views = [v for v in views if v.number is not None or score.info.over_all_causes]
+            views = [v for v in views if v.number is not None or score.info.over_causes]
             apart = score.info.function is log_score and not outcome
             views = [v for v in views if outcome in ("", v.name) and not (apart and v.number)]
         if score is None or not views:
