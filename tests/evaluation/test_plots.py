@@ -121,3 +121,15 @@ def test_plots_of_distributions_that_need_refits(split):
     curve = comparison.plot("censoring").axes[0].get_lines()[0].get_ydata()
     assert curve[0] == 1.0
     assert (np.diff(curve) <= 0).all()
+
+
+def test_the_brier_score_is_drawn_on_the_scale_that_there_is():
+    """With known censoring times inverse weights are refused: the localized score is drawn."""
+    rng = np.random.default_rng(0)
+    T, c = rng.exponential(1.0, 100), rng.uniform(0.5, 3.0, 100)
+    y = cs.RightCensored(np.minimum(T, c), T <= c, censoring_time=c)
+    found = cs.compare({"a": cs.Exponential(1.0), "b": cs.Exponential(2.0)}, y)
+    drawn, asked = found.chart("brier"), found.chart("brier", scale="ipcw")
+    assert list(drawn.legend) == ["a", "b"]
+    assert drawn.panels[0].ylabel == "Brier score"
+    assert not asked.legend

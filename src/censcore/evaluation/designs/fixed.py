@@ -56,6 +56,10 @@ class Design:
         """End of the comparison."""
         return self.case(of).horizon
 
+    def last_time(self, of: Comparison) -> float:
+        """End of follow-up."""
+        return float(to_numpy(self.case(of).y.time).max())
+
     def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
         """The times or levels that a score is taken at; NaN for one without any."""
         return score.at(self.case(of))

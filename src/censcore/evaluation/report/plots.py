@@ -79,8 +79,14 @@ def _top(lines: list[Line]) -> tuple[float, float]:
     return 0.0, 1.05 * max([largest, *ends])
 
 
-def brier_chart(comparison: Comparison, scale: str = "ipcw") -> Chart:
-    """Brier score over time, with pointwise bands where there are at least five effective events."""
+def brier_chart(comparison: Comparison, scale: str | None = None) -> Chart:
+    """Brier score over time, with pointwise bands where there are at least five effective events.
+
+    On the ipcw scale, or on the localized one where no forecast has that of ipcw.
+    """
+    if scale is None:
+        chart = brier_chart(comparison, "ipcw")
+        return chart if chart.legend else brier_chart(comparison, "localized")
     of_scale = {
         score.info.scale: score for score in CASE_SCORES.values() if score.info.function is brier_score
     }

@@ -27,6 +27,7 @@ __all__ = ["Verdict", "verdicts_of"]
 
 MOST_NAMES = 5  # of forecasts in one sentence
 MOST_GAPS = 3  # with numbers
+SHORT = 0.5  # share of follow-up, below which a horizon is told beside the last time
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ def _other_scores(
     """Scores by which another forecast is clearly better than the best one."""
     pairs = blocks(difference_lines(comparison, discrimination=False))
     titles = {score.name: title_of(score) for score in comparison.scores}
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, list[float]]] = {}
     for key, block in means.items():
         ranked = [x["model"] for x in block if x["rank"] == 1]
         if (
@@ -263,11 +264,18 @@ def _other_scores(
             and best not in ranked
             and against(pairs.get(key, []), ranked[:1], comparison.confidence).get(best)
         ):
-            found.setdefault(ranked[0], []).append(titles[key[3]])
+            found.setdefault(ranked[0], {}).setdefault(titles[key[3]], []).append(key[4])
     told = [
-        f"{one_line(model)} by the {_listed(list(dict.fromkeys(names)))}" for model, names in found.items()
+        f"{one_line(model)} by the {_listed([_with_places(*pair) for pair in places.items()])}"
+        for model, places in found.items()
     ]
     return f"Other scores disagree: {one_line(best)} is clearly worse than {'; '.join(told)}." if told else ""
+
+
+def _with_places(title: str, places: list[float]) -> str:
+    """A score with the times or levels that are meant."""
+    known = [f"{at:.4g}" for at in places if at >= 0]
+    return f"{title} at {_listed(known)}" if known else title
 
 
 def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
@@ -276,7 +284,9 @@ def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
         return f" at {at:.4g}{unit}" if unit else f" at time {at:.4g}"
     if score.axis == "level":
         return f" at level {at:.4g}"
-    return f" up to {comparison.horizon:.4g}{unit}" if unit else f" up to time {comparison.horizon:.4g}"
+    end, last = comparison.horizon, comparison.design.last_time(comparison)
+    until = f"{end:.4g}" if end >= SHORT * last else f"{end:.4g} of {last:.4g}"
+    return f" up to {until}{unit}" if unit else f" up to time {until}"
 
 
 def _plus_minus(line: Line) -> str:

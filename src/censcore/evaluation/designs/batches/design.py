@@ -113,6 +113,10 @@ class Batches(Design):
         """End of the comparison."""
         return self.plan.horizon
 
+    def last_time(self, of: Comparison) -> float:
+        """End of follow-up."""
+        return float(self.counts.time.max())
+
     def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
         """The times or levels that a score is taken at; NaN for one without any."""
         return {"time": self.plan.times, "level": self.plan.levels}.get(score.axis, np.array([np.nan]))
