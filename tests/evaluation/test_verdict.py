@@ -247,7 +247,7 @@ def test_tiny_and_large_numbers_are_readable():
 def test_a_short_horizon_is_told_beside_the_end_of_follow_up():
     rng = np.random.default_rng(0)
     T, c = rng.exponential(1.0, 300), rng.uniform(0.5, 6.0, 300)
-    y = cs.RightCensored(np.minimum(T, c), T <= c)
+    y = cs.RightCensored(np.minimum(T, c), c >= T)
     forecasts = {"right": cs.Exponential(1.0), "late": cs.Exponential(0.3)}
     short = cs.compare(forecasts, y, cs.Uniform(0.5, 6.0), horizon=0.5, scores="crps", time_unit="years")
     assert f"up to 0.5 of {y.time.max():.4g} years" in str(short.verdict)
