@@ -16,7 +16,7 @@ from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.measures.effective_events import effective_events, weighted_events
+from censcore.evaluation.measures.effective_events import counted_events, effective_events, weighted_events
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.subsets import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
@@ -133,7 +133,7 @@ class Design:
             view = of.kind.view(score.outcome)
             weight = shares_of(weight[:, None], view.counted(cases[0]))[:, 0]
             cases = [case.of(view) for case in cases]
-        return effective_events(score, cases, weight, of.groups)
+        return effective_events(counted_events(score, cases), weight, of.groups)
 
     def curve(
         self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None

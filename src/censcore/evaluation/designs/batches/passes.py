@@ -26,7 +26,7 @@ from censcore.evaluation.designs.batches.summed_estimates import power_sums
 from censcore.evaluation.designs.batches.table_plan import Columns, Plan, Rows, rows_of
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.effective_events import who_is_known
+from censcore.evaluation.measures.effective_events import counted_events
 from censcore.evaluation.plan.checks import LARGEST_HAZARD
 from censcore.evaluation.plan.horizon import FOLLOWED
 from censcore.scores.known_at import weights_of_events
