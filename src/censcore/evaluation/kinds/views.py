@@ -32,6 +32,11 @@ class View(ABC):
     def of(self, case: Case) -> Case:
         """The outcome of the view, and the forecast's part; ``case.of(view)`` makes it once."""
 
+    @property
+    def part(self) -> int:
+        """The number of its times among the parts of the kind."""
+        return 0
+
     def counted(self, case: Case) -> np.ndarray | None:
         """The subjects who count, (n,); None for all."""
         return None

@@ -191,7 +191,7 @@ def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
     if y.time.ndim == 1 or C.k > 1:
         return replace(sample, y=y.marginal(j))
     last = RightCensored(to_numpy(y.time).max(axis=1), to_numpy(y.event).all(axis=1))
-    return replace(sample, y=last)
+    return replace(sample, y=last._with_entry(y.entry))
 
 
 def settle_horizon(
