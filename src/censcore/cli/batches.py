@@ -23,19 +23,38 @@ from censcore.cli.options import (
     training_subjects,
     words,
 )
-from censcore.cli.predictions import OutcomeColumns, is_standard_input
+from censcore.cli.predictions import OutcomeColumns, check_options, is_standard_input, outcome_of
 from censcore.evaluation.designs.batches.decisions import prepare
 from censcore.evaluation.designs.batches.passes import losses_of
 from censcore.evaluation.designs.batches.runners import Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import Plan
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecast_columns import column_forecasts
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
 from censcore.plain_text import one_line
 from censcore.tables import batches_of, column_names
 
 __all__ = ["compare_batches", "score_batches"]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What reads the outcome of the rows of a batch, as that of a whole file is read."""
+
+    named: OutcomeColumns
+    censoring_time: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that it needs."""
+        return (*self.named.used, *(() if self.censoring_time is None else (self.censoring_time,)))
+
+    def __call__(self, frame: Any) -> Any:
+        """The outcome of some rows."""
+        return outcome_of(frame, self.named, self.censoring_time)
 
 
 def _table(
@@ -46,17 +65,16 @@ def _table(
     censoring_time: str | None,
 ) -> cs.OutcomeTable:
     """The table; what cannot be read in batches is an error."""
-    if columns.cause is not None or columns.event is None or columns.time is None:
+    check_options(columns, censoring_time)
+    if columns.intervals:
         raise InvalidInputError(
-            "A table read in batches: got no --time and --event, expected one kind of event. Competing risks "
-            "and intervals are compared in memory: leave out --batch and --dask, and pass one file."
+            "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and --dask, "
+            "and pass one file."
         )
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
-    return cs.OutcomeTable(
-        str(predictions), columns.time, columns.event, censoring_time, rows=batch or ROWS, dask=dask,
-        entry=columns.entry,
-    )  # fmt: skip
+    outcome = _Outcome(columns, censoring_time)
+    return cs.OutcomeTable(str(predictions), rows=batch or ROWS, dask=dask, outcome=outcome)
 
 
 def _inputs(
@@ -90,7 +108,7 @@ def _inputs(
         )
     elif train is not None:
         _check_files(train)
-        fitted_to = replace(table, data=str(train), censoring_time=None, dask=None)
+        fitted_to = replace(table, data=str(train), outcome=_Outcome(columns, None), dask=None)
     return dict(forecasts), table, estimator, fitted_to
 
 
@@ -184,10 +202,11 @@ def score_batches(
     with cluster(table.dask) as client, losses_writer(out) as write:
         printed = out is None or is_standard_output(out)
         runner = Runner(jobs, client, progress=sys.stderr.isatty() and not printed)
-        ready = prepare(
-            runner, forecasts, table, C, train=train, scores=words(scores), horizon=horizon_of(horizon),
-            times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
+        asked = Request(
+            forecasts, Sample(None, table), C, train, scores=words(scores), reference=None,
+            horizon=horizon_of(horizon), times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
         )  # fmt: skip
+        ready = prepare(runner, asked)
         for note in ready.notes:
             typer.echo(f"note: {one_line(note)}", err=True)
         for losses in runner.each(_Losses(ready.plan), ready.batches, "scoring"):

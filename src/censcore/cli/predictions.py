@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "COLUMNS_HELP", "OutcomeColumns", "column", "is_standard_input", "name_of", "outcome_of", "read_table",
+    "COLUMNS_HELP", "OutcomeColumns", "check_options", "column", "is_standard_input", "name_of", "outcome_of", "read_table",
 ]  # fmt: skip
 
 COLUMNS_HELP = """
@@ -121,7 +121,7 @@ def outcome_of(
     censoring_time: str | None = None,
 ) -> cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored:
     """The outcome from its columns."""
-    _check_options(columns, censoring_time)
+    check_options(columns, censoring_time)
 
     def numbers(name: str | None, option: str) -> np.ndarray | None:
         from censcore._arrays import as_float
@@ -140,7 +140,7 @@ def outcome_of(
     return cs.CompetingRisks(time, cause, c, entry=a, names=columns.causes or None)
 
 
-def _check_options(columns: OutcomeColumns, censoring_time: str | None) -> None:
+def check_options(columns: OutcomeColumns, censoring_time: str | None) -> None:
     """One kind of outcome is named, and wholly."""
     others = {
         "--time": columns.time, "--event": columns.event, "--cause": columns.cause,

@@ -451,7 +451,9 @@ class Comparison(KeepsValues):
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
         if not self.design.can_draw(kind):
-            self.design.case(self)  # an error: the subjects are not in memory
+            raise InvalidInputError(
+                f"{kind!r} needs the subjects in memory, which stayed in their table. Compare a sample in memory."
+            )
         outcome = options.pop("outcome", None)
         if not self.kind.views or (outcome is None and not self.kind.pictured(kind, set())[0]):
             if outcome is not None:

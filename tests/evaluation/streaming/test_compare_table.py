@@ -31,7 +31,8 @@ def in_memory(table, C=KM, **options):
 
 def in_batches(data, C=KM, rows=180, **options):
     options.setdefault("discrimination", False)
-    return cs.compare("columns", cs.OutcomeTable(data, "t", "d", rows=rows), C, **options)
+    executed = {name: options.pop(name) for name in ("n_jobs", "store") if name in options}
+    return cs.compare("columns", cs.OutcomeTable(data, "t", "d", rows=rows, **executed), C, **options)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +227,6 @@ def test_text_page_and_json(table, tmp_path):
         ({"forecasts": {"a": 3.0}}, InvalidTypeError, "got float, expected a function"),
         ({"reference": "cox"}, InvalidInputError, "reference: got 'cox'"),
         ({"X": np.ones((3, 1))}, InvalidInputError, "X: not available for a table"),
-        ({"landmarks": [1.0]}, InvalidInputError, "landmarks: not available for a table"),
         ({"rows": 0}, InvalidInputError, "rows: got 0"),
     ],
 )
@@ -239,6 +239,11 @@ def test_what_cannot_be_done_says_so(table, change, error, match):
 
     with pytest.raises(error, match=match):
         compared()
+
+
+def test_a_table_has_no_landmarks(table):
+    with pytest.raises(InvalidInputError, match="landmarks: not available for a table"):
+        cs.compare_landmarks("columns", cs.OutcomeTable(table, "t", "d"), KM, landmarks=[1.0])
 
 
 def test_bad_rows_are_named_by_their_place(table, tmp_path):

@@ -56,6 +56,8 @@ class Kind(ABC):
 
     #: Whether the outcome says who is at risk at a landmark: ``y.at_risk(s)`` and ``y.after(s)``.
     has_landmarks: ClassVar[bool] = True
+    #: Whether a table of such outcomes is read in batches.
+    has_batches: ClassVar[bool] = True
 
     # ---- the outcome -----------------------------------------------------------------------------------
 
@@ -83,6 +85,10 @@ class Kind(ABC):
     def of_subjects(self, y: Any) -> Self:
         """The kind of other subjects, with the names that were settled before."""
         return replace(self, y=self.read_outcome(y))
+
+    def bare(self) -> Self:
+        """The kind without an outcome, which :meth:`of_subjects` gives it."""
+        return replace(self, y=None)
 
     def events_of(self, y: Any) -> Any:
         """The times and events of this or another sample as cases have them."""
@@ -124,7 +130,7 @@ class Kind(ABC):
         events = self.events_of(y)
         return [(to_numpy(events.time), to_numpy(events.event))]
 
-    def of_parts(self, parts: Sequence[tuple[np.ndarray, ...]]) -> tuple[Any, np.ndarray | None]:
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
         """An outcome with the same times and codes, each a subject, and its mask.
 
         A part is its times, codes, and entries or None.
@@ -293,7 +299,7 @@ class Kind(ABC):
         return []
 
     def settings(self, C: Distribution, count: np.ndarray | None = None) -> dict[str, Any]:
-        """What a comparison says of its outcome, of which ``count`` subjects each have one; one by default."""
+        """What a comparison says of its outcomes, each of which ``count`` subjects have, or one."""
         return {}
 
     def diagnostic(

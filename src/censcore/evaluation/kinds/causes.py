@@ -106,14 +106,19 @@ class Causes(Kind):
         outcome = self.read_outcome(y)
         return replace(self, y=outcome if self.names is None else outcome.with_names(self.names))
 
+    def bare(self) -> Self:
+        """With the names of the causes."""
+        return replace(self, y=None, names=self.y.names)
+
     def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Times and causes."""
         return [(to_numpy(y.time), to_numpy(y.causes))]
 
-    def of_parts(self, parts: Sequence[tuple[np.ndarray, ...]]) -> tuple[Any, np.ndarray | None]:
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
         """Competing risks."""
         ((time, cause, entry),) = parts
-        return CompetingRisks(time, cause, entry=entry, names=self.names), None
+        names = self.y.names if self.names is None and _is_named(self.y.names) else self.names
+        return CompetingRisks(time, cause, entry=entry, names=names), None
 
     def strata(self) -> np.ndarray:
         """The causes."""

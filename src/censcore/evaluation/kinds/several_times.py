@@ -196,7 +196,7 @@ class SeveralTimes(Kind):
         time, event = to_numpy(y.time), to_numpy(y.event)
         return [(time[:, j], event[:, j]) for j in range(y.k)]
 
-    def of_parts(self, parts: Sequence[tuple[np.ndarray, ...]]) -> tuple[Any, np.ndarray | None]:
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
         """Subjects who are followed for one event time each; the others are censored at time zero."""
         number = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
         mask = number[:, None] == np.arange(len(parts))

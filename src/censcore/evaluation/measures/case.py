@@ -127,9 +127,7 @@ class Case(KeepsValues):
         """The case of one view of the outcome; made once."""
         if view not in self._views:
             case = view.of(self)
-            self._views[view] = (
-                case if self.edges is None else replace(case, edges=(self.edges[view.part],))
-            )
+            self._views[view] = case if self.edges is None else replace(case, edges=(self.edges[view.part],))
         return self._views[view]
 
     @cached_property

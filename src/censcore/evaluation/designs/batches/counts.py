@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.designs.batches.partial_sums import Keyed
+from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.plan.horizon import FollowUp
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["Counts"]
+__all__ = ["Counted", "Counts"]
 
 DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
 
@@ -25,8 +26,8 @@ class Counts:
 
     Parameters
     ----------
-    stratum, time, event : array, (J,)
-        Label of the stratum, observed time, and whether it was an event.
+    stratum, time, code : array, (J,)
+        Label of the stratum, observed time, and whether it was an event, or of which cause.
     entry : array, (J,), optional
         When subjects entered, where some of them came late.
     rows, positive, weight : array, (J,)
@@ -35,7 +36,7 @@ class Counts:
 
     stratum: np.ndarray
     time: np.ndarray
-    event: np.ndarray
+    code: np.ndarray
     rows: np.ndarray
     positive: np.ndarray
     weight: np.ndarray
@@ -44,17 +45,22 @@ class Counts:
     @classmethod
     def of(cls, counted: Keyed, what: str) -> Counts:
         """From the sums of all batches."""
-        stratum, time, event, *entry = counted.keys
+        stratum, time, code, *entry = counted.keys
         if len(time) > DISTINCT:
             raise InvalidInputError(
                 f"{what}: got {len(time)} distinct times{' and entries' if entry else ''}, expected at most "
                 f"{DISTINCT}, which bounds the memory of a Kaplan-Meier curve. Round the times (days, "
                 "hours), or estimate the censoring distribution from fewer subjects by train=."
             )
-        found = cls(stratum, time, event.astype(bool), *counted.values.T, *entry)
+        found = cls(stratum, time, code, *counted.values.T, *entry)
         if not found.weight.any():
             raise InvalidInputError(f"{what}: got no subject with a positive weight.")
         return found
+
+    @property
+    def event(self) -> np.ndarray:
+        """Whether it was an event; where there are causes, one of the first."""
+        return self.code == 1
 
     @property
     def n(self) -> int:
@@ -114,6 +120,59 @@ class Counts:
         share = np.cumsum(sample.count) / sample.count.sum()
         middle = sample.time[np.searchsorted(share, (np.arange(1001) + 0.5) / 1001)]
         return RightCensored(np.append(middle, sample.time[-1]), np.ones(1002, dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Everything that was counted of a table, or of training subjects.
+
+    Parameters
+    ----------
+    follow_up : Counts
+        How long subjects were followed.
+    parts : list of Counts
+        Of every event time, as the kind counts them.
+    by : dict of Keyed
+        Numbers by label, and the last times of groups.
+    """
+
+    follow_up: Counts
+    parts: list[Counts]
+    by: dict[str, Keyed]
+
+    @classmethod
+    def of(cls, keyed: dict[str, Keyed], what: str) -> Counted:
+        """From the sums of all batches."""
+        if "outcomes" not in keyed:
+            raise InvalidInputError(f"{what}: got a table without rows, expected at least one subject.")
+        follow_up = Counts.of(keyed["outcomes"], what)
+        parts = [Counts.of(keyed[f"part {j}"], what) for j in range(len(keyed)) if f"part {j}" in keyed]
+        return cls(follow_up, parts or [follow_up], keyed)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """How many subjects each of the outcomes of :meth:`sample` stands for."""
+        return np.concatenate([part.rows for part in self.parts])
+
+    def sample(self, kind: Kind) -> Sample | None:
+        """Subjects of many, whose outcomes are of the kind; None where that is more than was counted."""
+        y, mask = kind.of_parts([(part.time, part.code, part.entry) for part in self.parts])
+        if kind_of(y) is not type(kind):
+            return None
+        return Sample(None, y, np.concatenate([part.weight for part in self.parts]), mask=mask)
+
+    def pooled(self, kind: Kind) -> Sample:
+        """Event times from which default times and levels are chosen."""
+        sample = self.sample(kind)
+        if sample is not None:
+            return kind.pooled(replace(sample, mask=None))
+        time, code, weight = (
+            np.concatenate([getattr(part, name) for part in self.parts])
+            for name in ("time", "code", "weight")
+        )
+        entry = self.parts[0].entry if len(self.parts) == 1 else None
+        used = np.flatnonzero((code == 0) | (time > 0))
+        return Sample(None, RightCensored(time, code == 1)._with_entry(entry), weight).take(used)
 
 
 def _or_zero(entry: np.ndarray | None, like: np.ndarray) -> np.ndarray:

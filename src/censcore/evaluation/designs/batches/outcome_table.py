@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from censcore._validation import check_kind
+import numpy as np
+
+from censcore._arrays import as_float
+from censcore._validation import as_list, check_kind
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.tables import check_batch_rows
 
-__all__ = ["OutcomeTable"]
+__all__ = ["ColumnOutcome", "OutcomeTable"]
+
+OF_COLUMNS = ("time", "event", "censoring_time", "entry", "cause", "names")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +33,8 @@ class OutcomeTable:
     data : path, pattern, list of paths, Dask data frame or frame
         A Parquet or CSV file, a folder of such files, a pattern such as ``"predictions/*.parquet"``, or a
         table.
-    time, event : str
-        Columns of the observed times, and of whether each is an event.
+    time, event : str, or lists of str
+        Columns of the observed times, and of whether each is an event; lists for several event times.
     censoring_time : str, optional
         Column of the censoring times, where they are known for all subjects.
     rows : int
@@ -40,6 +48,13 @@ class OutcomeTable:
         Batches at a time, in processes of joblib.
     store : path, optional
         Folder for the sums of finished batches, so that a comparison that was stopped goes on.
+    cause : str, optional
+        Column of the causes, in place of ``event``: 0 where the time is censored, for competing risks.
+    names : sequence of str, optional
+        Names of the causes 1, 2, ..., or of the event times.
+    outcome : function, optional
+        In place of ``time`` and ``event``: a function of the rows of a batch that gives their outcome, of any
+        kind. Its attribute ``columns``, where it has one, names the columns that it needs.
 
     See Also
     --------
@@ -63,18 +78,88 @@ class OutcomeTable:
     """
 
     data: Any
-    time: str
-    event: str
+    time: str | Sequence[str] | None = None
+    event: str | Sequence[str] | None = None
     censoring_time: str | None = None
     rows: int = 100_000
     dask: Any = None
     entry: str | None = None
     n_jobs: int | None = None
     store: str | PathLike[str] | None = None
+    cause: str | None = None
+    names: Sequence[str] | None = None
+    outcome: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         check_batch_rows(self.rows)
-        for name in ("time", "event", "censoring_time", "entry"):
+        for name in ("censoring_time", "entry", "cause"):
+            if getattr(self, name) is not None:
+                check_kind(getattr(self, name), name, str, "the name of a column")
+        given = [name for name in OF_COLUMNS if getattr(self, name) is not None]
+        if self.outcome is not None and given:
+            raise InvalidInputError(f"outcome: got {', '.join(given)} as well, expected the function alone.")
+        if self.outcome is None and (self.event is None) == (self.cause is None):
+            got = "neither of event and cause" if self.event is None else "both event and cause"
+            raise InvalidInputError(f"got {got}, expected the column of one of them.")
+        if self.outcome is None:
+            self._check_names()
+
+    def _check_names(self) -> None:
+        """Times and events are as many columns; those of causes are one."""
+        several = self.cause is None and not isinstance(self.time, str)
+        for name in ("time", *(("event",) if self.cause is None else ())):
             value = getattr(self, name)
-            if name in ("time", "event") or value is not None:
-                check_kind(value, name, str, "the name of a column")
+            for column in as_list(value, name, "names of columns") if several else [value]:
+                check_kind(column, name, str, "the name of a column")
+        if several and len(self.time or ()) != len(self.event or ()):
+            raise InvalidInputError(
+                f"time, event: got {len(self.time or ())} and {len(self.event or ())} columns, expected as "
+                "many of both."
+            )
+
+    @property
+    def reader(self) -> Callable[[Any], Any]:
+        """What reads the outcome of some rows."""
+        if self.outcome is not None:
+            return self.outcome
+        several = self.cause is None and not isinstance(self.time, str)
+        time, event = ([*(x or ())] if several else x for x in (self.time, self.event))
+        names = None if self.names is None else tuple(self.names)
+        return ColumnOutcome(time, event, self.censoring_time, self.entry, self.cause, names)
+
+
+@dataclass(frozen=True)
+class ColumnOutcome:
+    """The outcome of the subjects in some rows of a table, from its columns."""
+
+    time: Any
+    event: Any
+    censoring_time: str | None
+    entry: str | None
+    cause: str | None
+    names: tuple[str, ...] | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that it needs."""
+        given = (self.time, self.event, self.cause, self.censoring_time, self.entry)
+        lists = ([x] if isinstance(x, str) else x for x in given if x is not None)
+        return tuple(dict.fromkeys(name for names in lists for name in names))
+
+    def __call__(self, frame: Any) -> RightCensored | CompetingRisks:
+        """One event time, several, or competing risks."""
+
+        def numbers(name: str | None) -> Any:
+            return None if name is None else as_float(frame[name].to_numpy(), f"column {name}")
+
+        known, entry = numbers(self.censoring_time), numbers(self.entry)
+        if self.cause is not None:
+            cause = frame[self.cause].to_numpy()
+            return CompetingRisks(numbers(self.time), cause, known, entry=entry, names=self.names)
+        if isinstance(self.time, str):
+            return RightCensored(numbers(self.time), frame[self.event].to_numpy(), known, entry=entry)
+        time = np.column_stack([numbers(name) for name in self.time])
+        event = np.column_stack([frame[name].to_numpy() for name in self.event])
+        y = RightCensored(time, event, known, entry=entry)
+        y.names = list(self.time if self.names is None else self.names)
+        return y
