@@ -292,9 +292,7 @@ def compared(setting: Setting, seed: int) -> tuple[cs.evaluation.Comparison, Dra
         every = setting.process.draw(setting.n_train, rng) if setting.n_train else sample
     options: dict[str, Any] = {"discrimination": False}
     if setting.n_train:
-        options |= {"train": (every.X, every.y), "train_groups": every.groups}
-        if every.weight is not None:
-            options["train_weight"] = every.weight
+        options["train"] = cs.Sample(every.X, every.y, every.weight, every.groups)
     else:
         options["reference"] = cs.Weibull(1.5, 1.2)
     if setting.by:

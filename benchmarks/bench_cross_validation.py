@@ -65,7 +65,18 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, ...]:
     x, y = draw(setting, rng)
     models = {"cox": cs.CoxRegression(), "kaplan-meier": cs.KaplanMeier()}
     C = cs.Censoring(cs.CoxRegression() if setting.dependent else cs.KaplanMeier())
-    found = cs.cross_validate(models, x, y, censoring=C, cv=cs.Folds(5, repeats=setting.repeats), scores=SCORES, times=[AT], horizon=HORIZON, discrimination=False, seed=seed)  # fmt: skip
+    found = cs.cross_validate(
+        models,
+        x,
+        y,
+        censoring=C,
+        cv=cs.Folds(5, repeats=setting.repeats),
+        scores=SCORES,
+        times=[AT],
+        horizon=HORIZON,
+        discrimination=False,
+        seed=seed,
+    )
     ends = []
     for score in SCORES:
         cox, km = (found.estimate(model, score) for model in models)
@@ -73,7 +84,7 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, ...]:
         assert km is not None
         ends.append([np.concatenate(estimate.interval(0.95)) for estimate in (cox, cox - km)])
     new_x = rng.normal(size=(2000, setting.p))
-    folds = [targets(models, x[s.train], y[s.train], new_x, setting) for s in found.splits]
+    folds = [targets(models, x[s.train], y[s.train], new_x, setting) for s in found.design.splits]
     low, high = np.moveaxis(np.array(ends), [2, 1, 0], [0, 1, 2])
     return low, high, np.mean(folds, axis=0), targets(models, x, y, new_x, setting)
 

@@ -60,12 +60,15 @@ SETTINGS = {
 }
 
 
-def options(setting: Setting, mask: np.ndarray | None) -> dict[str, Any]:
-    """What all comparisons of a setting have in common."""
-    return {
-        "scores": SCORES, "times": TIMES, "horizon": HORIZON, "mask": mask, "discrimination": False,
-        "reference": None, "names": ["first event", "second event"],
-    }  # fmt: skip
+#: What all comparisons have in common.
+OPTIONS: dict[str, Any] = {
+    "scores": SCORES,
+    "times": TIMES,
+    "horizon": HORIZON,
+    "discrimination": False,
+    "reference": None,
+    "names": ["first event", "second event"],
+}
 
 
 def truth(setting: Setting, n: int = 60_000) -> dict[tuple[str, int], tuple[float, float]]:
@@ -74,14 +77,14 @@ def truth(setting: Setting, n: int = 60_000) -> dict[tuple[str, int], tuple[floa
     C: cs.Distribution = cs.Uniform(0.0, 4.0)
     if setting.componentwise:
         C = cs.Independent([cs.Uniform(0.0, 4.0), cs.Uniform(0.0, 4.0)])
-    found = cs.compare(FORECASTS, y, C, **options(setting, mask))
+    found = cs.compare(FORECASTS, cs.Sample(None, y, mask=mask), C, **OPTIONS)
     expected = {(s, j): _values(found, s, j) for s, j in _columns(found)}
     # scores of single times are known better from uncensored times: P(C > t) E(B - p)^2
     T, never = TRUTH.sample(10 * n, seed=98)[0], np.ones((10 * n, 2), dtype=bool)
     whole = cs.compare(
         FORECASTS,
         cs.RightCensored(T, never),
-        **options(setting, None) | {"scores": "brier_score", "horizon": 99.0},
+        **OPTIONS | {"scores": "brier_score", "horizon": 99.0},
     )
     for score, j in expected:
         base, _, outcome = score.partition("[")
@@ -96,7 +99,7 @@ def truth(setting: Setting, n: int = 60_000) -> dict[tuple[str, int], tuple[floa
 
 
 def _columns(found: cs.Comparison) -> list[tuple[str, int]]:
-    return [(score.name, j) for score in found.scores for j in range(len(found.places(score)))]
+    return [(score.name, j) for score in found.scores for j in range(len(found.design.places(found, score)))]
 
 
 def _values(found: cs.Comparison, score: str, j: int) -> tuple[float, float]:
@@ -114,10 +117,10 @@ def coverage(setting: Setting, replications: int) -> dict[tuple[str, int], np.nd
         more: dict[str, Any] = {"groups": groups} if setting.cluster > 1 else {}
         if setting.n_train:
             y_train, mask_train, groups_train = setting.sample(setting.n_train, rng)
-            more |= {"train": (None, y_train), "train_mask": mask_train}
-            if setting.cluster > 1:
-                more["train_groups"] = groups_train + groups[-1] + 1
-        found = cs.compare(FORECASTS, y, cs.Censoring(cs.KaplanMeier()), **options(setting, mask), **more)
+            labels = groups_train + groups[-1] + 1 if setting.cluster > 1 else None
+            more["train"] = cs.Sample(None, y_train, groups=labels, mask=mask_train)
+        scored = cs.Sample(None, y, mask=mask)
+        found = cs.compare(FORECASTS, scored, cs.Censoring(cs.KaplanMeier()), **OPTIONS, **more)
         for score, j in _columns(found):
             a, b = (found.means.values[0, model, score] for model in FORECASTS)
             ends = [estimate.interval(0.95) for estimate in (a, a - b)]

@@ -94,7 +94,14 @@ def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, 
     horizon = float(np.quantile(y.time, 0.9))
     frames, facts = [], {}
     for kind, estimator in estimators.items():
-        found = cs.compare(forecasts, y, cs.Censoring(estimator, cv=splits), X=X, reference="Kaplan-Meier", horizon=horizon, refits=REFITS)  # fmt: skip
+        found = cs.compare(
+            forecasts,
+            y,
+            cs.Censoring(estimator, cv=splits, refits=REFITS),
+            X=X,
+            reference="Kaplan-Meier",
+            horizon=horizon,
+        )
         frames.append(found.frame().assign(censoring=kind, data=name))
         if kind == "pooled":
             test = found.censoring.covariates

@@ -74,9 +74,19 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, list[float]]:
         name: recorded(model, columns, new_x, truth, kept)
         for name, (model, columns), kept in zip("ab", setting.models, losses, strict=True)
     }
-    found = cs.cross_validate(models, x, y, cv=cs.Folds(5, repeats=REPEATS), scores=SCORES, horizon=HORIZON, discrimination=False, reference=None, seed=seed)  # fmt: skip
+    found = cs.cross_validate(
+        models,
+        x,
+        y,
+        cv=cs.Folds(5, repeats=REPEATS),
+        scores=SCORES,
+        horizon=HORIZON,
+        discrimination=False,
+        reference=None,
+        seed=seed,
+    )
     R = np.array(losses[0]) - np.array(losses[1])
-    lines = [_lines(found.repeats[0], R[:5].mean(axis=0)), _lines(found, R.mean(axis=0))]
+    lines = [_lines(found.design.repeats[0], R[:5].mean(axis=0)), _lines(found, R.mean(axis=0))]
     whole = d_calibration(found.outcome, found.cases["b"].F).p_value
     return np.array(lines), [found.calibration("b", time=1.0).p_value, whole]
 

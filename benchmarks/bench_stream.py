@@ -147,11 +147,11 @@ def main() -> None:
     watcher = threading.Thread(target=watch, args=(stop,))
     watcher.start()
     start = time.perf_counter()
+    table = cs.OutcomeTable(data, "days", "died", rows=50_000, n_jobs=given.jobs, store=given.store)
     compare: Any = cs.compare
     comparison = compare(
-        "columns", cs.OutcomeTable(data, "days", "died", rows=50_000), cs.Censoring(cs.KaplanMeier()),
-        scores=SCORES, horizon=540.0, times=[90.0, 180.0, 365.0], discrimination=False, n_jobs=given.jobs,
-        progress=given.progress, store=given.store,
+        "columns", table, cs.Censoring(cs.KaplanMeier()), scores=SCORES, horizon=540.0,
+        times=[90.0, 180.0, 365.0], discrimination=False, progress=given.progress,
     )  # fmt: skip
     wall = time.perf_counter() - start
     stop.set()

@@ -45,10 +45,7 @@ PUBLIC = public_things()
 RESULTS = (
     "censcore.Comparison",
     "censcore.evaluation.CalibrationCurve",
-    "censcore.evaluation.CompetingRisksComparison",
-    "censcore.evaluation.CrossValidated",
     "censcore.evaluation.DependentCensoringSensitivity",
-    "censcore.evaluation.JointComparison",
     "censcore.evaluation.Verdict",
 )
 #: Estimators that wrap another one, whose literature counts.

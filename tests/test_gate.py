@@ -22,7 +22,7 @@ JOINT = cs.Independent([F, C])
 TWO = cs.RightCensored(np.column_stack([TIME, TIME]), np.column_stack([EVENT, EVENT]))
 INTERVALS = cs.IntervalCensored([1.0, 2.0], [2.0, np.inf], visits=[[1.0, 2.0], [1.0, 2.0]])
 MODELS, RISK = {"a": F, "b": cs.Exponential(1.0)}, np.linspace(1.0, 0.0, 6)
-QUICK = {"scores": "crps", "reference": None, "refits": 0, "horizon": 2.0}
+QUICK = {"scores": "crps", "reference": None, "horizon": 2.0}
 DAY = datetime.timedelta(days=1)
 ITSELF: list = [1.0]
 ITSELF.append(ITSELF)

@@ -23,7 +23,7 @@ Y, CAUSES = cs.RightCensored(TIME, EVENT), cs.CompetingRisks(TIME, CAUSE)
 TWO = cs.RightCensored(np.column_stack([TIME, TIME]), np.column_stack([EVENT, EVENT]))
 F, C = cs.Weibull(1.3, np.linspace(1.0, 2.0, N)), cs.Uniform(0.0, 9.0)
 MODELS = {"a": F, "b": cs.Exponential(1.0)}
-QUICK = {"scores": "crps", "reference": None, "refits": 0, "horizon": 2.0}
+QUICK = {"scores": "crps", "reference": None, "horizon": 2.0}
 STRUCTURED = np.array(list(zip(EVENT, TIME, strict=True)), dtype=[("event", bool), ("time", float)])
 ENGRESSION = {
     "epochs": 1,
@@ -195,7 +195,7 @@ TEXT = {
     "a horizon of concordance": lambda: evaluation.concordance(Y, TIME, C, horizon="5"),
     "a time of a score": lambda: cs.brier_score(Y, F, C, "1"),
     "times of a score": lambda: cs.brier_score(Y, F, C, ["1"]),
-    "times of a comparison": lambda: cs.compare(MODELS, Y, C, times=["1"], scores="brier_score", refits=0),
+    "times of a comparison": lambda: cs.compare(MODELS, Y, C, times=["1"], scores="brier_score"),
     "levels": lambda: cs.pinball_score(Y, F, C, ["0.5"]),
     "thresholds": lambda: evaluation.net_benefit(Y, F, C, 1.0, ["0.2"]),
     "thresholds of a comparison": lambda: cs.compare(MODELS, Y, C, **QUICK).net_benefit(thresholds=["0.2"]),

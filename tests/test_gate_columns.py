@@ -17,7 +17,7 @@ Y, CAUSES = cs.RightCensored(TIME, EVENT), cs.CompetingRisks(TIME, np.where(EVEN
 TWO = cs.RightCensored(np.column_stack([TIME, TIME]), np.column_stack([EVENT, EVENT]))
 C = cs.Uniform(0.0, 9.0)
 MODELS = {"a": cs.Weibull(1.3, np.linspace(1.0, 2.0, N)), "b": cs.Exponential(1.0)}
-QUICK = {"scores": "crps", "reference": None, "refits": 0, "horizon": 2.0}
+QUICK = {"scores": "crps", "reference": None, "horizon": 2.0}
 
 
 def regressions():

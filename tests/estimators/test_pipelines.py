@@ -125,7 +125,17 @@ def test_a_comparison_takes_pipelines_everywhere(data):
     frame, y, weight = data
     train, test = slice(0, 100), slice(100, 200)
     model = piped(cs.CoxRegression()).fit(frame[train], y[train])
-    found = cs.compare({"cox": model}, y[test], cs.Censoring(piped(cs.CoxRegression(alpha=1.0))), X=frame[test], train=cs.Sample(frame[train], y[train], weight=weight[train]), sample_weight=weight[test], reference=piped(cs.WeibullRegression(alpha=1.0)), scores="crps", discrimination=False, refits=5)  # fmt: skip
+    found = cs.compare(
+        {"cox": model},
+        y[test],
+        cs.Censoring(piped(cs.CoxRegression(alpha=1.0)), refits=5),
+        X=frame[test],
+        train=cs.Sample(frame[train], y[train], weight=weight[train]),
+        sample_weight=weight[test],
+        reference=piped(cs.WeibullRegression(alpha=1.0)),
+        scores="crps",
+        discrimination=False,
+    )
     assert found.models == ["cox", "reference"]
     assert found.settings["censoring distribution"].startswith("Pipeline of CoxRegression")
     assert np.isfinite(found.frame()["standard_error"]).all()

@@ -175,5 +175,15 @@ def test_bad_input_is_named(options, message):
 def test_estimators_that_need_refits():
     rng = np.random.default_rng(8)
     x, y = drawn(120, rng)
-    found = cs.compare({"F": cs.Exponential(np.exp(x))}, y, cs.Censoring(cs.WeibullRegression()), X=x[:, None], refits=3, times=[T0], horizon=1.2, scores="brier_score:ipcw", reference=None, discrimination=False)  # fmt: skip
+    found = cs.compare(
+        {"F": cs.Exponential(np.exp(x))},
+        y,
+        cs.Censoring(cs.WeibullRegression(), refits=3),
+        X=x[:, None],
+        times=[T0],
+        horizon=1.2,
+        scores="brier_score:ipcw",
+        reference=None,
+        discrimination=False,
+    )
     assert np.isfinite(found.calibration("F").binned[0]["high"])

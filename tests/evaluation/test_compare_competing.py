@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation import CompetingRisksComparison
+from censcore.evaluation.kinds.causes import Causes
 from censcore.evaluation.measures.case_scores import Custom
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.testing import check_distribution
@@ -87,7 +87,7 @@ def test_any_cause_is_the_comparison_of_one_event_time():
 
 def test_defaults():
     found = cs.compare(MODELS, observed(80), KM(), train=(None, observed(80, 3)), discrimination=False)
-    assert isinstance(found, CompetingRisksComparison)
+    assert isinstance(found.kind, Causes)
     assert found.models == ["true", "other", "aalen-johansen"]
     assert found.reference == "aalen-johansen"
     frame = found.frame()
@@ -174,7 +174,7 @@ def test_standard_errors_agree_with_numerical_derivatives(estimator):
         if score.outcome in ("all causes", "relapse"):
             numerical = Custom.of(score.name, lambda *_, **__: None)
             object.__setattr__(numerical, "losses", score.losses)
-            parts = [found.estimate("true", score.name), found.mean_of(numerical, "true")]
+            parts = [found.estimate("true", score.name), found.design.mean_of(found, numerical, "true")]
             ours, theirs = (part.influence[len(y) :] for part in parts)
             np.testing.assert_allclose(ours, theirs, atol=0.1 * np.abs(theirs).max(), err_msg=score.name)
 
@@ -208,7 +208,7 @@ def test_estimators_without_influence_function_are_refitted():
     y, train = observed(60, 1), observed(60, 2)
     x, x_train = (np.random.default_rng(i).normal(size=(60, 1)) for i in (0, 1))
     options = OPTIONS | {"scores": ["crps"], "train": (x_train, train), "X": x, "horizon": 2.5}
-    by_refits = cs.compare({"true": MATRIX}, y, cs.Censoring(cs.WeibullRegression()), refits=5, **options)
+    by_refits = cs.compare({"true": MATRIX}, y, cs.Censoring(cs.WeibullRegression(), refits=5), **options)
     assert "bootstrap" in by_refits.means.method
     assert by_refits.frame().standard_error.notna().all()
 
@@ -220,7 +220,7 @@ def test_weights_are_copies():
     y, train = observed(60, 1), observed(50, 2)
     weight = np.random.default_rng(0).integers(1, 3, 60)
     copies = np.repeat(np.arange(60), weight)
-    options = OPTIONS | {"train": (None, train), "scores": SCORES}
+    options = OPTIONS | {"train": cs.Sample(None, train, weight=np.ones(50)), "scores": SCORES}
     weighted = cs.compare({"true": MATRIX}, y, KM(), sample_weight=weight, **options)
     copied = cs.compare({"true": MATRIX}, y[copies], KM(), groups=copies, **options)
     np.testing.assert_allclose(weighted.frame()["mean"], copied.frame()["mean"], rtol=1e-10)
@@ -443,9 +443,9 @@ def test_cross_validation():
     y, x = observed(90, 1), np.random.default_rng(0).normal(size=(90, 1))
     models = {"cox": cs.CauseSpecific(cs.CoxRegression())}
     found = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False, horizon=3.0)
-    assert isinstance(found, CompetingRisksComparison)
+    assert isinstance(found.kind, Causes)
     assert found.models == ["cox", "aalen-johansen"]
-    fold = next(split for split in found.splits)
+    fold = next(split for split in found.design.splits)
     C = KM().fit(None, y[fold.train]).predict_distribution()
     F = cs.AalenJohansen().fit(None, y[fold.train]).predict_distribution()
     losses = cs.crps(y[fold.test].cause(2), F.cause(2), C, horizon=3.0)

@@ -134,9 +134,16 @@ def test_chosen_events_and_custom_ones():
 @pytest.mark.parametrize("each", [False, True])
 def test_repeated_folds_end_at_the_smallest_horizon(each):
     """That of every repeat, and of every C where each event time has one."""
-    found = cs.cross_validate({"true": lambda X, y, X_test: TRUTH}, None, observed(90, each=each), cv=cs.Folds(2, repeats=2), scores="crps", discrimination=False)  # fmt: skip
+    found = cs.cross_validate(
+        {"true": lambda X, y, X_test: TRUTH},
+        None,
+        observed(90, each=each),
+        cv=cs.Folds(2, repeats=2),
+        scores="crps",
+        discrimination=False,
+    )
     ends = [cs.compare({"a": TRUTH}, one.outcome, one.resolved_censoring, scores="crps").horizon
-            for one in found.repeats]  # fmt: skip
+            for one in found.design.repeats]  # fmt: skip
     assert found.horizon == min(ends)
 
 
@@ -261,7 +268,7 @@ def test_an_estimator_without_an_influence_function_is_refitted():
     T, C = TRUTH.sample(120, seed=6)[0], np.minimum(rng.weibull(1.5, (120, 1)) * 2.5, 9.0)
     y = cs.RightCensored(np.minimum(T, C), T <= C)
     options = OPTIONS | {"scores": ["energy_score", "crps", "brier_score[either]"]}
-    weibull = cs.compare(ENSEMBLES, y, cs.Censoring(cs.WeibullRegression()), refits=30, **options)
+    weibull = cs.compare(ENSEMBLES, y, cs.Censoring(cs.WeibullRegression(), refits=30), **options)
     assert "bootstrap" in weibull.settings["standard errors"]
     curve = means(cs.compare(ENSEMBLES, y, KM(), **options))
     for key, (_, error) in means(weibull).items():
@@ -335,19 +342,20 @@ def test_a_mask_of_the_training_subjects_reaches_the_censoring_distribution_and_
     y, train = observed(90, 7), observed(80, 8)
     mask = np.random.default_rng(1).random((80, 2)) < 0.7
     options = OPTIONS | {
-        "train": (None, train),
         "reference": "kaplan-meier",
         "scores": ["crps", "energy_score"],
     }
-    found = cs.compare(ENSEMBLES, y, KM(), **options)
+    found = cs.compare(ENSEMBLES, y, KM(), train=cs.Sample(None, train, mask=mask), **options)
     time = np.where(mask, train.time, 0.0)
     coded = cs.RightCensored(time, train.event | ~mask)
     C = KM().fit(None, coded).predict_distribution()
     np.testing.assert_allclose(found.resolved_censoring.distribution.sf(1.0), C.sf(1.0))
     curve = cs.KaplanMeier().fit(None, train.marginal(1)[mask[:, 1]]).predict_distribution()
     np.testing.assert_allclose(found.cases["kaplan-meier"].F.marginal(1).sf(1.0), curve.sf(1.0))
-    everyone = cs.compare(ENSEMBLES, cs.Sample(None, y, mask=np.ones((90, 2), bool)), KM(), **options)
-    assert any("pass train_mask=" in note for note in everyone.notes)
+    everyone = cs.compare(
+        ENSEMBLES, cs.Sample(None, y, mask=np.ones((90, 2), bool)), KM(), train=(None, train), **options
+    )
+    assert any("y, mask=) if some of their event times" in note for note in everyone.notes)
 
 
 def test_default_times_are_those_of_the_events_that_are_followed():

@@ -143,7 +143,7 @@ def test_means_are_those_of_the_scores_and_views():
     y, *_ = observed(80, 1)
     scores = ["energy_score", "log_score", "crps", "brier_score:ipcw", "log_score[relapse]"]
     found = cs.compare({"true": TRUTH}, y, C_TRUE, scores=scores, **OPTIONS)
-    relapse = found.cases["true"].marginal(0)
+    relapse = found.of("relapse").cases["true"]
 
     def mean(name, column=0):
         return found.estimate("true", name).value[column]
@@ -305,7 +305,15 @@ def test_cross_validation_fits_and_scores_every_fold():
         model = cs.CopulaWeibull("clayton", max_iter=40)
         return model.fit(X, cs.RightCensored(y.time, y.event)).predict_distribution(X_test)
 
-    found = cs.cross_validate({"truth": truth, "weibulls": weibulls}, x, y, cv=cs.Folds(2, repeats=2), names=NAMES, times=[1.0], scores=["energy_score", "crps", "brier_score:ipcw"])  # fmt: skip
+    found = cs.cross_validate(
+        {"truth": truth, "weibulls": weibulls},
+        x,
+        y,
+        cv=cs.Folds(2, repeats=2),
+        names=NAMES,
+        times=[1.0],
+        scores=["energy_score", "crps", "brier_score:ipcw"],
+    )
     assert found.reference == "aalen-johansen"
     frame = found.frame().query("by == '' and proper")
     skill = frame.pivot_table(index="outcome", columns="model", values="skill")

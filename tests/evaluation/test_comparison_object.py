@@ -19,12 +19,12 @@ ESTIMATORS = {
     "kaplan-meier": cs.Censoring(cs.KaplanMeier()),
     "cox": cs.Censoring(cs.CoxRegression()),
     "cox out of fold": cs.Censoring(cs.CoxRegression(), cv=3),
-    "weibull": cs.Censoring(cs.WeibullRegression()),
+    "weibull": cs.Censoring(cs.WeibullRegression(), refits=3),
 }
 
 
 def compared(split, censoring=None, **options):
-    options = {"scores": ["crps", "brier_score:ipcw"], "refits": 3, "train": split.train} | options
+    options = {"scores": ["crps", "brier_score:ipcw"], "train": split.train} | options
     censoring = ESTIMATORS["kaplan-meier"] if censoring is None else censoring
     return cs.compare(split.forecasts, split.y, censoring, X=split.x, **options)
 
@@ -137,6 +137,15 @@ def test_bootstrap_samples_do_not_follow_the_stream_that_drew_the_data():
     drawn_by_user = np.random.default_rng(seed).integers(n, size=n)
     time = np.arange(1.0, n + 1)
     y = cs.RightCensored(time, np.arange(n) % 2)
-    cs.compare({"F": cs.Exponential(0.02)}, y, cs.Censoring(Remembering()), train=(None, y), refits=2, seed=seed, scores="crps", reference=None, discrimination=False)  # fmt: skip
+    cs.compare(
+        {"F": cs.Exponential(0.02)},
+        y,
+        cs.Censoring(Remembering(), refits=2),
+        train=(None, y),
+        seed=seed,
+        scores="crps",
+        reference=None,
+        discrimination=False,
+    )
     first_sample = next(times for times in DRAWN if len(np.unique(times)) < n)
     assert not np.array_equal(np.sort(first_sample), np.sort(time[drawn_by_user]))

@@ -297,7 +297,17 @@ def test_influence_of_training_subjects_is_what_leaving_them_out_does(censoring)
 def test_pairs_of_a_cross_validation_are_those_within_folds():
     X, y = observed(150, 6)
     folds = [(np.arange(75, 150), np.arange(75)), (np.arange(75), np.arange(75, 150))]
-    found = cs.cross_validate({"cox": cs.CauseSpecific(cs.CoxRegression(alpha=1.0))}, X, y, cv=folds, scores="brier_score", times=[0.4], horizon=0.8, reference=None, censoring=KM)  # fmt: skip
+    found = cs.cross_validate(
+        {"cox": cs.CauseSpecific(cs.CoxRegression(alpha=1.0))},
+        X,
+        y,
+        cv=folds,
+        scores="brier_score",
+        times=[0.4],
+        horizon=0.8,
+        reference=None,
+        censoring=KM,
+    )
     values = []
     for train, test in folds:
         F = (

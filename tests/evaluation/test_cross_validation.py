@@ -1,4 +1,4 @@
-"""compare(models, X, y, cv=...): folds, fits, errors, repeats, and what is kept on disk."""
+"""cross_validate(models, X, y): folds, fits, errors, repeats, and what is kept on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from censcore.evaluation.cross_validation import kaplan_meier_curves
 from sklearn.base import BaseEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import (
@@ -27,7 +26,8 @@ from censcore.distributions import Grouped
 from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, save_forecast
 from censcore.evaluation.designs.splits import make_splits
 from censcore.evaluation.inference.refit_influence import refit_influence
-from censcore.evaluation.sample import Subjects
+from censcore.evaluation.kinds.several_times import kaplan_meier_curves
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 
 PLAIN = {"scores": ["crps", "brier_score:ipcw"], "times": [0.8], "horizon": 2.0, "discrimination": False}
@@ -116,7 +116,7 @@ def test_losses_are_averaged_over_repeats():
     x, y = drawn()
     models = {"cox": cs.CoxRegression()}
     repeated = cs.cross_validate(models, x, y, cv=cs.Folds(3, repeats=3), **PLAIN)
-    splitters = [make_splits(3, x, y, None, 1, seed) for seed in range(3)]
+    splitters = [make_splits(3, x, y.event, None, 1, seed) for seed in range(3)]
     alone = [
         cs.cross_validate(models, x, y, cv=[(s.train, s.test) for s in splits], **PLAIN)
         for splits in splitters
@@ -126,7 +126,7 @@ def test_losses_are_averaged_over_repeats():
     by_splitter = cs.cross_validate(
         models, x, y, cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), **PLAIN
     )
-    assert len(by_splitter.repeats) == 2
+    assert len(by_splitter.design.repeats) == 2
     assert len(by_splitter.folds()) == 2 * 3 * 2 * 2
     largest = np.max([numbers(one)[:, 1] for one in alone], axis=0)
     assert (numbers(repeated)[:, 1] <= largest * 1.03).all()  # with the term of the refits
@@ -150,7 +150,17 @@ def test_influence_of_the_estimated_censoring_distribution(repeats):
     for seed in range(count):
         x, y = drawn(100, seed)
         F = cs.Weibull(1.5, np.exp(0.7 * x[:, 0]))
-        found = cs.cross_validate({"true": F}, x, y, cv=cs.Folds(3, repeats=repeats), reference=None, seed=seed, horizon=1.4, scores=["crps", "integrated_brier_score:ipcw"], discrimination=False)  # fmt: skip
+        found = cs.cross_validate(
+            {"true": F},
+            x,
+            y,
+            cv=cs.Folds(3, repeats=repeats),
+            reference=None,
+            seed=seed,
+            horizon=1.4,
+            scores=["crps", "integrated_brier_score:ipcw"],
+            discrimination=False,
+        )
         estimates = [found.estimate("true", score.name) for score in found.scores]
         values.append([e.value[0] for e in estimates])
         errors.append([e.standard_error[0] for e in estimates])
@@ -173,9 +183,19 @@ def test_error_of_a_difference_that_is_all_estimation(repeats):
         rng = np.random.default_rng(seed)
         y = cs.RightCensored(rng.exponential(size=80), np.ones(80))
         models = {"fitted": mean_of_training_subjects, "true": cs.Exponential(1.0)}
-        found = cs.cross_validate(models, np.zeros((80, 1)), y, cv=cs.Folds(5, repeats=repeats), reference=None, seed=seed, horizon=30.0, scores="crps", discrimination=False)  # fmt: skip
+        found = cs.cross_validate(
+            models,
+            np.zeros((80, 1)),
+            y,
+            cv=cs.Folds(5, repeats=repeats),
+            reference=None,
+            seed=seed,
+            horizon=30.0,
+            scores="crps",
+            discrimination=False,
+        )
         difference = found.estimate("fitted", "crps") - found.estimate("true", "crps")
-        m = np.array([y.time[split.train].mean() for split in found.splits])
+        m = np.array([y.time[split.train].mean() for split in found.design.splits])
         errors.append(difference.value[0] - np.mean(m / 2 + 1 / 2 - 2 * m / (1 + m)))
         spread.append(difference.standard_error[0])
     ratio = np.sqrt(np.mean(np.square(spread)) / np.mean(np.square(errors)))
@@ -188,7 +208,7 @@ def test_influence_of_refits_by_hand():
     """Its square sum is {p / (1 - p) + 1 / B} W, over groups where there are any."""
     rng = np.random.default_rng(0)
     losses, w = rng.normal(size=(3, 12, 2)), np.full(12, 1 / 12)
-    splits = make_splits(3, None, cs.RightCensored(np.arange(1.0, 13.0), np.ones(12)), None, 3, 0)
+    splits = make_splits(3, None, np.ones(12), None, 3, 0)
     p = 1 - 3 * 4 * 3 / (12 * 11)
     W = losses.var(axis=0, ddof=1).sum(axis=0) / 12**2
     found = refit_influence(losses, w, None, splits)
@@ -204,9 +224,9 @@ def test_influence_of_refits_by_hand():
 
 def test_an_estimator_without_an_influence_function_is_refitted():
     x, y = drawn(80)
-    smooth = cs.Censoring(cs.WeibullRegression())
+    smooth = cs.Censoring(cs.WeibullRegression(), refits=5)
     found = cs.cross_validate(
-        {"cox": cs.CoxRegression()}, x, y, censoring=smooth, cv=cs.Folds(2, repeats=2), refits=5, **PLAIN
+        {"cox": cs.CoxRegression()}, x, y, censoring=smooth, cv=cs.Folds(2, repeats=2), **PLAIN
     )
     assert "bootstrap" in found.settings["standard errors"]
     assert np.isfinite(numbers(found)).all()
@@ -222,7 +242,7 @@ def test_concordance_counts_pairs_within_folds():
     lines = lines[lines.score == "concordance:harrell"].set_index("model")
     assert lines.loc["kaplan-meier", "mean"] == 0.5
     by_hand = 0.0
-    for split in found.splits:
+    for split in found.design.splits:
         F = cs.CoxRegression().fit(x[split.train], y[split.train]).predict_distribution(x[split.test])
         risk = -F.integrated_sf(0.0, 2.0)
         by_hand += cs.evaluation.concordance(y[split.test], risk, horizon=2.0) * len(split.test) / 90
@@ -310,7 +330,7 @@ def test_weights_reach_every_fit():
     x, y = drawn(60)
     w = 1.0 + (np.arange(60) % 2)
     copies = np.repeat(np.arange(60), w.astype(int))
-    folds = [(s.train, s.test) for s in make_splits(3, x, y)]
+    folds = [(s.train, s.test) for s in make_splits(3, x, y.event)]
     of_copies = [tuple(np.nonzero(np.isin(copies, part))[0] for part in pair) for pair in folds]
     models = {"pipeline": make_pipeline(SimpleImputer(), cs.CoxRegression()), "cox": cs.CoxRegression()}
     options = {"scores": "crps", "horizon": 2.0, "discrimination": False}
@@ -414,14 +434,16 @@ def test_censoring_that_depends_on_covariates_is_warned_about(kind, repeats):
         C = C if kind == "several times" else C * rng.uniform(0.9, 1.1, (n, 2))
         y, model = cs.RightCensored(np.minimum(T, C), T <= C), kaplan_meier_curves
     models = {"km": cs.AalenJohansen() if model is None else model}
-    options: dict[str, Any] = {"scores": "crps", "discrimination": False, "cv": 3, "repeats": repeats}
-    found = cs.compare(models, x, y, reference=None, **options)
+    options: dict[str, Any] = {"scores": "crps", "discrimination": False, "cv": cs.Folds(3, repeats=repeats)}
+    found = cs.cross_validate(models, x, y, reference=None, **options)
     assert any(CENSORED_BY_X in warning for warning in found.censoring.warnings)
     assert any(CENSORED_BY_X in note for note in found.notes)
     assert str(found).count(CENSORED_BY_X) == len(found.censoring.warnings)
     assert CENSORED_BY_X in found.to_html()
     if kind == "one time":
-        given_x = cs.compare(models, x, y, cs.Censoring(cs.CoxRegression()), reference=None, **options)
+        given_x = cs.cross_validate(
+            models, x, y, censoring=cs.Censoring(cs.CoxRegression()), reference=None, **options
+        )
         assert not any(CENSORED_BY_X in text for text in [*given_x.censoring.warnings, *given_x.notes])
 
 
@@ -440,21 +462,24 @@ def test_censoring_that_depends_on_covariates_is_warned_about(kind, repeats):
         ({"cv": [([], [1])]}, "has no subjects on one side"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "Use RepeatedKFold"),
         ({"cv": 3, "censoring": 3.0}, "censoring: got float, expected an estimator"),
-        ({"cv": 3, "train": (None, None)}, "train: got it together with cv="),
     ],
 )
 def test_options_that_make_no_sense(options, message):
+    of_folds = {name: options[name] for name in ("cv", "repeats", "on_error") if name in options}
+    others = {name: value for name, value in options.items() if name not in of_folds}
     with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
-        cs.compare(KM, *drawn(60), **options)
+        cs.cross_validate(KM, *drawn(60), cv=cs.Folds(**of_folds), **others)
+    if list(of_folds) == ["cv"]:
+        with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
+            cs.cross_validate(KM, *drawn(60), **options)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda x, y: cs.cross_validate(KM, y, x, cv=3), "got the outcome second, and ndarray third"),
-        (lambda x, y: cs.compare(KM, y, cs.Uniform(0, 5), store="x"), "store: an option of cross-validation"),
+        (lambda x, y: cs.compare(KM, x, y), r"Pass them to cross_validate\(models, X, y, cv=5\)"),
         (lambda x, y: cs.cross_validate({}, x, y, cv=3), "models must be a dictionary of at least one model"),
-        (lambda x, y: cs.cross_validate(KM, cv=3), "got 0 positional arguments after the models"),
     ],
 )
 def test_arguments_that_make_no_sense(call, message):
@@ -466,6 +491,10 @@ def test_an_unknown_option_is_named():
     x, y = drawn(60)
     with pytest.raises(TypeError, match="unexpected keyword argument 'folds'"):
         cs.cross_validate({"a": cs.KaplanMeier()}, x, y, cv=3, folds=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'train'"):
+        cs.cross_validate({"a": cs.KaplanMeier()}, x, y, cv=3, train=(x, y))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'store'"):
+        cs.compare({"a": cs.Exponential(1.0)}, y, cs.Uniform(0, 5), store="x")
 
 
 # ---- folds -----------------------------------------------------------------------------------------
@@ -473,10 +502,10 @@ def test_an_unknown_option_is_named():
 
 def test_folds_have_equal_shares_of_events_and_follow_the_seed():
     x, y = drawn()
-    splits = make_splits(5, x, y, seed=3)
+    splits = make_splits(5, x, y.event, seed=3)
     events = [int(y.event[split.test].sum()) for split in splits]
     assert max(events) - min(events) <= 1
-    again, other = make_splits(5, x, y, seed=3), make_splits(5, x, y, seed=4)
+    again, other = make_splits(5, x, y.event, seed=3), make_splits(5, x, y.event, seed=4)
     assert all(np.array_equal(a.test, b.test) for a, b in zip(splits, again, strict=True))
     assert not all(np.array_equal(a.test, b.test) for a, b in zip(splits, other, strict=True))
 
@@ -486,7 +515,7 @@ def test_groups_stay_together():
     hospital = np.array([f"h{i % 9}" for i in range(90)])
     for cv in (3, GroupKFold(3), LeaveOneGroupOut()):
         found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cv, groups=hospital, **PLAIN)
-        assert not any(set(hospital[s.train]) & set(hospital[s.test]) for s in found.splits)
+        assert not any(set(hospital[s.train]) & set(hospital[s.test]) for s in found.design.splits)
         assert found.settings["groups"] == 9
         assert not any("of one group into" in note for note in found.notes)
     torn = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=KFold(3), groups=hospital, **PLAIN)
@@ -510,8 +539,18 @@ def test_groups_stay_together():
 def test_subjects_that_are_never_tested(cv):
     x, y = drawn(100)
     group = np.arange(100) // 2
-    found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cv, by={"half": np.arange(100) % 2}, horizon=2.0, scores=["crps", "integrated_brier_score:ipcw"], groups=group, sample_weight=np.ones(100))  # fmt: skip
-    tested = np.unique(np.concatenate([s.test for s in found.splits]))
+    found = cs.cross_validate(
+        {"cox": cs.CoxRegression()},
+        x,
+        y,
+        cv=cv,
+        by={"half": np.arange(100) % 2},
+        horizon=2.0,
+        scores=["crps", "integrated_brier_score:ipcw"],
+        groups=group,
+        sample_weight=np.ones(100),
+    )
+    tested = np.unique(np.concatenate([s.test for s in found.design.splits]))
     assert found.settings["subjects"] == len(tested) < 100
     assert any(f"cv tests {len(tested)} of 100 subjects" in note for note in found.notes)
     assert np.isfinite(numbers(found)[:2]).all()
@@ -620,7 +659,7 @@ def test_a_stopped_run_goes_on(log, tmp_path):
 @pytest.mark.parametrize("change", ["X", "y", "weight", "folds", "model", "damage"])
 def test_a_change_leads_to_new_fits(change, tmp_path):
     x, y = drawn(60)
-    folds = [(s.train, s.test) for s in make_splits(2, x, y)]
+    folds = [(s.train, s.test) for s in make_splits(2, x, y.event)]
     alpha, weight, event = 0.1, np.ones(60), y.event.copy()
     cs.cross_validate(
         {"cox": cs.CoxRegression(alpha=alpha)},
@@ -690,7 +729,7 @@ def test_a_killed_run_leaves_no_part_of_a_file(tmp_path):
 def test_all_that_was_seen_names_the_files_of_the_store(change):
     rng = np.random.default_rng(0)
     t, d, x = rng.uniform(0.1, 3.0, 30), rng.integers(0, 2, 30), rng.normal(size=(30, 2))
-    keys = [data_key(Subjects(x, y)) for y in (*change(t, d), *change(t, d))]
+    keys = [data_key(Sample(x, y)) for y in (*change(t, d), *change(t, d))]
     assert keys[:2] == keys[2:]
     assert keys[0] != keys[1]
 
@@ -703,10 +742,11 @@ def test_the_store_takes_every_kind_of_outcome(kind, tmp_path):
         y, models = cs.IntervalCensored(t, t + 1), {"m": cs.WeibullRegression()}
     else:
         y, models = cs.CompetingRisks(t, rng.integers(0, 3, 60)), {"m": cs.CauseSpecific(cs.CoxRegression())}
-    options = {"cv": 2, "store": tmp_path, "discrimination": False, "reference": None, "scores": "log_score"}
+    options = {"cv": cs.Folds(2, store=tmp_path), "discrimination": False, "reference": None}
+    options |= {"scores": "log_score"}
     if kind == "causes":
         options["scores"] = "crps"
-    one, two = (cs.compare(models, x, y, **options).frame() for _ in range(2))
+    one, two = (cs.cross_validate(models, x, y, **options).frame() for _ in range(2))
     assert one.equals(two)
     assert len(list(tmp_path.iterdir())) == 2
 

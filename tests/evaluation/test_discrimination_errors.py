@@ -180,7 +180,7 @@ def test_a_perfect_ranking_or_a_single_case_has_no_error(event, note):
 
 def test_other_estimators_are_refitted(data):
     (x, y), train = data
-    found = compare(x, y, cs.Censoring(cs.WeibullRegression()), train=train, refits=8)
+    found = compare(x, y, cs.Censoring(cs.WeibullRegression(), refits=8), train=train)
     plain = compare(x, y, found.resolved_censoring.distribution)
     error, smaller = (c.frame().query("score == 'auc'")["standard_error"].to_numpy() for c in (found, plain))
     np.testing.assert_allclose(described(found), described(plain))

@@ -106,8 +106,8 @@ def test_refits_of_an_estimator_without_influences(data):
     import lifelines
 
     _, y = data
-    other = cs.Censoring(cs.Adapted(lifelines.KaplanMeierFitter()))
-    found = cs.compare(FORECASTS, y, other, scores="crps", horizon=4.0, refits=20)
+    other = cs.Censoring(cs.Adapted(lifelines.KaplanMeierFitter()), refits=20)
+    found = cs.compare(FORECASTS, y, other, scores="crps", horizon=4.0)
     ours = cs.compare(FORECASTS, y, scores="crps", horizon=4.0)
     np.testing.assert_allclose(found.frame()["mean"], ours.frame()["mean"], rtol=1e-6)
     np.testing.assert_allclose(found.frame()["standard_error"], ours.frame()["standard_error"], rtol=0.5)

@@ -181,7 +181,8 @@ def test_what_ties_hide_is_said():
     _, found = table_of("months", y.take(some), C)
     assert any("Ties hide whether" in note for note in found.notes)
     assert "0 of them recognised" in found.settings["censoring distribution"]
-    named, found = table_of("months", y.take(some), C, groups=some, train_groups=np.arange(600))
+    train = cs.Sample(None, y, groups=np.arange(600))
+    named, found = table_of("months", y.take(some), C, groups=some, train=train)
     assert not any("Ties hide" in note for note in found.notes)
     assert not np.allclose(named, table_of("months", y.take(some), C)[0], rtol=1e-6)
 

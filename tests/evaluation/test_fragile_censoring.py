@@ -31,10 +31,12 @@ def rare_groups(seed: int, n: int = 300) -> tuple[np.ndarray, cs.RightCensored]:
     return np.column_stack([z, groups]), cs.RightCensored(np.minimum(T, C), T <= C)
 
 
-def compared(censoring, seed: int = 0, **options) -> cs.evaluation.Comparison:
+def compared(censoring, seed: int = 0, refits: int = 60, **options) -> cs.evaluation.Comparison:
     x, y = rare_groups(seed)
     forecasts = {"sharp": cs.Weibull(1.2, np.exp(0.5 * x[:, 0])), "blunt": cs.Weibull(1.2, 1.0)}
-    return cs.compare(forecasts, y, cs.Censoring(censoring), X=x, discrimination=False, **options)
+    return cs.compare(
+        forecasts, y, cs.Censoring(censoring, refits=refits), X=x, discrimination=False, **options
+    )
 
 
 @pytest.mark.parametrize("estimator", [COX(alpha=1.0), make_pipeline(StandardScaler(), COX(alpha=1.0))])

@@ -162,7 +162,18 @@ def test_cross_validation_is_that_of_the_folds_by_hand(dropout, weighted):
     x, y = dropped_out() if dropout else data(240)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 240) if weighted else None
     censoring = cs.Censoring(cs.KaplanMeier()) if dropout else None
-    found = cs.cross_validate({"weibull": cs.WeibullRegression(), "piped": make_pipeline(StandardScaler(), cs.WeibullRegression())}, x, y, cv=FOLDS, sample_weight=weight, horizon=6.0, times=[3.0], scores=["log_score", "crps", "brier_score"], groups=np.arange(240) // 2, censoring=censoring)  # fmt: skip
+    found = cs.cross_validate(
+        {"weibull": cs.WeibullRegression(), "piped": make_pipeline(StandardScaler(), cs.WeibullRegression())},
+        x,
+        y,
+        cv=FOLDS,
+        sample_weight=weight,
+        horizon=6.0,
+        times=[3.0],
+        scores=["log_score", "crps", "brier_score"],
+        groups=np.arange(240) // 2,
+        censoring=censoring,
+    )
     assert found.reference == "turnbull"
     assert any("detection time" in note for note in found.notes)
     for score, losses in by_hand(cs.WeibullRegression(), x, y, weight, dropout).items():
@@ -187,7 +198,7 @@ def test_repeats_and_the_default_horizon():
     )
     assert 1.0 < found.horizon <= 8.0
     assert any("chosen by follow-up" in note for note in found.notes)
-    planned = cs.cross_validate({"weibull": cs.WeibullRegression()}, None, *data(120), cv=3, scores="crps")
+    planned = cs.cross_validate({"weibull": cs.WeibullRegression()}, *data(120), cv=3, scores="crps")
     assert planned.horizon == data(120)[1].last_visit.max()
 
 
@@ -195,7 +206,16 @@ def test_delayed_entry_and_dropout_together():
     x, y = dropped_out()
     entry = np.where(y.lower > 0, 0.5 * np.minimum(y.lower, 2.0), 0.0)
     late = cs.IntervalCensored(y.lower, y.upper, y.visits[0], entry=entry)
-    found = cs.cross_validate({"weibull": cs.WeibullRegression()}, x, late, cv=FOLDS, horizon=6.0, scores=["log_score", "crps"], reference=None, censoring=cs.KaplanMeier())  # fmt: skip
+    found = cs.cross_validate(
+        {"weibull": cs.WeibullRegression()},
+        x,
+        late,
+        cv=FOLDS,
+        horizon=6.0,
+        scores=["log_score", "crps"],
+        reference=None,
+        censoring=cs.KaplanMeier(),
+    )
     for score, losses in by_hand(cs.WeibullRegression(), x, late, dropout=True).items():
         if score != "brier_score":
             np.testing.assert_allclose(found.losses.values["weibull", score][:, 0], losses, rtol=1e-6)

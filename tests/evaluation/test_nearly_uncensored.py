@@ -85,7 +85,7 @@ def test_one_censored_subject(subject, repeats):
     """The fold of the one who is censored has a curve from 96 subjects who are all seen."""
     x, y = drawn(120, np.array([subject]))
     models = {"weibull": cs.WeibullRegression(), "km": cs.KaplanMeier()}
-    found = cs.compare(models, x, y, scores="all", repeats=repeats, **OPTIONS)
+    found = cs.cross_validate(models, x, y, scores="all", **OPTIONS | {"cv": cs.Folds(5, repeats=repeats)})
     finite(found)
     assert 1.0 < found.horizon < y.time.max()
     assert found.censoring.censored == 1
@@ -96,10 +96,12 @@ def test_one_censored_subject(subject, repeats):
 def test_means_are_those_of_known_censoring_up_to_the_one_estimate():
     """With one of 120 censored, C matters little: the mean is close to that under C = infinity or c."""
     x, y = drawn(120, np.array([17]))
-    found = cs.compare({"w": cs.WeibullRegression()}, x, y, scores="crps", discrimination=False, **OPTIONS)
+    found = cs.cross_validate(
+        {"w": cs.WeibullRegression()}, x, y, scores="crps", discrimination=False, **OPTIONS
+    )
     c = np.where(y.event, found.horizon, y.time)
     known = cs.RightCensored(y.time, y.event, np.maximum(c, y.time))
-    exact = cs.compare(
+    exact = cs.cross_validate(
         {"w": cs.WeibullRegression()}, x, known, scores="crps", discrimination=False, horizon=found.horizon,
         **OPTIONS,
     )  # fmt: skip
@@ -113,13 +115,14 @@ def test_means_are_those_of_known_censoring_up_to_the_one_estimate():
 )
 def test_any_estimator_of_the_censoring_distribution(count, estimator):
     x, y = drawn(80, np.array([5, 33])[:count])
-    options = {**OPTIONS, "discrimination": False, "scores": ["crps", "brier_score:ipcw"], "refits": 5}
-    finite(cs.compare({"w": cs.WeibullRegression()}, x, y, cs.Censoring(estimator), **options))
+    options = {**OPTIONS, "discrimination": False, "scores": ["crps", "brier_score:ipcw"]}
+    C = cs.Censoring(estimator, refits=5)
+    finite(cs.cross_validate({"w": cs.WeibullRegression()}, x, y, censoring=C, **options))
     model = cs.WeibullRegression().fit(x[:60], y[:60])
     fixed = {**options, "X": x[60:], "train": (x[:60], y[:60])}
     del fixed["cv"]
     _, y_late = drawn(80, np.array([70]))
-    finite(cs.compare({"w": model}, y_late[60:], cs.Censoring(estimator), **fixed))
+    finite(cs.compare({"w": model}, y_late[60:], C, **fixed))
 
 
 @pytest.mark.parametrize("censored", [0, 1, 4])
@@ -127,7 +130,7 @@ def test_competing_risks(censored):
     rng = np.random.default_rng(3)
     x, y = drawn(100, rng.choice(100, censored, replace=False), seed=3)
     risks = cs.CompetingRisks(y.time, np.where(y.event, 1 + (rng.random(100) < 0.4), 0))
-    found = cs.compare({"aj": cs.AalenJohansen()}, x, risks, scores="all", **OPTIONS)
+    found = cs.cross_validate({"aj": cs.AalenJohansen()}, x, risks, scores="all", **OPTIONS)
     finite(found)
     found.to_html()
 
@@ -144,7 +147,7 @@ def test_several_times(censored, shared):
     y = cs.RightCensored(np.minimum(T, C), T <= C)
     F = {"independent": cs.Independent([cs.Weibull(1.5, 1.0), cs.Weibull(1.4, 1.1)])}
     scores = ["energy_score", "crps", "brier_score", "brier_score:ipcw"]
-    finite(cs.compare(F, x, y, scores=scores, **OPTIONS))
+    finite(cs.cross_validate(F, x, y, scores=scores, **OPTIONS))
 
 
 def test_scorers_in_a_fold_without_censoring():
@@ -158,7 +161,7 @@ def test_scorers_in_a_fold_without_censoring():
 
 def test_pictures_and_calibration():
     x, y = drawn(120, np.array([17]))
-    found = cs.compare({"w": cs.WeibullRegression()}, x, y, scores="crps", **OPTIONS)
+    found = cs.cross_validate({"w": cs.WeibullRegression()}, x, y, scores="crps", **OPTIONS)
     assert np.isfinite(found.calibration("w").observed).any()
     assert np.isfinite(found.net_benefit()["net_benefit"].to_numpy(dtype=float)).all()
     for kind in ("brier", "calibration", "d-calibration", "decision", "murphy", "censoring"):

@@ -106,6 +106,14 @@ def test_elementary_scores_are_proper_under_censoring():
 
 
 def test_plots_of_distributions_that_need_refits(split):
-    comparison = cs.compare({"weibull": split.forecasts["weibull"]}, split.y, cs.Censoring(cs.WeibullRegression()), X=split.x, train=split.train, scores="brier_score", refits=3, times=[0.5])  # fmt: skip
+    comparison = cs.compare(
+        {"weibull": split.forecasts["weibull"]},
+        split.y,
+        cs.Censoring(cs.WeibullRegression(), refits=3),
+        X=split.x,
+        train=split.train,
+        scores="brier_score",
+        times=[0.5],
+    )
     comparison.plot("brier")
     comparison.plot("censoring")

@@ -164,26 +164,28 @@ def test_names_are_inert():
     assert r"\<b\>" in found.to_markdown()
 
 
-def test_lines_of_several_outcomes_are_shown_apart(split):
+def test_lines_of_several_outcomes_are_shown_apart():
     """Scores may be about different events; tables, verdicts and pages keep them apart."""
-    found = compared(split, scores=["crps", "brier_score:ipcw"], discrimination=False)
-    for score, outcome in zip(found.scores, ("relapse", "death"), strict=True):
-        found.scores[found.scores.index(score)] = About(outcome=outcome, score=score)
+    rng = np.random.default_rng(0)
+    T, C = rng.weibull(1.5, (120, 2)), rng.uniform(0, 3, (120, 1))
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    forecasts = {
+        name: cs.Independent([cs.Weibull(shape, 1.0), cs.Weibull(shape, 1.0)])
+        for name, shape in {"weibull": 1.5, "exponential": 1.0}.items()
+    }
+    found = cs.compare(
+        forecasts,
+        y,
+        cs.Uniform(0.0, 3.0),
+        names=["relapse", "death"],
+        scores=["crps[relapse]", "brier_score:ipcw[death]"],
+        discrimination=False,
+    )
     assert [verdict.outcome for verdict in found.verdicts] == ["relapse", "death"]
     assert [grid.title.split(":")[0] for grid in grids_of(found)] == ["relapse", "death"]
     for shown in (repr(found), found.to_html(), found.to_markdown()):
         assert shown.lower().index("relapse: mean loss") < shown.lower().index("death: mean loss")
     assert set(found.frame()["outcome"]) == {"relapse", "death"}
-
-
-class About:
-    """A score that is about a named event."""
-
-    def __init__(self, outcome, score):
-        self.outcome, self._score = outcome, score
-
-    def __getattr__(self, name):
-        return getattr(self._score, name)
 
 
 MEASURE = """<script>addEventListener('load', () => {

@@ -10,7 +10,7 @@ from censcore.distributions import ProportionalHazards
 from censcore.evaluation.inference.resolved_censoring import resolve_censoring
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, Custom
-from censcore.evaluation.sample import Subjects
+from censcore.evaluation.sample import Sample
 
 
 def sample(n: int, seed: int, tied: bool = False) -> tuple[np.ndarray, cs.RightCensored]:
@@ -96,7 +96,7 @@ def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, t
     test, train = slice(0, 100), slice(100, 300)
     weight = np.random.default_rng(0).integers(1, 4, size=200).astype(float)
     censoring = cs.Censoring(ESTIMATORS[name])
-    distribution = resolve_censoring(censoring, y[test], x[test], Subjects(x[train], y[train], weight))
+    distribution = resolve_censoring(censoring, y[test], x[test], Sample(x[train], y[train], weight))
     assert distribution.parts
     case = Case(
         y[test], cs.Weibull(1.4, 1.1), distribution.distribution, 1.6, np.array([1.0]), np.array([0.4])
@@ -145,7 +145,7 @@ def test_groups_stay_in_one_fold():
 
 def test_a_given_kaplan_meier_curve_is_recognised():
     x, y = sample(300, 6)
-    train = Subjects(x[100:], y[100:])
+    train = Sample(x[100:], y[100:])
     C = cs.Censoring(cs.KaplanMeier()).fit(None, train.y).predict_distribution()
     copied = cs.Step(*C._steps()[:1], sf=C._steps()[1])
     for given in (C, copied):
@@ -184,12 +184,12 @@ def test_training_subjects_that_are_scored_are_noticed():
     x, y = sample(100, 7)
     copy = cs.RightCensored(y.time.copy(), y.event.copy())
     km = cs.Censoring(cs.KaplanMeier())
-    assert resolve_censoring(km, y, x, Subjects(x, copy)).in_sample
-    half = resolve_censoring(km, y, x, Subjects(x[:50], y[:50]))
+    assert resolve_censoring(km, y, x, Sample(x, copy)).in_sample
+    half = resolve_censoring(km, y, x, Sample(x[:50], y[:50]))
     assert not half.in_sample
     assert len(half.shared.pairs) == 50
     assert "50 of 100 scored subjects" in half.notes[0]
-    without_X = resolve_censoring(km, y, None, Subjects(None, y[50:]))
+    without_X = resolve_censoring(km, y, None, Sample(None, y[50:]))
     np.testing.assert_array_equal(
         without_X.shared.pairs, np.column_stack([np.arange(50, 100), np.arange(50)])
     )
@@ -204,18 +204,18 @@ def test_equal_subjects_are_not_the_same_subject_where_ties_are_common():
         return cs.RightCensored(rng.integers(1, 40, n).astype(float), rng.random(n) < 0.6)
 
     for _ in range(20):
-        distribution = resolve_censoring(km, months(150), None, Subjects(None, months(300)))
+        distribution = resolve_censoring(km, months(150), None, Sample(None, months(300)))
         assert not len(distribution.shared.pairs)
         assert not distribution.notes + distribution.notes_on_ties
     pool = months(600)
-    overlapping = resolve_censoring(km, pool[:400], None, Subjects(None, pool[100:]))
+    overlapping = resolve_censoring(km, pool[:400], None, Sample(None, pool[100:]))
     assert not len(overlapping.shared.pairs)
     assert "ties make it impossible" in overlapping.notes_on_ties[0]
 
 
 def test_support_ends_where_training_rows_end():
     x, y = sample(200, 8)
-    train = Subjects(x[:100], y[:100])
+    train = Sample(x[:100], y[:100])
     kaplan_meier = resolve_censoring(cs.Censoring(cs.KaplanMeier()), y[100:], x[100:], train)
     weibull = resolve_censoring(cs.Censoring(cs.WeibullRegression()), y[100:], x[100:], train)
     last = y[:100].time.max()

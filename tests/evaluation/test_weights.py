@@ -93,7 +93,7 @@ def test_weights_of_scored_subjects_alone_are_noted():
     options = {"X": x, "train": train, "scores": "crps", "discrimination": False}
     km = cs.Censoring(cs.KaplanMeier())
     notes = cs.compare(forecasts(x), y, km, sample_weight=np.arange(80), **options).notes
-    assert "train_weight" in " ".join(notes)
+    assert "train=Sample(X_train, y_train, weight=)" in " ".join(notes)
     itself = cs.compare(
         forecasts(x),
         y,
@@ -104,9 +104,9 @@ def test_weights_of_scored_subjects_alone_are_noted():
         scores="crps",
         discrimination=False,
     )
-    assert "train_weight" not in " ".join(itself.notes)
-    with pytest.raises(InvalidInputError, match="without train"):
-        cs.compare(forecasts(x), y, km)
+    assert "weight=" not in " ".join(itself.notes)
+    with pytest.raises(InvalidInputError, match="weight"):
+        cs.compare(forecasts(x), y, km, X=x, train=cs.Sample(*train, weight=np.ones(79)))
 
 
 def test_an_estimator_without_weights_says_so():
@@ -157,7 +157,7 @@ def test_training_subjects_in_another_order_are_the_scored_subjects(name):
 
 
 def test_labels_name_shared_subjects_where_ties_hide_them():
-    """Months without covariates: what in-sample errors are is told by groups= and train_groups=."""
+    """Months without covariates: what in-sample errors are is told by groups= of both samples."""
     rng = np.random.default_rng(11)
     y = cs.RightCensored(rng.integers(1, 13, 200).astype(float), rng.random(200) < 0.6)
     F, km = {"flat": cs.Uniform(0.0, 20.0)}, cs.Censoring(cs.KaplanMeier())
@@ -206,7 +206,7 @@ def test_overlap_is_what_the_bootstrap_of_subjects_shows():
     options |= {"scores": ["crps", "brier_score:ipcw"], "times": [1.0]}
     F = {"right": forecasts(x)["right"]}
     exact = cs.compare(F, y, cs.Censoring(cs.KaplanMeier()), **options)
-    drawn = cs.compare(F, y, cs.Censoring(Renamed()), refits=150, **options)
+    drawn = cs.compare(F, y, cs.Censoring(Renamed(), refits=150), **options)
     assert "samples of all subjects" in drawn.settings["standard errors"]
     np.testing.assert_allclose(
         exact.frame().standard_error.astype(float), drawn.frame().standard_error.astype(float), rtol=0.2

@@ -81,8 +81,7 @@ TYPICAL: dict[str, Any] = {
     "levels": np.array([0.2, 0.7]),
     "sample_weight": np.linspace(0.5, 2.0, N),
     "groups": np.array([0, 0, 1, 1, 2, 2]),
-    "train_groups": np.array([0, 0, 1, 1, 2, 2]),
-    "train_weight": np.linspace(0.5, 2.0, N),
+    "weight": np.linspace(0.5, 2.0, N),
     "weights": np.full(N, 1 / N),
     "censoring": C,
     "names": ["a", "b"],
@@ -500,7 +499,7 @@ X40 = _RNG.normal(size=(MANY, 2))
 
 
 def comparing() -> list[Target]:
-    quick = {"censoring": cs.Uniform(0.2, 3.0), "refits": 2, "reference": None, "horizon": 2.0}
+    quick = {"censoring": cs.Uniform(0.2, 3.0), "reference": None, "horizon": 2.0}
     return [
         Target("compare", cs.compare, {"forecasts": MODELS, "y": Y40, **quick}),
         Target(
@@ -551,15 +550,20 @@ def received(get: Callable[[], Any], methods: dict[str, dict[str, Any]], share: 
     return Recipe(targets, share)
 
 
+def together(*recipes: Recipe) -> Recipe:
+    """What a name has in several cases, of which the first says how often it is called."""
+    return Recipe(lambda: [target for recipe in recipes for target in recipe.targets()], recipes[0].share)
+
+
 def landmarks() -> Any:
     return cs.compare_landmarks(
-        MODELS, Y40, cs.Uniform(0.2, 3.0), landmarks=[0.2, 0.5], window=0.5, scores="brier_score", refits=0
+        MODELS, Y40, cs.Uniform(0.2, 3.0), landmarks=[0.2, 0.5], window=0.5, scores="brier_score"
     )
 
 
 def cross_validated() -> Any:
     models = {"a": cs.WeibullRegression(), "b": cs.KaplanMeier()}
-    return cs.cross_validate(models, X40, Y40, cv=2, refits=0, scores="crps", reference=None, horizon=1.0)
+    return cs.cross_validate(models, X40, Y40, cv=2, scores="crps", reference=None, horizon=1.0)
 
 
 def sensitivity() -> Any:
@@ -569,16 +573,28 @@ def sensitivity() -> Any:
 PAIRS = {"y": Y, "risk": np.linspace(1.0, 0.0, N), "censoring": C}
 EVALUATION = {
     "compare": Recipe(comparing, 0.3),
-    "Comparison": received(comparison, COMPARISON_METHODS),
-    "CompetingRisksComparison": received(
-        lambda: comparison("causes"),
-        {"of": {"outcome": "cause 1"}, "frame": {}, "estimate": {"model": "a", "score": "crps"}},
-        0.2,
+    "Comparison": together(
+        received(comparison, COMPARISON_METHODS),
+        received(
+            lambda: comparison("causes"),
+            {"of": {"outcome": "cause 1"}, "frame": {}, "estimate": {"model": "a", "score": "crps"}},
+        ),
+        received(lambda: comparison("joint"), {"of": {"outcome": "event 1"}, "frame": {}}),
+        received(cross_validated, {"differences": {}, "frame": {}, "folds": {}}),
     ),
-    "JointComparison": received(
-        lambda: comparison("joint"), {"of": {"outcome": "event 1"}, "frame": {}}, 0.2
+    "Folds": function(cs.Folds, 0.2, cv=3, repeats=2),
+    "Sample": function(cs.Sample, 0.2, X=X[:N], y=Y),
+    "cross_validate": function(
+        cs.cross_validate,
+        0.3,
+        models={"a": cs.WeibullRegression(), "b": cs.KaplanMeier()},
+        X=X40,
+        y=Y40,
+        cv=2,
+        scores="crps",
+        reference=None,
+        horizon=1.0,
     ),
-    "CrossValidated": received(cross_validated, {"differences": {}, "frame": {}, "folds": {}}, 0.2),
     "LandmarkComparison": received(landmarks, {"differences": {}, "frame": {}}, 0.2),
     "DependentCensoringSensitivity": received(sensitivity, {"frame": {}, "order_changes": {}}, 0.1),
     "at_landmark": function(cs.at_landmark, frame=COUNTING, s=3.0),
@@ -592,7 +608,6 @@ EVALUATION = {
         landmarks=[0.2, 0.5],
         window=0.5,
         scores="brier_score",
-        refits=0,
     ),
     "dependent_censoring_sensitivity": function(
         cs.dependent_censoring_sensitivity,
@@ -653,7 +668,6 @@ NOT_CALLED = {
     "DCalibration": "received from d_calibration, which is fuzzed",
     "MeanLoss": "received from mean_loss, which is fuzzed",
     "Verdict": "received from a comparison, which is fuzzed",
-    "Sample": "received from a scenario, which is fuzzed",
     "ScoreInfo": "an entry of the registry of scores, written by authors of scores",
     "check_distribution": "tests the classes of others; its errors are failed assertions",
     "check_estimator": "tests the classes of others; its errors are failed assertions",

@@ -72,7 +72,7 @@ class Source:
 
 def _train(w: World) -> dict[str, Any]:
     other = w.take(np.arange(len(w.weight))[::-1])
-    return {"censoring": KM, "train": (other.X, other.seen), "train_weight": other.weight, "reference": None}
+    return {"censoring": KM, "train": cs.Sample(other.X, other.seen, weight=other.weight), "reference": None}
 
 
 def _before(w: World, rows: np.ndarray) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def _place(at: float) -> float:
 
 def views_of(found: Any) -> Iterator[tuple[str, Any]]:
     """Comparisons of one event each, which have calibration and decision curves."""
-    if not hasattr(found, "outcomes"):
+    if not found.outcomes:
         yield "", found
         return
     for name in found.outcomes:

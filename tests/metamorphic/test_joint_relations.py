@@ -238,7 +238,7 @@ def test_a_weight_of_two_is_a_subject_twice():
     y, twice = cs.RightCensored(np.minimum(T, c), c >= T), rng.integers(1, 4, n)
     rows = np.repeat(np.arange(n), twice)
     models = {"a": cs.Ensemble(rng.weibull(1.3, (n, 8, 2)))}
-    options = {"scores": ["energy_score", "brier_score"], "horizon": 2.0, "reference": None, "refits": 0}
+    options = {"scores": ["energy_score", "brier_score"], "horizon": 2.0, "reference": None}
     C = cs.Uniform(0.2, 3.0)
     weighted = cs.compare(models, y, C, sample_weight=twice, **options).frame()
     repeated = cs.compare({"a": models["a"][rows]}, y[rows], C, groups=rows, **options).frame()

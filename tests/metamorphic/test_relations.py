@@ -171,7 +171,7 @@ def test_a_weight_of_two_is_a_subject_twice():
     loss = cs.crps(y, F, C, horizon=2.0)
     mean = cs.mean_loss(loss, sample_weight=twice).mean
     np.testing.assert_allclose(mean, cs.mean_loss(loss[rows], groups=rows).mean, rtol=1e-12)
-    options = {"scores": ["crps", "brier_score"], "horizon": 2.0, "reference": None, "refits": 0}
+    options = {"scores": ["crps", "brier_score"], "horizon": 2.0, "reference": None}
     weighted = cs.compare({"a": F}, y, C, sample_weight=twice, **options).frame()
     repeated = cs.compare({"a": F[rows]}, y[rows], C, groups=rows, **options).frame()
     np.testing.assert_allclose(weighted["mean"], repeated["mean"], rtol=1e-10)

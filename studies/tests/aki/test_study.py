@@ -189,7 +189,16 @@ def test_rows_of_one_hour_are_the_stays_at_risk_at_that_landmark(hourly_rows):
         np.testing.assert_allclose(rows.time[here] + s, y.after(s).time, atol=1e-9)
         assert np.array_equal(rows.event[here], y.after(s).event)
     anew = {name: {s: cs.Ensemble(s + z[here]) for s, here in at.items()} for name, z in samples.items()}
-    comparison = cs.compare_landmarks(anew, y, landmarks=hours, window=12.0, groups=patients, horizon=1000.0, reference=None, scores=["energy_score:fair", "brier_score[either]"])  # fmt: skip
+    comparison = cs.compare_landmarks(
+        anew,
+        y,
+        landmarks=hours,
+        window=12.0,
+        groups=patients,
+        horizon=1000.0,
+        reference=None,
+        scores=["energy_score:fair", "brier_score[either]"],
+    )
     for i, here in enumerate(at.values()):
         part = {name: {key: values[here] for key, values in c.items()} for name, c in columns.items()}
         for score, j, what in (("energy_score:fair", 0, "joint"), ("brier_score[either]", 0, "brier_12")):

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from censcore.distributions import Distribution
+from censcore.evaluation import cross_validate
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.tables import StudyTable
@@ -27,8 +28,8 @@ def rescore_task(settings: dict[str, Any]) -> dict[str, Any]:
     """Compare learners by proper scores over the subjects of a task, each scored once.
 
     The folds are those of the first repetition. Censoring distributions are Kaplan-Meier curves of the
-    training subjects with events first, and the intervals of :func:`censcore.compare` account for their
-    estimation.
+    training subjects with events first, and the intervals of :func:`censcore.cross_validate` account for
+    their estimation.
 
     Parameters
     ----------

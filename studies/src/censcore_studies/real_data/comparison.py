@@ -20,7 +20,7 @@ from censcore.estimators.engression import CensoredEngression
 from censcore.evaluation import compare
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.resolved_censoring import resolve_censoring
-from censcore.evaluation.sample import Subjects
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.cells import Cell, run_cells
@@ -93,7 +93,7 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     y_train, y_test = data.y.take(train), data.y.take(test)
     name = options["censoring_distribution"]
     estimator = None if name == "known" else censoring_estimator(name, **ESTIMATORS[name])
-    end = resolve_censoring(estimator, y_test, X_test, Subjects(X_train, y_train)).support()
+    end = resolve_censoring(estimator, y_test, X_test, Sample(X_train, y_train)).support()
     methods = options["methods"] or list(METHODS)
     forecasts = {m: METHODS[m](X_train, y_train, estimator, options)(X_test) for m in methods}
     comparison = compare(
