@@ -54,7 +54,7 @@ class _Outcome:
 
     def __call__(self, frame: Any) -> Any:
         """The outcome of some rows."""
-        return outcome_of(frame, self.named, self.censoring_time)
+        return outcome_of(frame, self.named, self.censoring_time, part=True)
 
 
 def _table(
@@ -68,8 +68,8 @@ def _table(
     check_options(columns, censoring_time)
     if columns.intervals:
         raise InvalidInputError(
-            "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and --dask, "
-            "and pass one file."
+            "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and "
+            "--dask, and pass one file."
         )
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")

@@ -452,7 +452,8 @@ class Comparison(KeepsValues):
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
         if not self.design.can_draw(kind):
             raise InvalidInputError(
-                f"{kind!r} needs the subjects in memory, which stayed in their table. Compare a sample in memory."
+                f"{kind!r} needs the subjects in memory, which stayed in their table. Compare a sample in "
+                "memory."
             )
         outcome = options.pop("outcome", None)
         if not self.kind.views or (outcome is None and not self.kind.pictured(kind, set())[0]):

@@ -10,13 +10,13 @@ import numpy as np
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.batch_means import centres_of, means_of
 from censcore.evaluation.designs.batches.decisions import (
-    IN_MEMORY,
     Prepared,
     count_of,
     prepare,
     strata_numbers,
 )
 from censcore.evaluation.designs.batches.design import Batches, CountedSubset, Weights
+from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.partial_sums import PartialSums
 from censcore.evaluation.designs.batches.passes import Influences, LossSums, event_scores
 from censcore.evaluation.designs.batches.runners import Runner, cluster

@@ -13,7 +13,7 @@ from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.covariates import column_of
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.fitted_censoring import estimator_of, regression_of
-from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
+from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
 from censcore.evaluation.designs.batches.passes import Counting, Support
 from censcore.evaluation.designs.batches.runners import Runner
 from censcore.evaluation.designs.batches.table_plan import (
@@ -48,10 +48,6 @@ from censcore.tables import Batch, batches_of, check_columns, column_names
 __all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
-IN_MEMORY = (
-    "not available for a table that is read in batches. Read the table into memory, and pass its outcome in "
-    "place of OutcomeTable."
-)
 
 NOT_SEARCHED_FOR = (
     "The subjects that the censoring distribution was fitted to before count as others than those scored: a "

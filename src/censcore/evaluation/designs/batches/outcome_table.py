@@ -15,7 +15,12 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.tables import check_batch_rows
 
-__all__ = ["ColumnOutcome", "OutcomeTable"]
+__all__ = ["IN_MEMORY", "ColumnOutcome", "OutcomeTable", "check_in_memory"]
+
+IN_MEMORY = (
+    "not available for a table that is read in batches. Read the table into memory, and pass its outcome in "
+    "place of OutcomeTable."
+)
 
 OF_COLUMNS = ("time", "event", "censoring_time", "entry", "cause", "names")
 
@@ -155,7 +160,10 @@ class ColumnOutcome:
         known, entry = numbers(self.censoring_time), numbers(self.entry)
         if self.cause is not None:
             cause = frame[self.cause].to_numpy()
-            return CompetingRisks(numbers(self.time), cause, known, entry=entry, names=self.names)
+            some = None if self.names is not None or (cause != 0).any() else 1  # other batches may have more
+            return CompetingRisks(
+                numbers(self.time), cause, known, entry=entry, names=self.names, n_causes=some
+            )
         if isinstance(self.time, str):
             return RightCensored(numbers(self.time), frame[self.event].to_numpy(), known, entry=entry)
         time = np.column_stack([numbers(name) for name in self.time])
@@ -163,3 +171,9 @@ class ColumnOutcome:
         y = RightCensored(time, event, known, entry=entry)
         y.names = list(self.time if self.names is None else self.names)
         return y
+
+
+def check_in_memory(y: Any, what: str) -> None:
+    """An error where ``what`` is asked of an outcome that stays in its table."""
+    if isinstance(y, OutcomeTable):
+        raise InvalidInputError(f"{what}: {IN_MEMORY}")

@@ -13,6 +13,7 @@ from censcore._arrays import as_float, is_torch
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled
 from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
+from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -304,8 +305,5 @@ def follow_up_of(kind: Kind, y: Any) -> RightCensored:
     """How long subjects were followed, (n,): to the last of several event times, which share one C."""
     followed = kind.followed(y)
     if not followed.shares_censoring:
-        raise InvalidInputError(
-            "got event times with a censoring time each, expected one that all of them share. Read the table "
-            "into memory, and pass its outcome in place of OutcomeTable."
-        )
+        raise InvalidInputError(f"event times with a censoring time each: {IN_MEMORY}")
     return followed.last()
