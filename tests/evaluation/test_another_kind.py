@@ -124,5 +124,7 @@ def test_it_is_streamed():
     memory = cs.compare(forecasts, SecondOfTwo(y), KM, discrimination=False)
     assert_same(memory, streamed)
     train = cs.OutcomeTable(table, outcome=second)
-    with pytest.raises(InvalidInputError, match="reference: 'kaplan-meier' is not fitted to the counts"):
+    with pytest.raises(
+        InvalidInputError, match="reference: got 'kaplan-meier', which is not fitted to the counts"
+    ):
         cs.compare(forecasts, cs.OutcomeTable(table, outcome=second), KM, train=train)

@@ -25,9 +25,9 @@ from censcore.cli.options import (
 )
 from censcore.cli.predictions import OutcomeColumns, check_options, is_standard_input, outcome_of
 from censcore.evaluation.designs.batches.decisions import prepare
-from censcore.evaluation.designs.batches.passes import losses_of
 from censcore.evaluation.designs.batches.runners import Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import Plan
+from censcore.evaluation.designs.batches.table_plan import Plan, Rows
+from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecast_columns import column_forecasts
 from censcore.evaluation.plan.request import Request
@@ -173,6 +173,17 @@ def compare_batches(
     )
 
 
+def _losses_of(plan: Plan, rows: Rows) -> dict[str, np.ndarray]:
+    """Losses of the subjects of a batch, by the names of columns."""
+    columns: dict[str, np.ndarray] = {}
+    cases = plan.cases(rows)
+    for (model, name), values in score_all(dict(cases), plan.scores).values.items():
+        score = next(score for score in plan.scores if score.name == name)
+        for j, at in enumerate(score.at(cases[model])):
+            columns[f"{model}__{name}" + ("" if np.isnan(at) else f"@{at:.10g}")] = values[:, j]
+    return columns
+
+
 @dataclass(frozen=True, eq=False)
 class _Losses:
     """The task of a batch: its losses, by column."""
@@ -181,7 +192,7 @@ class _Losses:
 
     def __call__(self, batch: Any) -> dict[str, np.ndarray]:
         """Columns of losses, in the order of the rows."""
-        parts = [losses_of(self.plan, rows) for rows in self.plan.read(batch)]
+        parts = [_losses_of(self.plan, rows) for rows in self.plan.read(batch)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 

@@ -236,7 +236,7 @@ def test_semi_competing_risks_need_levels_and_no_reference():
     memory = cs.compare(given, semi(table), KM, **options)
     data = cs.OutcomeTable(table, outcome=semi, rows=110)
     assert_same(memory, cs.compare(JOINT, data, KM, **options))
-    with pytest.raises(InvalidInputError, match="levels: default levels are not known from the counts"):
+    with pytest.raises(InvalidInputError, match="levels: got none, which counts of such a table"):
         cs.compare(JOINT, data, KM, **{**options, "levels": None})
 
 
@@ -260,7 +260,7 @@ def test_columns_that_are_no_outcome(change, match):
 def test_what_is_not_a_sum_over_batches_says_so(risks):
     pairs = make_pairs()
     table = cs.OutcomeTable(pairs, NAMES, ["r", "d"])
-    with pytest.raises(InvalidInputError, match=r"one C per event time .*not available for a table"):
+    with pytest.raises(InvalidInputError, match="one C per event time: not available for a table"):
         cs.compare(JOINT, table, cs.Censoring(cs.KaplanMeier(), shared=False))
     apart = pairs.copy()
     apart.loc[:9, ["relapse", "r"]] = np.column_stack([apart.loc[:9, "death"] / 2, np.zeros(10)])
@@ -269,7 +269,7 @@ def test_what_is_not_a_sum_over_batches_says_so(risks):
     y = cs.RightCensored(pairs[NAMES].to_numpy(), pairs[["r", "d"]].to_numpy())
     with pytest.raises(InvalidInputError, match="train: weight of training subjects: not available"):
         cs.compare(JOINT, table, KM, train=cs.Sample(None, y, weight=np.ones(len(pairs))))
-    with pytest.raises(InvalidInputError, match=r"reference: got KaplanMeier\(\), expected 'aalen-johansen'"):
+    with pytest.raises(InvalidInputError, match=r"reference: got KaplanMeier\(\), .* 'aalen-johansen'"):
         in_batches(risks, reference=cs.KaplanMeier())
     visits = np.tile([50.0, 100.0, 400.0], (len(risks), 1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,13 @@ import numpy as np
 from censcore._arrays import as_float, to_numpy
 from censcore.distributions import CumulativeIncidence, Distribution, Ensemble
 from censcore.estimators import as_forecast
-from censcore.exceptions import InvalidInputError, RepairWarning
+from censcore.exceptions import InvalidInputError, InvalidTypeError, RepairWarning
 from censcore.outcomes import CompetingRisks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ColumnForecast", "column_forecasts", "forecasts_of"]
+__all__ = ["ColumnForecast", "column_forecasts", "forecasts_of", "table_forecasts"]
 
 NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample|cif_(?P<cause>[^@]+))@(?P<number>[^@]+)$")
 ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample|cif_[^@]+?))[_. ](?P<number>[0-9][0-9.]*)$")
@@ -119,6 +119,41 @@ def column_forecasts(
     """The forecasts in a table with columns of these names, to be read part by part."""
     by_model = _columns_by_model(names, others)
     return {model: ColumnForecast(model, tuple(parts), reading) for model, parts in by_model.items()}
+
+
+def table_forecasts(forecasts: Any, there: list[str], used: tuple[str, ...]) -> dict[str, Any]:
+    """Functions of the rows of a table, and distributions that serve all its subjects, by name.
+
+    ``there`` are the columns of the table, ``used`` those of its outcome, weights and labels.
+    """
+    if isinstance(forecasts, str) and forecasts == "columns":
+        return dict(column_forecasts(there, used))
+    if isinstance(forecasts, list | tuple) and all(isinstance(name, str) for name in forecasts):
+        forecasts = {name: name for name in forecasts}
+    if not isinstance(forecasts, Mapping) or not forecasts:
+        raise InvalidTypeError(
+            f"forecasts: got {type(forecasts).__name__}; for a table expected 'columns' (all columns named "
+            "MODEL__KIND@NUMBER), a list of such models, or a dictionary of functions of rows, such "
+            "as {'weibull': lambda rows: Weibull(1.5, rows['scale'])}."
+        )
+    found: dict[str, Any] = {}
+    for name, forecast in forecasts.items():
+        if isinstance(forecast, str):
+            of_columns = column_forecasts(there, used)
+            if forecast not in of_columns:
+                raise InvalidInputError(
+                    f"Forecast {name!r}: there is no model {forecast!r} among the columns: "
+                    f"{', '.join(of_columns)}."
+                )
+            found[str(name)] = of_columns[forecast]
+        elif callable(forecast) or (isinstance(forecast, Distribution) and len(forecast) == 1):
+            found[str(name)] = forecast
+        else:
+            raise InvalidTypeError(
+                f"Forecast {name!r}: got {type(forecast).__name__}, expected a function of the rows of a "
+                "batch, the name of a model in the columns, or one distribution for all subjects."
+            )
+    return found
 
 
 def _parse(name: str) -> _Column | None:

@@ -9,12 +9,7 @@ import numpy as np
 
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.batch_means import centres_of, means_of
-from censcore.evaluation.designs.batches.decisions import (
-    Prepared,
-    count_of,
-    prepare,
-    strata_numbers,
-)
+from censcore.evaluation.designs.batches.decisions import Prepared, count_of, prepare
 from censcore.evaluation.designs.batches.design import Batches, CountedSubset, Weights
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.partial_sums import PartialSums
@@ -42,7 +37,7 @@ def compare_table(asked: Request) -> Comparison:
         ready = prepare(runner, asked)
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
         centres, apart = centres_of(ready, losses)
-        strata = strata_numbers(ready.counts, ready.plan)
+        strata = ready.plan.stratum_of(ready.counts.stratum)
         task = Influences(ready.plan, centres, ready.reference, ready.counts, strata)
         influences = runner.total(task, ready.batches, "standard errors")
     means = means_of(ready, centres, apart, influences)

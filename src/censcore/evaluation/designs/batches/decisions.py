@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +29,7 @@ from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.checks import check_units
 from censcore.evaluation.plan.delayed_entry import note_on_entry
-from censcore.evaluation.plan.forecast_columns import ColumnForecast, column_forecasts
+from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.horizon import FollowUp, reach_of, settle_horizon
 from censcore.evaluation.plan.reference import add_reference
 from censcore.evaluation.plan.request import Request
@@ -45,7 +44,7 @@ from censcore.exceptions import (
 from censcore.outcomes import RightCensored
 from censcore.tables import Batch, batches_of, check_columns, column_names
 
-__all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
+__all__ = ["Prepared", "count_of", "prepare"]
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
@@ -107,12 +106,13 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     before = train is None and hasattr(estimator, "estimators_")
     columns, batches = _columns(asked, estimator)
     there = column_names(batches)
-    models = _forecasts(asked.forecasts, there, columns)
+    models = table_forecasts(asked.forecasts, there, columns.all)
     first = _first_rows(batches, columns)
     kind, asked = _kind_of(first, asked, estimator)
     notes += kind.notes
     train = train if train is None or isinstance(train, OutcomeTable) else _training(train, kind, notes)
-    regression = regression_of(estimator, before, _followed(train, kind))
+    followed = replace(train, y=kind.followed(train.y)) if isinstance(train, Sample) else train
+    regression = regression_of(estimator, before, followed)
     if regression is not None:
         columns = replace(columns, stratify=None)
         check_columns(regression.columns, there, "the table")
@@ -121,7 +121,8 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     counted = Counted.of(runner.total(counting, batches, "counting").keyed, "data")
     trained = None if train is None else _train_counts(runner, train, counting)
     used = counted if trained is None else trained
-    kind, scored = _counted(kind, counted)
+    scored = counted.sample(kind)
+    kind = kind if scored is None else replace(kind, y=scored.y)
     subjects = train if isinstance(train, Sample) else scored if trained is None else trained.sample(kind)
     events, whose = used.parts[0].events(), "scored events" if trained is None else "training events"
     notes += [] if trained is None else _notes_on_training(counted, trained)
@@ -130,7 +131,9 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     _check_censoring(estimator, given, counted.follow_up, kind.followed(kind.read_outcome(first.y)))
     fitted, ends = None, None
     if estimator is not None and regression is None:
-        fitted = estimator if before else _fit(used.follow_up, columns.stratify)
+        some = used.follow_up.subjects(columns.stratify)
+        km = Censoring(KaplanMeier(stratify=columns.stratify))
+        fitted = estimator if before else km.fit(some.X, some.y, some.weight)
     curves = [C for C in (given,) if C is not None]
     reach = reach_of(curves if fitted is None else list(fitted.estimators_[0].distributions_))
     if regression is not None:
@@ -150,7 +153,8 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     reference = add_reference(kind, models, asked.reference, None if train is None else subjects, None, notes)
     estimated = fitted is not None or regression is not None
     end = settle_horizon(asked.horizon, reach, _samples(counted, trained if estimated else None), notes)
-    notes += _notes_on_entry(counted.follow_up, end)
+    entry, rows = counted.follow_up.entry, counted.follow_up.rows
+    notes += [note_on_entry(entry, rows, end)] if entry is not None and counted.follow_up.late else []
     bare = kind.bare()
     one = bare.of_subjects(first.y)
     head = one.settled(read_forecasts(one, models, first, events, whose), None, end, notes)
@@ -202,8 +206,11 @@ def _kind_of(first: Rows, asked: Request, estimator: Censoring | None) -> tuple[
     if not kind.has_batches:
         raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
     settled, asked = kind.settle(replace(asked, sample=Sample(None, first.y), train=None))
-    if estimator is not None and estimator.shared is False and settled.followed(settled.y).time.ndim > 1:
-        raise InvalidInputError(f"censoring: one C per event time (shared=False): {IN_MEMORY}")
+    apart = estimator is not None and (
+        estimator.shared is False or len(getattr(estimator, "estimators_", ())) > 1
+    )
+    if apart and settled.followed(settled.y).time.ndim > 1:
+        raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
     return settled, asked
 
 
@@ -214,16 +221,6 @@ def _training(train: Any, kind: Kind, notes: list[str]) -> Sample:
     if other:
         raise InvalidInputError(f"train: {', '.join(other)} of training subjects: {IN_MEMORY}")
     return kind.read_training(sample, notes)
-
-
-def _followed(train: Any, kind: Kind) -> Any:
-    return replace(train, y=kind.followed(train.y)) if isinstance(train, Sample) else train
-
-
-def _counted(kind: Kind, counted: Counted) -> tuple[Kind, Sample | None]:
-    """The kind of the distinct outcomes, and these as subjects; None where they are more than was counted."""
-    sample = counted.sample(kind)
-    return (kind, None) if sample is None else (replace(kind, y=sample.y), sample)
 
 
 def _name(value: Any, what: str) -> str | None:
@@ -239,38 +236,6 @@ def _names(by: Any) -> tuple[str, ...]:
         return ()
     names = [by] if isinstance(by, str) else list(by)
     return tuple(str(_name(name, "by")) for name in names)
-
-
-def _forecasts(forecasts: Any, there: list[str], columns: Columns) -> dict[str, Any]:
-    """Functions of the rows of a batch, and distributions that serve all subjects, by name."""
-    if isinstance(forecasts, str) and forecasts == "columns":
-        return dict(column_forecasts(there, columns.all))
-    if isinstance(forecasts, list | tuple) and all(isinstance(name, str) for name in forecasts):
-        forecasts = {name: name for name in forecasts}
-    if not isinstance(forecasts, Mapping) or not forecasts:
-        raise InvalidTypeError(
-            f"forecasts: got {type(forecasts).__name__}; for a table expected 'columns' (all columns named "
-            "MODEL__KIND@NUMBER), a list of such models, or a dictionary of functions of rows, such "
-            "as {'weibull': lambda rows: Weibull(1.5, rows['scale'])}."
-        )
-    found: dict[str, Any] = {}
-    for name, forecast in forecasts.items():
-        if isinstance(forecast, str):
-            of_columns = column_forecasts(there, columns.all)
-            if forecast not in of_columns:
-                raise InvalidInputError(
-                    f"Forecast {name!r}: there is no model {forecast!r} among the columns: "
-                    f"{', '.join(of_columns)}."
-                )
-            found[str(name)] = of_columns[forecast]
-        elif callable(forecast) or (isinstance(forecast, Distribution) and len(forecast) == 1):
-            found[str(name)] = forecast
-        else:
-            raise InvalidTypeError(
-                f"Forecast {name!r}: got {type(forecast).__name__}, expected a function of the rows of a "
-                "batch, the name of a model in the columns, or one distribution for all subjects."
-            )
-    return found
 
 
 def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counting) -> Counted:
@@ -305,26 +270,17 @@ def _check_censoring(
         )
 
 
-def _fit(counts: Counts, stratify: str | None) -> Censoring:
-    subjects = counts.subjects(stratify)
-    return Censoring(KaplanMeier(stratify=stratify)).fit(subjects.X, subjects.y, subjects.weight)
-
-
 def _check_reference(
     reference: Any, kind: Kind, models: dict[str, Any], train: Any, subjects: Sample | None
 ) -> None:
-    """An error where the reference is not one distribution for all that counts tell."""
-    if reference is None or (isinstance(reference, str) and reference in models):
-        return
-    if not isinstance(reference, str) and not (isinstance(reference, Distribution) and len(reference) == 1):
+    """An error where the reference is not one distribution for all, and not fitted to counts."""
+    uncounted = isinstance(reference, str) and reference not in models and train and subjects is None
+    one = isinstance(reference, str | None) or (isinstance(reference, Distribution) and len(reference) == 1)
+    if uncounted or not one:
+        default = "" if uncounted else f"{kind.reference!r}, "
         raise InvalidInputError(
-            f"reference: got {reference!r}, expected {kind.reference!r}, None, one distribution for all, or "
-            f"one of the forecasts: {', '.join(models)}."
-        )
-    if isinstance(reference, str) and train is not None and subjects is None:
-        raise InvalidInputError(
-            f"reference: {kind.reference!r} is not fitted to the counts of a table of such outcomes. Pass "
-            "reference=None, one distribution for all, or train=(X, y) in memory."
+            f"reference: got {reference!r}, which is not fitted to the counts of such a table, expected "
+            f"{default}None, one distribution for all, or one of the forecasts: {', '.join(models)}."
         )
 
 
@@ -336,12 +292,6 @@ def _samples(counted: Counted, trained: Counted | None) -> list[FollowUp]:
     return samples if trained is None else [*samples, trained.follow_up.followed()]
 
 
-def _notes_on_entry(counts: Counts, end: float) -> list[str]:
-    if counts.entry is None or not counts.late:
-        return []
-    return [note_on_entry(counts.entry, counts.rows, end)]
-
-
 def _levels(asked: Request, kind: Kind, subjects: Sample | None, end: float) -> Any:
     """Levels as asked for, or those of the kind; None for those that the pooled event times reach."""
     if asked.levels is not None:
@@ -349,10 +299,7 @@ def _levels(asked: Request, kind: Kind, subjects: Sample | None, end: float) -> 
     if subjects is not None:
         return kind.levels(subjects, end)
     if type(kind).levels is not Kind.levels:
-        raise InvalidInputError(
-            "levels: default levels are not known from the counts of a table of such outcomes. Pass levels=, "
-            "or train=(X, y) in memory."
-        )
+        raise InvalidInputError("levels: got none, which counts of such a table do not tell. Pass levels=.")
     return None
 
 
@@ -381,18 +328,13 @@ def _edges(parts: list[Counts], end: float) -> tuple[np.ndarray, ...]:
 def _curves(fitted: Censoring, counted: Counted, plan: Plan) -> list[Curve]:
     km = fitted.estimators_[0]
     table = km.event_table_
-    numbers = [strata_numbers(part, plan) for part in counted.parts]
+    numbers = [plan.stratum_of(part.stratum) for part in counted.parts]
     curves = []
     for i, distribution in enumerate(km.distributions_):
         jumps = table["time"][(table["stratum"] == i) & (table["sf"] > 0)]
         here = [part.take(number == i) for part, number in zip(counted.parts, numbers, strict=True)]
         curves.append(Curve(distribution, jumps, _edges(here, plan.horizon)))
     return curves
-
-
-def strata_numbers(counts: Counts, plan: Plan) -> np.ndarray:
-    """The number of the stratum of each distinct outcome, (J,)."""
-    return plan.stratum_of(counts.stratum)
 
 
 def _description(

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
-from censcore._arrays import as_float
 from censcore._validation import as_list, check_kind
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
@@ -97,38 +94,29 @@ class OutcomeTable:
 
     def __post_init__(self) -> None:
         check_batch_rows(self.rows)
-        for name in ("censoring_time", "entry", "cause"):
-            if getattr(self, name) is not None:
-                check_kind(getattr(self, name), name, str, "the name of a column")
         given = [name for name in OF_COLUMNS if getattr(self, name) is not None]
-        if self.outcome is not None and given:
-            raise InvalidInputError(f"outcome: got {', '.join(given)} as well, expected the function alone.")
-        if self.outcome is None and (self.event is None) == (self.cause is None):
+        if self.outcome is not None:
+            if given:
+                raise InvalidInputError(f"outcome: got {', '.join(given)} as well, expected it alone.")
+            return
+        if (self.event is None) == (self.cause is None):
             got = "neither of event and cause" if self.event is None else "both event and cause"
             raise InvalidInputError(f"got {got}, expected the column of one of them.")
-        if self.outcome is None:
-            self._check_names()
-
-    def _check_names(self) -> None:
-        """Times and events are as many columns; those of causes are one."""
         several = self.cause is None and not isinstance(self.time, str)
-        for name in ("time", *(("event",) if self.cause is None else ())):
-            value = getattr(self, name)
-            for column in as_list(value, name, "names of columns") if several else [value]:
+        for name in ("time", *(name for name in given if name not in ("time", "names"))):
+            value, many = getattr(self, name), several and name in ("time", "event")
+            for column in as_list(value, name, "names of columns") if many else [value]:
                 check_kind(column, name, str, "the name of a column")
         if several and len(self.time or ()) != len(self.event or ()):
-            raise InvalidInputError(
-                f"time, event: got {len(self.time or ())} and {len(self.event or ())} columns, expected as "
-                "many of both."
-            )
+            count = f"{len(self.time or ())} and {len(self.event or ())} columns"
+            raise InvalidInputError(f"time, event: got {count}, expected as many of both.")
 
     @property
     def reader(self) -> Callable[[Any], Any]:
         """What reads the outcome of some rows."""
         if self.outcome is not None:
             return self.outcome
-        several = self.cause is None and not isinstance(self.time, str)
-        time, event = ([*(x or ())] if several else x for x in (self.time, self.event))
+        time, event = (x if x is None or isinstance(x, str) else list(x) for x in (self.time, self.event))
         names = None if self.names is None else tuple(self.names)
         return ColumnOutcome(time, event, self.censoring_time, self.entry, self.cause, names)
 
@@ -153,24 +141,15 @@ class ColumnOutcome:
 
     def __call__(self, frame: Any) -> RightCensored | CompetingRisks:
         """One event time, several, or competing risks."""
-
-        def numbers(name: str | None) -> Any:
-            return None if name is None else as_float(frame[name].to_numpy(), f"column {name}")
-
-        known, entry = numbers(self.censoring_time), numbers(self.entry)
-        if self.cause is not None:
-            cause = frame[self.cause].to_numpy()
-            some = None if self.names is not None or (cause != 0).any() else 1  # other batches may have more
-            return CompetingRisks(
-                numbers(self.time), cause, known, entry=entry, names=self.names, n_causes=some
-            )
-        if isinstance(self.time, str):
-            return RightCensored(numbers(self.time), frame[self.event].to_numpy(), known, entry=entry)
-        time = np.column_stack([numbers(name) for name in self.time])
-        event = np.column_stack([frame[name].to_numpy() for name in self.event])
-        y = RightCensored(time, event, known, entry=entry)
-        y.names = list(self.time if self.names is None else self.names)
-        return y
+        known = (self.censoring_time, self.entry)
+        if self.cause is None:
+            y = RightCensored.from_frame(frame, self.time, self.event, *known)
+            y.names = y.names if self.names is None else list(self.names)
+            return y
+        some = None if self.names is not None or (frame[self.cause] != 0).any() else 1  # others may have more
+        return CompetingRisks.from_frame(
+            frame, self.time, self.cause, *known, names=self.names, n_causes=some
+        )
 
 
 def check_in_memory(y: Any, what: str) -> None:

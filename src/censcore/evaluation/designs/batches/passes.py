@@ -20,18 +20,20 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.designs.batches.counts import Counts
 from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
+from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.partial_sums import Keyed, PartialSums, merged
 from censcore.evaluation.designs.batches.summed_estimates import power_sums
-from censcore.evaluation.designs.batches.table_plan import Columns, Plan, Rows, follow_up_of, rows_of
+from censcore.evaluation.designs.batches.table_plan import Columns, Plan, Rows, rows_of
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.checks import expected_events
-from censcore.evaluation.plan.horizon import FOLLOWED
+from censcore.evaluation.plan.horizon import FOLLOWED, last_follow_up
+from censcore.exceptions import InvalidInputError
 from censcore.scores.known_at import weights_of_events
 
-__all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "event_scores", "losses_of"]
+__all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "event_scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,10 @@ class Counting:
     def of(self, rows: Rows) -> PartialSums:
         """Those of some subjects."""
         y, w, columns = self.kind.read_outcome(rows.y), rows.weight, self.columns
-        followed = follow_up_of(self.kind, y)
+        followed = self.kind.followed(y)
+        if not followed.shares_censoring:
+            raise InvalidInputError(f"event times with a censoring time each: {IN_MEMORY}")
+        followed = last_follow_up(followed)
         time, event = to_numpy(followed.time), to_numpy(followed.event)
         stratum = np.zeros(len(time)) if columns.stratify is None else rows.labels[columns.stratify]
         entry = np.zeros(len(time)) if followed.entry is None else to_numpy(followed.entry)
@@ -235,14 +240,3 @@ class Influences:
         if all(centre.xi is None for centre in self.centres.values()):
             return np.zeros(len(rows.y), dtype=np.intp)
         return self.counts.places(self.strata, self.plan.follow_up(rows), self.plan.stratum(rows))
-
-
-def losses_of(plan: Plan, rows: Rows) -> dict[str, np.ndarray]:
-    """Losses of the subjects of a batch, by the names of columns."""
-    columns: dict[str, np.ndarray] = {}
-    cases = plan.cases(rows)
-    for (model, name), values in score_all(dict(cases), plan.scores).values.items():
-        score = next(score for score in plan.scores if score.name == name)
-        for j, at in enumerate(score.at(cases[model])):
-            columns[f"{model}__{name}" + ("" if np.isnan(at) else f"@{at:.10g}")] = values[:, j]
-    return columns

@@ -13,10 +13,10 @@ from censcore._arrays import as_float, is_torch
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled
 from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
-from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.plan.horizon import last_follow_up
 from censcore.evaluation.plan.subsets import as_subgroups
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
@@ -25,7 +25,7 @@ from censcore.tables import Batch, FrameBatch
 
 __all__ = [
     "Columns", "Curve", "Piece", "Plan", "Rows",
-    "columns_of", "follow_up_of", "labels_of", "read_forecasts", "rows_of",
+    "columns_of", "labels_of", "read_forecasts", "rows_of",
 ]  # fmt: skip
 
 
@@ -248,7 +248,7 @@ class Plan:
 
     def follow_up(self, rows: Rows) -> RightCensored:
         """How long the subjects were followed, (n,)."""
-        return follow_up_of(self.kind, self.kind.read_outcome(rows.y))
+        return last_follow_up(self.kind.followed(self.kind.read_outcome(rows.y)))
 
     def _censoring(self, rows: Rows) -> Distribution:
         if self.given is not None:
@@ -299,11 +299,3 @@ def read_forecasts(
         F = F.like(np.zeros(1)) if is_torch(F._reference) else F
         read[name] = settled(F, events[0], whose, events[1])
     return read
-
-
-def follow_up_of(kind: Kind, y: Any) -> RightCensored:
-    """How long subjects were followed, (n,): to the last of several event times, which share one C."""
-    followed = kind.followed(y)
-    if not followed.shares_censoring:
-        raise InvalidInputError(f"event times with a censoring time each: {IN_MEMORY}")
-    return followed.last()
