@@ -83,6 +83,15 @@ def test_training_subjects_and_the_aalen_johansen_reference(risks, options, tabl
     assert_same(memory, streamed)
 
 
+def test_weights_of_training_subjects(risks):
+    other = make_competing(300, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
+    y = cs.CompetingRisks(other["t"].to_numpy(), other["cause"].to_numpy(), names=NAMES)
+    train = cs.Sample(other[["site"]], y, weight=other["w"].to_numpy())
+    options = {"train": train, "scores": ["crps", "brier_score:ipcw"], "sample_weight": "w"}
+    for C in (KM, BY_SITE):
+        assert_same(in_memory(risks, C, **options), in_batches(risks, C, **options))
+
+
 def test_a_cox_regression_of_the_censoring_time_of_competing_risks(risks):
     other = make_competing(300, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
     y = cs.CompetingRisks(other["t"].to_numpy(), other["cause"].to_numpy(), names=NAMES)
@@ -267,8 +276,8 @@ def test_what_is_not_a_sum_over_batches_says_so(risks):
     with pytest.raises(InvalidInputError, match="event times with a censoring time each: not available"):
         cs.compare(JOINT, cs.OutcomeTable(apart, NAMES, ["r", "d"]), KM)
     y = cs.RightCensored(pairs[NAMES].to_numpy(), pairs[["r", "d"]].to_numpy())
-    with pytest.raises(InvalidInputError, match="train: weight of training subjects: not available"):
-        cs.compare(JOINT, table, KM, train=cs.Sample(None, y, weight=np.ones(len(pairs))))
+    with pytest.raises(InvalidInputError, match="train: groups of training subjects: not available"):
+        cs.compare(JOINT, table, KM, train=cs.Sample(None, y, groups=np.ones(len(pairs))))
     with pytest.raises(InvalidInputError, match=r"reference: got KaplanMeier\(\), .* 'aalen-johansen'"):
         in_batches(risks, reference=cs.KaplanMeier())
     visits = np.tile([50.0, 100.0, 400.0], (len(risks), 1))

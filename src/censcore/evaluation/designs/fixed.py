@@ -62,7 +62,7 @@ class Design:
         readings = readings_of(of.cases)
         groups = None if of.groups is None else int(of.groups.max()) + 1
         told = self.told(of, counts, case.times, case.levels, groups, readings)
-        return told | of.kind.settings(of.resolved_censoring.distribution)
+        return told | of.kind.settings()
 
     @staticmethod
     def told(

@@ -298,7 +298,7 @@ class Kind(ABC):
         """What a reader should know first."""
         return []
 
-    def settings(self, C: Distribution, count: np.ndarray | None = None) -> dict[str, Any]:
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """What a comparison says of its outcomes, each of which ``count`` subjects have, or one."""
         return {}
 

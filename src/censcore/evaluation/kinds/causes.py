@@ -312,7 +312,7 @@ class Causes(Kind):
             for note in notes_on_events(self.y.cause(j), horizon, weight, groups, None)
         ]
 
-    def settings(self, C: Distribution, count: np.ndarray | None = None) -> dict[str, Any]:
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """Events by cause."""
         events = np.bincount(to_numpy(self.y.causes), count, minlength=self.y.n_causes + 1)
         return {"events by cause": dict(zip(self.y.names, events[1:].astype(int).tolist(), strict=True))}

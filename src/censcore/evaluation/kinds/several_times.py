@@ -321,7 +321,7 @@ class SeveralTimes(Kind):
 
     # ---- what is said ----------------------------------------------------------------------------------
 
-    def settings(self, C: Distribution, count: np.ndarray | None = None) -> dict[str, Any]:
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """Events by event time, and who is followed for them."""
         event = to_numpy(self.y.event)
         event = event if self.mask is None else event & self.mask
@@ -330,7 +330,7 @@ class SeveralTimes(Kind):
         told["events by event time"] = (count @ event).tolist()
         if self.mask is not None:
             told["subjects followed for each"] = self.mask.sum(axis=0).tolist()
-        told["censoring"] = "one C shared by all event times" if C.k == 1 else "one C per event time"
+        told["censoring"] = "one C shared by all event times" if self.shared else "one C per event time"
         return told
 
     def diagnostic(
@@ -436,9 +436,9 @@ class SemiCompeting(SeveralTimes):
         seen = event & (time < horizon)
         return default_levels(float((w @ (seen / np.where(seen, reached, 1.0))).min()))
 
-    def settings(self, C: Distribution, count: np.ndarray | None = None) -> dict[str, Any]:
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """And the terminal event."""
-        return super().settings(C, count) | {"terminal event": self.terminal}
+        return super().settings(count) | {"terminal event": self.terminal}
 
     def default_outcome(self, picture: str) -> str:
         """The terminal event where the picture is of follow-up, or of a time that is never infinite."""

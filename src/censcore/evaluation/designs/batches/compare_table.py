@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -49,27 +49,17 @@ def _result(
 ) -> Comparison:
     plan = ready.plan
     effective, weighted, few = _effective(ready, losses)
-    unavailable = {cast(tuple[str, str], tuple(k.split("|", 1))): v for k, v in losses.unavailable.items()}
-    of_losses = Losses({}, unavailable, plan.scores)
+    pairs = {(m, score.name): f"{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
+    missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
+    of_losses = Losses({}, missing, plan.scores)
     subsets = [
-        CountedSubset(
-            by,
-            label,
-            np.ones(1),
-            subjects=count_of(ready, s),
-            weights_given=ready.plan.columns.weight is not None,
-        )
+        CountedSubset(by, label, np.ones(1), count_of(ready, s), plan.columns.weight is not None)
         for s, (by, label, _) in enumerate(plan.subsets)
     ]
     C: Any = plan.given or (plan.curves[0].distribution if plan.curves else None)
     estimated = ready.fitted is not None or plan.fitted is not None
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
-    infinite = {
-        (model, score.name): losses.sums[f"infinite|{model}|{score.name}"]
-        for score in plan.scores
-        for model in plan.forecasts
-        if f"infinite|{model}|{score.name}" in losses.sums
-    }
+    infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
     n_groups = None if groups is None else len(groups.values)
     design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, _weights(ready, losses))
@@ -112,9 +102,9 @@ def _effective(
         numbers = _effective_numbers(losses, f"{axis}|{outcome}")
         q = {"time": len(plan.times), "level": len(plan.levels)}.get(score.axis, 1)
         effective[outcome, axis] = numbers.reshape(m, -1, q).min(axis=1)
-    told = {score.outcome for score in plan.scores}
-    told = (told & set(ready.kind.ranked)) or {plan.scores[0].outcome}
-    for outcome in dict.fromkeys(score.outcome for score in plan.scores):
+    outcomes = dict.fromkeys(score.outcome for score in plan.scores)
+    told = (outcomes.keys() & set(ready.kind.ranked)) or {plan.scores[0].outcome}
+    for outcome in outcomes:
         all_equal, by_weight = _effective_numbers(losses, f"all|{outcome}")
         weighted[outcome] = int(losses.sums[f"seen|{outcome}"]), float(by_weight)
         if outcome in told:

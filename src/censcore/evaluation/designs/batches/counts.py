@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,8 +27,8 @@ class Counts:
     ----------
     stratum, time, code : array, (J,)
         Label of the stratum, observed time, and whether it was an event, or of which cause.
-    entry : array, (J,), optional
-        When subjects entered, where some of them came late.
+    entry : array, (J,)
+        When subjects entered; zero from the start.
     rows, positive, weight : array, (J,)
         Numbers of subjects, of those with a positive weight, and the sum of their weights.
     """
@@ -37,22 +36,22 @@ class Counts:
     stratum: np.ndarray
     time: np.ndarray
     code: np.ndarray
+    entry: np.ndarray
     rows: np.ndarray
     positive: np.ndarray
     weight: np.ndarray
-    entry: np.ndarray | None = None
 
     @classmethod
     def of(cls, counted: Keyed, what: str) -> Counts:
         """From the sums of all batches."""
-        stratum, time, code, *entry = counted.keys
-        if len(time) > DISTINCT:
+        if len(counted.values) > DISTINCT:
+            entries = " and entries" if counted.keys[3].any() else ""
             raise InvalidInputError(
-                f"{what}: got {len(time)} distinct times{' and entries' if entry else ''}, expected at most "
+                f"{what}: got {len(counted.values)} distinct times{entries}, expected at most "
                 f"{DISTINCT}, which bounds the memory of a Kaplan-Meier curve. Round the times (days, "
                 "hours), or estimate the censoring distribution from fewer subjects by train=."
             )
-        found = cls(stratum, time, code, *counted.values.T, *entry)
+        found = cls(*counted.keys, *counted.values.T)
         if not found.weight.any():
             raise InvalidInputError(f"{what}: got no subject with a positive weight.")
         return found
@@ -70,7 +69,7 @@ class Counts:
     @property
     def late(self) -> bool:
         """Whether some of them entered late."""
-        return self.entry is not None and bool((self.entry > 0).any())
+        return bool((self.entry > 0).any())
 
     def subjects(self, stratify: str | None) -> Sample:
         """The distinct outcomes as subjects of many, for estimators that take weights."""
@@ -81,24 +80,21 @@ class Counts:
 
     def take(self, chosen: np.ndarray) -> Counts:
         """Some of them."""
-        parts: dict[str, Any] = {
-            name: None if value is None else value[chosen] for name, value in vars(self).items()
-        }
-        return Counts(**parts)
+        return Counts(*(value[chosen] for value in vars(self).values()))
 
     def places(self, stratum: np.ndarray, y: RightCensored, number: np.ndarray) -> np.ndarray:
         """Where subjects with outcomes y in the strata ``number`` (n,) are among the distinct ones, (n,).
 
         ``stratum`` are the numbers of the strata of the distinct outcomes, (J,).
         """
-        time, entry = np.unique(self.time), np.unique(_or_zero(self.entry, self.time))
+        time, entry = np.unique(self.time), np.unique(self.entry)
 
-        def code(stratum: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray | None) -> np.ndarray:
-            at = np.searchsorted(entry, _or_zero(a, t))
+        def code(stratum: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray) -> np.ndarray:
+            at = np.searchsorted(entry, a)
             return ((stratum * len(time) + np.searchsorted(time, t)) * 2 + d) * len(entry) + at
 
         known = code(stratum, self.time, self.event, self.entry)
-        given = None if y.entry is None else to_numpy(y.entry)
+        given = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry)
         asked = code(number, to_numpy(y.time), to_numpy(y.event), given)
         order = np.argsort(known)
         return order[np.searchsorted(known[order], asked)]
@@ -111,7 +107,7 @@ class Counts:
     def followed(self) -> FollowUp:
         """How long subjects were followed."""
         used = self.positive > 0
-        entry = self.entry[used] if self.late and self.entry is not None else None
+        entry = self.entry[used] if self.late else None
         return FollowUp.of(self.time[used], self.positive[used], entry)
 
     def typical(self) -> RightCensored:
@@ -161,19 +157,11 @@ class Counted:
             return None
         return Sample(None, y, np.concatenate([part.weight for part in self.parts]), mask=mask)
 
-    def pooled(self, kind: Kind) -> Sample:
-        """Event times from which default times and levels are chosen."""
-        sample = self.sample(kind)
-        if sample is not None:
-            return kind.pooled(replace(sample, mask=None))
+    def pooled(self) -> Sample:
+        """The times of all parts, where there is no :meth:`sample`."""
         time, code, weight = (
             np.concatenate([getattr(part, name) for part in self.parts])
             for name in ("time", "code", "weight")
         )
-        entry = self.parts[0].entry if len(self.parts) == 1 else None
         used = np.flatnonzero((code == 0) | (time > 0))
-        return Sample(None, RightCensored(time, code == 1)._with_entry(entry), weight).take(used)
-
-
-def _or_zero(entry: np.ndarray | None, like: np.ndarray) -> np.ndarray:
-    return np.zeros(len(like)) if entry is None else entry
+        return Sample(None, RightCensored(time, code == 1), weight).take(used)

@@ -61,8 +61,8 @@ class Prepared:
 
     ``kind`` is that of the outcomes in ``counted``, or has none where these are more than was counted.
     ``fitted`` is the estimator of the censoring distribution, None where it is known or given covariates
-    (``plan.fitted``); ``before`` says that it was fitted before. ``trained`` are the counts of training
-    subjects, None where there are none.
+    (``plan.fitted``); ``before`` says that it was fitted to subjects in memory. ``trained`` are the counts of
+    training subjects, None where there are none.
     ``ends`` are the last times that all censoring distributions given covariates reach, see ``Support``.
     """
 
@@ -131,11 +131,11 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     _check_censoring(estimator, given, counted.follow_up, kind.followed(kind.read_outcome(first.y)))
     fitted, ends = None, None
     if estimator is not None and regression is None:
-        some = used.follow_up.subjects(columns.stratify)
+        some = followed if isinstance(train, Sample) else used.follow_up.subjects(columns.stratify)
         km = Censoring(KaplanMeier(stratify=columns.stratify))
         fitted = estimator if before else km.fit(some.X, some.y, some.weight)
-    curves = [C for C in (given,) if C is not None]
-    reach = reach_of(curves if fitted is None else list(fitted.estimators_[0].distributions_))
+    curves = [] if given is None else [given]
+    reach = reach_of(curves if fitted is None else fitted.estimators_[0].distributions_)
     if regression is not None:
         support = runner.total(Support(columns, table.rows, regression), batches, "follow-up")
         ends = -support.keyed["ends"].values[0]
@@ -146,19 +146,18 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
         name: kind.of_columns(forecast, first.frame) if isinstance(forecast, ColumnForecast) else forecast
         for name, forecast in models.items()
     }
-    kind, subjects = kind.named(
-        read_forecasts(kind.of_subjects(first.y), models, first, events, whose), subjects
-    )
+    head = read_forecasts(kind.of_subjects(first.y), models, first, events, whose)
+    kind, subjects = kind.named(head, subjects)
     _check_reference(asked.reference, kind, models, train, subjects)
     reference = add_reference(kind, models, asked.reference, None if train is None else subjects, None, notes)
     estimated = fitted is not None or regression is not None
     end = settle_horizon(asked.horizon, reach, _samples(counted, trained if estimated else None), notes)
-    entry, rows = counted.follow_up.entry, counted.follow_up.rows
-    notes += [note_on_entry(entry, rows, end)] if entry is not None and counted.follow_up.late else []
+    entered = counted.follow_up
+    notes += [note_on_entry(entered.entry, entered.rows, end)] if entered.late else []
     bare = kind.bare()
     one = bare.of_subjects(first.y)
     head = one.settled(read_forecasts(one, models, first, events, whose), None, end, notes)
-    pooled = used.pooled(kind) if subjects is None else kind.pooled(subjects)
+    pooled = used.pooled() if subjects is None else kind.pooled(subjects)
     at, alpha = times_and_levels(head, pooled, end, asked.times, _levels(asked, kind, subjects, end))
     plan = Plan(
         columns, bare, table.rows, models, kind.scores(asked.chosen_scores), end, at, alpha,
@@ -169,7 +168,8 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     _check_masks(plan, first)
     return Prepared(
         plan, bare if scored is None else kind, batches, counted, fitted, trained,
-        _description(estimator, given, trained, before), reference, notes, before, ends,
+        _description(estimator, given, trained, before), reference, notes,
+        before or isinstance(train, Sample), ends,
     )  # fmt: skip
 
 
@@ -206,9 +206,7 @@ def _kind_of(first: Rows, asked: Request, estimator: Censoring | None) -> tuple[
     if not kind.has_batches:
         raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
     settled, asked = kind.settle(replace(asked, sample=Sample(None, first.y), train=None))
-    apart = estimator is not None and (
-        estimator.shared is False or len(getattr(estimator, "estimators_", ())) > 1
-    )
+    apart = getattr(estimator, "shared", None) is False or len(getattr(estimator, "estimators_", ())) > 1
     if apart and settled.followed(settled.y).time.ndim > 1:
         raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
     return settled, asked
@@ -217,7 +215,7 @@ def _kind_of(first: Rows, asked: Request, estimator: Censoring | None) -> tuple[
 def _training(train: Any, kind: Kind, notes: list[str]) -> Sample:
     """Training subjects in memory."""
     sample = Sample.of(train)
-    other = [name for name in ("weight", "groups", "mask") if getattr(sample, name) is not None]
+    other = [name for name in ("groups", "mask") if getattr(sample, name) is not None]
     if other:
         raise InvalidInputError(f"train: {', '.join(other)} of training subjects: {IN_MEMORY}")
     return kind.read_training(sample, notes)
@@ -247,8 +245,9 @@ def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counti
         check_columns(counting.columns.all, column_names(batches), "train")
         return Counted.of(runner.total(counting, batches, "counting training subjects").keyed, "train")
     labels = {} if stratify is None else {stratify: labels_of(column_of(train.X, stratify), stratify, False)}
+    weight = np.ones(len(train)) if train.weight is None else train.weight
     counting = replace(counting, columns=replace(counting.columns, by=(), groups=None))
-    return Counted.of(counting.of(Rows(None, train.y, np.ones(len(train)), labels)).keyed, "train")
+    return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
 
 
 def _notes_on_training(counted: Counted, trained: Counted) -> list[str]:
@@ -314,9 +313,8 @@ def _subsets(counted: Counted, columns: Columns) -> list[tuple[str, str, float]]
     found = [("", "all", float(counted.follow_up.weight.sum()))]
     for by in columns.by:
         keyed = counted.by[f"by {by}"]
-        for label, weight in zip(keyed.keys[0], keyed.values[:, 2], strict=True):
-            if weight > 0:
-                found.append((by, str(label), float(weight)))
+        weights = zip(keyed.keys[0], keyed.values[:, 2], strict=True)
+        found += [(by, str(label), float(weight)) for label, weight in weights if weight > 0]
     return found
 
 

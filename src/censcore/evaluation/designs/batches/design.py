@@ -125,9 +125,8 @@ class Batches(Design):
         """Everything that was decided."""
         counts = {"subjects": self.counts.n, "events": int(self.counts.rows[self.counts.event].sum())}
         told = self.told(of, counts, self.plan.times, self.plan.levels, self.n_groups, {})
-        version, C = told.pop("censcore"), of.resolved_censoring.distribution
-        told |= {"read in batches of": self.plan.rows, "censcore": version}
-        return told | ({} if of.kind.y is None else of.kind.settings(C, self.counted.rows))
+        told |= {"read in batches of": self.plan.rows, "censcore": told.pop("censcore")}
+        return told | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
 
     def censoring(self, of: Comparison) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
