@@ -179,6 +179,7 @@ class Design:
             self.renamed(of, view),
             kind=OneTime(next(iter(cases.values())).y),
             cases=cases,
+            resolved_censoring=view.censoring(of.resolved_censoring),
             subsets=[replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in of.subsets],
         )
 
@@ -197,7 +198,6 @@ class Design:
             scores=scores,
             losses=Losses(renamed(of.losses.values), renamed(of.losses.unavailable), scores),
             means=replace(of.means, values=renamed(of.means.values)),
-            resolved_censoring=view.censoring(of.resolved_censoring),
             discrimination=of.discrimination and view.name in of.kind.ranked,
         )
 
