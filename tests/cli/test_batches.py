@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.evaluation.streaming.tables import make_table
+from tests.evaluation.streaming.tables import make_competing, make_table
 from typer.testing import CliRunner
 
 from censcore.cli.app import app
@@ -76,6 +76,38 @@ def test_score_in_batches_gives_what_it_gives_whole(folder, out):
     assert not list(folder.glob(".*partial"))
 
 
+CAUSES = ("--time", "t", "--cause", "cause", "--scores", "crps,brier_score", "--times", "50,100")
+
+
+@pytest.mark.parametrize("names", [(), ("--causes", "relapse,death")], ids=["numbers", "names"])
+def test_competing_risks_in_batches_are_those_of_the_whole_file(tmp_path, names):
+    table = make_competing(300)
+    if names:
+        table["cause"] = np.array(["censored", "relapse", "death"])[table["cause"]]
+    table.to_csv(tmp_path / "table.csv", index=False)
+    table.iloc[100:].to_csv(tmp_path / "train.csv", index=False)
+    train = ("--train", tmp_path / "train.csv")
+    means = []
+    for size in ((), ("--batch", 70)):
+        run(
+            "compare", tmp_path / "table.csv", *CAUSES, *names, *train, *size, "--json", tmp_path / "out.json"
+        )
+        found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        means.append(
+            pd.DataFrame(found["means"]).query("proper")[["score", "outcome", "model", "mean", "skill"]]
+        )
+        run("score", tmp_path / "table.csv", *CAUSES, *names, *size, "--out", tmp_path / f"{len(size)}.csv")
+    pd.testing.assert_frame_equal(*means, rtol=1e-11, check_exact=False)
+    assert len(set(means[0]["outcome"])) == 4
+    losses = [pd.read_csv(tmp_path / f"{n}.csv") for n in (0, 2)]
+    pd.testing.assert_frame_equal(*losses, rtol=1e-11, check_exact=False)
+
+
+def test_intervals_are_not_read_in_batches(folder):
+    with pytest.raises(InvalidInputError, match="intervals are compared in memory"):
+        run("compare", folder / "table.csv", "--lower", "since", "--upper", "t", "--batch", 100)
+
+
 def test_a_score_that_fails_leaves_no_file(folder, tmp_path):
     table = make_table(300)
     table.loc[250, "good__sf@100"] = 7.0
@@ -88,7 +120,7 @@ def test_a_score_that_fails_leaves_no_file(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (("--cause", "d"), "Competing risks and intervals are compared"),
+        (("--event", "d", "--cause", "d"), "both of --event and --cause"),
         (("--event", "d", "--censoring", "cox", "--covariates", "w"), "got no --train"),
         (("--event", "d", "--covariates", "w"), "is tested with all subjects in memory"),
         (("--event", "d", "--batch", "0"), "--batch: got 0"),

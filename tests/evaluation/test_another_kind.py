@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
+from tests.evaluation.streaming.tables import assert_same
 
 import censcore as cs
 from censcore.evaluation.kinds import kind_of, register_kind
 from censcore.evaluation.kinds.base import KINDS
 from censcore.evaluation.kinds.one_time import OneTime
+from censcore.exceptions import InvalidInputError
 
 KM = cs.Censoring(cs.KaplanMeier())
 
@@ -104,3 +107,24 @@ def test_it_is_cross_validated():
     )
     np.testing.assert_allclose(found.frame()["mean"], known.frame()["mean"], rtol=1e-12)
     assert len(found.folds()) == known.folds().shape[0]
+
+
+def test_it_is_streamed():
+    y, forecasts = data()
+    table = pd.DataFrame(np.column_stack([y.time, y.event]), columns=["a", "b", "seen a", "seen b"])
+
+    def second(rows):
+        return SecondOfTwo(
+            cs.RightCensored(rows[["a", "b"]].to_numpy(), rows[["seen a", "seen b"]].to_numpy())
+        )
+
+    streamed = cs.compare(
+        forecasts, cs.OutcomeTable(table, outcome=second, rows=50), KM, discrimination=False
+    )
+    memory = cs.compare(forecasts, SecondOfTwo(y), KM, discrimination=False)
+    assert_same(memory, streamed)
+    train = cs.OutcomeTable(table, outcome=second)
+    with pytest.raises(
+        InvalidInputError, match="reference: got 'kaplan-meier', which is not fitted to the counts"
+    ):
+        cs.compare(forecasts, cs.OutcomeTable(table, outcome=second), KM, train=train)

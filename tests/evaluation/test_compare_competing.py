@@ -432,7 +432,7 @@ def test_other_bad_input():
         cs.compare(MODELS, y, KM(), names=["all causes", "death"])
     with pytest.raises(InvalidInputError, match="mask: got an outcome of one event time"):
         cs.compare(MODELS, cs.Sample(None, y, mask=np.ones((40, 2))), KM())
-    with pytest.raises(InvalidInputError, match="reference 'cox' is none of the forecasts"):
+    with pytest.raises(InvalidInputError, match="reference: got 'cox', expected 'aalen-johansen'"):
         cs.compare(MODELS, y, KM(), reference="cox")
 
 

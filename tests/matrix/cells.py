@@ -17,7 +17,7 @@ import pandas as pd
 
 import censcore as cs
 from censcore.evaluation.measures.murphy import Elementary
-from censcore.exceptions import CenscoreError, UnsupportedOutcomeError
+from censcore.exceptions import CenscoreError
 from tests.matrix.worlds import HORIZON, TIMES, World, world
 
 TOLERANCE = 1e-9
@@ -139,15 +139,10 @@ def repeated_folds(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
 
 
 def batches(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
-    if not isinstance(y, cs.RightCensored) or y.k > 1:
-        raise UnsupportedOutcomeError(f"OutcomeTable has no columns for {type(y).__name__} of {w.kind}.")
-    frame = pd.DataFrame({"time": y.time, "event": y.event, "weight": w.weight, "site": w.X["site"]})
-    frame["row"] = np.arange(len(frame))
-    columns = {}
-    for name, values in (("censoring_time", y.censoring_time), ("entry", y.entry)):
-        if values is not None:
-            frame[name], columns[name] = values, name
-    table = cs.OutcomeTable(frame, "time", "event", rows=7, **columns)
+    frame = pd.DataFrame(
+        {"row": np.arange(len(w.weight)), "weight": w.weight, "site": w.X["site"].to_numpy()}
+    )
+    table = cs.OutcomeTable(frame, outcome=lambda rows: y.take(rows["row"].to_numpy()), rows=7)
     forecasts = {name: lambda rows, F=F: F.take(rows["row"].to_numpy()) for name, F in w.forecasts.items()}
     return [cs.compare(forecasts, table, sample_weight="weight", **options)]
 

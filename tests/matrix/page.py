@@ -18,7 +18,6 @@ REASONS = {
     "table read in batches; pass the estimator",
     "not available for a table that is read in batches": "not available for tables read in batches",
     "stayed in their table|all pairs of subjects|needs the subjects": "needs all subjects in memory",
-    "OutcomeTable has no columns": "tables read in batches hold one right-censored time",
     "number of the last visit": "drop-out is a number of visits; its distribution is estimated, not given",
     "order event times": "events between visits have no order",
     "IntervalCensored where|landmark": "no landmarks for this kind of outcome",

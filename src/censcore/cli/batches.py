@@ -24,19 +24,38 @@ from censcore.cli.options import (
     training_subjects,
     words,
 )
-from censcore.cli.predictions import OutcomeColumns, is_standard_input
+from censcore.cli.predictions import OutcomeColumns, check_options, is_standard_input, outcome_of
 from censcore.evaluation.designs.batches.decisions import prepare
-from censcore.evaluation.designs.batches.passes import losses_of
 from censcore.evaluation.designs.batches.runners import Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import Plan
+from censcore.evaluation.designs.batches.table_plan import Plan, Rows
+from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecast_columns import column_forecasts
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
 from censcore.plain_text import one_line
 from censcore.tables import batches_of, column_names
 
 __all__ = ["compare_batches", "score_batches"]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What reads the outcome of the rows of a batch, as that of a whole file is read."""
+
+    named: OutcomeColumns
+    censoring_time: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that it needs."""
+        return (*self.named.used, *(() if self.censoring_time is None else (self.censoring_time,)))
+
+    def __call__(self, frame: Any) -> Any:
+        """The outcome of some rows."""
+        return outcome_of(frame, self.named, self.censoring_time, part=True)
 
 
 def _table(
@@ -47,17 +66,16 @@ def _table(
     censoring_time: str | None,
 ) -> cs.OutcomeTable:
     """The table; what cannot be read in batches is an error."""
-    if columns.cause is not None or columns.event is None or columns.time is None:
+    check_options(columns, censoring_time)
+    if columns.intervals:
         raise InvalidInputError(
-            "A table read in batches: got no --time and --event, expected one kind of event. Competing risks "
-            "and intervals are compared in memory: leave out --batch and --dask, and pass one file."
+            "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and "
+            "--dask, and pass one file."
         )
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
-    return cs.OutcomeTable(
-        str(predictions), columns.time, columns.event, censoring_time, rows=batch or ROWS, dask=dask,
-        entry=columns.entry,
-    )  # fmt: skip
+    outcome = _Outcome(columns, censoring_time)
+    return cs.OutcomeTable(str(predictions), rows=batch or ROWS, dask=dask, outcome=outcome)
 
 
 def _inputs(
@@ -91,7 +109,7 @@ def _inputs(
         )
     elif train is not None:
         _check_files(train)
-        fitted_to = replace(table, data=str(train), censoring_time=None, dask=None)
+        fitted_to = replace(table, data=str(train), outcome=_Outcome(columns, None), dask=None)
     return dict(forecasts), table, estimator, fitted_to
 
 
@@ -156,6 +174,17 @@ def compare_batches(
     )
 
 
+def _losses_of(plan: Plan, rows: Rows) -> dict[str, np.ndarray]:
+    """Losses of the subjects of a batch, by the names of columns."""
+    columns: dict[str, np.ndarray] = {}
+    cases = plan.cases(rows)
+    for (model, name), values in score_all(dict(cases), plan.scores).values.items():
+        score = next(score for score in plan.scores if score.name == name)
+        for j, at in enumerate(score.at(cases[model])):
+            columns[f"{model}__{name}" + ("" if np.isnan(at) else f"@{at:.10g}")] = values[:, j]
+    return columns
+
+
 @dataclass(frozen=True, eq=False)
 class _Losses:
     """The task of a batch: its losses, by column."""
@@ -164,7 +193,7 @@ class _Losses:
 
     def __call__(self, batch: Any) -> dict[str, np.ndarray]:
         """Columns of losses, in the order of the rows."""
-        parts = [losses_of(self.plan, rows) for rows in self.plan.read(batch)]
+        parts = [_losses_of(self.plan, rows) for rows in self.plan.read(batch)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
@@ -185,10 +214,11 @@ def score_batches(
     with cluster(table.dask) as client, losses_writer(out) as write:
         printed = out is None or is_standard_output(out)
         runner = Runner(jobs, client, progress=sys.stderr.isatty() and not printed)
-        ready = prepare(
-            runner, forecasts, table, C, train=train, scores=score_names(scores), horizon=horizon_of(horizon),
-            times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
+        asked = Request(
+            forecasts, Sample(None, table), C, train, scores=score_names(scores), reference=None,
+            horizon=horizon_of(horizon), times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
         )  # fmt: skip
+        ready = prepare(runner, asked)
         for note in ready.notes:
             typer.echo(f"note: {one_line(note)}", err=True)
         for losses in runner.each(_Losses(ready.plan), ready.batches, "scoring"):

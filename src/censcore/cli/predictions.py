@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "COLUMNS_HELP", "OutcomeColumns", "column", "is_standard_input", "name_of", "outcome_of", "read_table",
+    "COLUMNS_HELP", "OutcomeColumns", "check_options", "column", "is_standard_input", "name_of",
+    "outcome_of", "read_table",
 ]  # fmt: skip
 
 COLUMNS_HELP = """
@@ -119,9 +120,10 @@ def outcome_of(
     frame: pd.DataFrame,
     columns: OutcomeColumns,
     censoring_time: str | None = None,
+    part: bool = False,
 ) -> cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored:
-    """The outcome from its columns."""
-    _check_options(columns, censoring_time)
+    """The outcome from its columns; in ``part`` of a table there may be no event."""
+    check_options(columns, censoring_time)
 
     def numbers(name: str | None, option: str) -> np.ndarray | None:
         from censcore._arrays import as_float
@@ -137,10 +139,11 @@ def outcome_of(
         assert columns.event is not None
         return cs.RightCensored(time, column(frame, columns.event, "--event"), c, entry=a)
     cause = _cause_numbers(column(frame, columns.cause, "--cause"), columns)
-    return cs.CompetingRisks(time, cause, c, entry=a, names=columns.causes or None)
+    some = 1 if part and not columns.causes and not (cause != 0).any() else None
+    return cs.CompetingRisks(time, cause, c, entry=a, names=columns.causes or None, n_causes=some)
 
 
-def _check_options(columns: OutcomeColumns, censoring_time: str | None) -> None:
+def check_options(columns: OutcomeColumns, censoring_time: str | None) -> None:
     """One kind of outcome is named, and wholly."""
     others = {
         "--time": columns.time, "--event": columns.event, "--cause": columns.cause,

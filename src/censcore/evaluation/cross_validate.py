@@ -42,6 +42,7 @@ from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared, SubjectKeys
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.designs.fold_runs import out_of_fold, run_folds
 from censcore.evaluation.designs.folds import CrossValidation, average
 from censcore.evaluation.designs.splits import Split, make_splits, notes_on_splits
@@ -193,6 +194,7 @@ def cross_validate(
     _check_order(X, y)
     folds = cv if isinstance(cv, Folds) else Folds(cv)
     sample = Sample.scored(y, X, sample_weight, groups)
+    check_in_memory(sample.y, "cross_validate")
     asked = Request(
         models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,

@@ -20,7 +20,7 @@ from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
+from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.designs.landmark_average import AtRisk, Averages
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
@@ -253,11 +253,7 @@ def compare_landmarks(
     3       1.5      152   flat  0.198
     """
     sample = Sample.scored(y, X, sample_weight, groups)
-    if isinstance(sample.y, OutcomeTable):
-        raise InvalidInputError(
-            "landmarks: not available for a table that is read in batches. Read the table into memory, and "
-            "pass its outcome in place of OutcomeTable."
-        )
+    check_in_memory(sample.y, "landmarks")
     _check_window(window, times)
     places = _places(landmarks)
     training = None if train is None else Sample.of(train)

@@ -16,7 +16,7 @@ from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.measures.effective_events import effective_events, weighted_events
+from censcore.evaluation.measures.effective_events import counted_events, effective_events, weighted_events
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.subsets import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
@@ -25,7 +25,7 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["Design"]
+__all__ = ["Design", "plain"]
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
 
@@ -71,7 +71,7 @@ class Design:
         readings = readings_of(of.cases)
         groups = None if of.groups is None else int(of.groups.max()) + 1
         told = self.told(of, counts, case.times, case.levels, groups, readings)
-        return told | of.kind.settings(case, of.resolved_censoring.distribution)
+        return told | of.kind.settings()
 
     @staticmethod
     def told(
@@ -142,7 +142,7 @@ class Design:
             view = of.kind.view(score.outcome)
             weight = shares_of(weight[:, None], view.counted(cases[0]))[:, 0]
             cases = [case.of(view) for case in cases]
-        return effective_events(score, cases, weight, of.groups)
+        return effective_events(counted_events(score, cases), weight, of.groups)
 
     def curve(
         self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
@@ -182,25 +182,40 @@ class Design:
 
     def part(self, of: Comparison, view: View) -> Comparison:
         """What was found of one view, by the names that its scores have where there is one event time."""
-        plain = {score.name: _plain(score) for score in of.scores if score.outcome == view.name}
-
-        def renamed(values: dict[Any, Any]) -> dict[Any, Any]:
-            known = ((key, value) for key, value in values.items() if key[-1] in plain)
-            return {(*key[:-1], plain[key[-1]].name): value for key, value in known}
-
-        scores, counted = list(plain.values()), view.counted(self.case(of))
+        counted = view.counted(self.case(of))
         cases = {model: case.of(view) for model, case in of.cases.items()}
         return replace(
-            of,
+            self.renamed(of, view),
             kind=OneTime(next(iter(cases.values())).y),
+            cases=cases,
+            resolved_censoring=view.censoring(of.resolved_censoring),
+            subsets=[replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in of.subsets],
+        )
+
+    @staticmethod
+    def renamed(of: Comparison, view: View) -> Comparison:
+        """The losses and means of a view, by the names of its scores without it."""
+        names = {score.name: plain(score) for score in of.scores if score.outcome == view.name}
+
+        def renamed(values: dict[Any, Any]) -> dict[Any, Any]:
+            known = ((key, value) for key, value in values.items() if key[-1] in names)
+            return {(*key[:-1], names[key[-1]].name): value for key, value in known}
+
+        scores = list(names.values())
+        return replace(
+            of,
             scores=scores,
             losses=Losses(renamed(of.losses.values), renamed(of.losses.unavailable), scores),
             means=replace(of.means, values=renamed(of.means.values)),
-            cases=cases,
-            subsets=[replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in of.subsets],
-            resolved_censoring=view.censoring(of.resolved_censoring),
             discrimination=of.discrimination and view.name in of.kind.ranked,
         )
+
+    def counted_in(self, of: Comparison, score: CaseScore | Measure) -> np.ndarray | None:
+        """The subjects that count for a score, (n,); None for all."""
+        case = self.case(of)
+        if isinstance(score, CaseScore):
+            return score.counted(case)
+        return of.kind.view(score.outcome).counted(case)
 
     def shown(self, of: Comparison, line: Line) -> Line:
         """A line with the outcome in a column, and how many subjects count in it."""
@@ -209,10 +224,7 @@ class Design:
         for key, value in line.items():
             name = line["score"].removesuffix(f"[{score.outcome}]")
             new |= {"score": name, "outcome": score.outcome} if key == "score" else {key: value}
-        case = self.case(of)
-        counted = (
-            score.counted(case) if isinstance(score, CaseScore) else of.kind.view(score.outcome).counted(case)
-        )
+        counted = self.counted_in(of, score)
         if "n" in new and counted is not None:
             subset = next(s for s in of.subsets if (s.by, s.label) == (line["by"], line["group"]))
             new["n"] = int(((subset.weight > 0) & counted).sum())
@@ -230,7 +242,7 @@ class Design:
         return []
 
 
-def _plain(score: CaseScore) -> CaseScore:
+def plain(score: CaseScore) -> CaseScore:
     """A score of one view without its name; the Brier score of a joint event is that of its time."""
     if isinstance(score, OfView):
         return score.base

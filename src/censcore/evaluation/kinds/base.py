@@ -11,6 +11,7 @@ import numpy as np
 
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution
+from censcore.distributions.survival_matrix import reading_of
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.views import View
@@ -18,6 +19,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore, Custom, by_name
 from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
 from censcore.evaluation.plan.delayed_entry import given_entry
+from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecast_distributions import as_distributions
 from censcore.evaluation.plan.model_fits import forecast_of
 from censcore.evaluation.plan.request import Request
@@ -55,6 +57,8 @@ class Kind(ABC):
 
     #: Whether the outcome says who is at risk at a landmark: ``y.at_risk(s)`` and ``y.after(s)``.
     has_landmarks: ClassVar[bool] = True
+    #: Whether a table of such outcomes is read in batches.
+    has_batches: ClassVar[bool] = True
 
     # ---- the outcome -----------------------------------------------------------------------------------
 
@@ -78,6 +82,14 @@ class Kind(ABC):
     def take(self, rows: np.ndarray) -> Self:
         """The kind of some of the subjects."""
         return replace(self, y=self.y.take(rows))
+
+    def of_subjects(self, y: Any) -> Self:
+        """The kind of other subjects, with the names that were settled before."""
+        return replace(self, y=self.read_outcome(y))
+
+    def bare(self) -> Self:
+        """The kind without an outcome, which :meth:`of_subjects` gives it."""
+        return replace(self, y=None)
 
     def events_of(self, y: Any) -> Any:
         """The times and events of this or another sample as cases have them."""
@@ -110,6 +122,23 @@ class Kind(ABC):
         y = self.pooled(Sample(None, self.y)).y
         return to_numpy(y.time)[to_numpy(y.event)]
 
+    def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """What is counted of a table that is read in batches: times and codes, (n,), of each event time.
+
+        Their numbers tell default times and levels, and the reference where :meth:`of_parts` is an outcome
+        of this kind.
+        """
+        events = self.events_of(y)
+        return [(to_numpy(events.time), to_numpy(events.event))]
+
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
+        """An outcome with the same times and codes, each a subject, and its mask.
+
+        A part is its times, codes, and entries or None.
+        """
+        ((time, event, entry),) = parts
+        return RightCensored(time, event)._with_entry(entry), None
+
     # ---- forecasts -------------------------------------------------------------------------------------
 
     def read(
@@ -125,9 +154,22 @@ class Kind(ABC):
 
         return as_forecast(forecast, X, n=n)
 
+    def of_columns(self, forecast: ColumnForecast, frame: Any) -> ColumnForecast:
+        """A forecast in columns of a table, whose first rows are ``frame``, as one of this outcome."""
+        return forecast
+
     def check(self, name: str, F: Any) -> Any:
         """The forecast, if it is one of this outcome."""
         return F
+
+    def timed(self, F: Any) -> Any:
+        """What the forecast says of the times that cases have."""
+        return F
+
+    def repairs(self, F: Any) -> int:
+        """In how many subjects the forecast was repaired when it was read."""
+        reading = reading_of(F)
+        return 0 if reading is None or reading.repair is None else len(reading.repair.subjects)
 
     def named(self, forecasts: Mapping[str, Any], train: Sample | None) -> tuple[Self, Sample | None]:
         """The kind and the training subjects, with names that they share with the forecasts."""
@@ -243,7 +285,7 @@ class Kind(ABC):
 
     def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
         """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
-        return notes_on_forecasts(forecasts, self.followed(self.y))
+        return notes_on_forecasts({name: self.timed(F) for name, F in forecasts.items()}, self.scored)
 
     def notes_on_events(
         self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
@@ -257,8 +299,8 @@ class Kind(ABC):
         """What a reader should know first."""
         return []
 
-    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
-        """What a comparison says of its outcome."""
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
+        """What a comparison says of its outcomes, each of which ``count`` subjects have, or one."""
         return {}
 
     def diagnostic(

@@ -22,7 +22,8 @@ from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
 from censcore.evaluation.measures.joint_scores import Energy, LogOfCause
-from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
+from censcore.evaluation.plan.checks import notes_on_events
+from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecast_distributions import check_forecasts, with_covariates
 from censcore.evaluation.plan.reference import AALEN_JOHANSEN
 from censcore.evaluation.plan.request import Request
@@ -101,6 +102,25 @@ class Causes(Kind):
     def events_of(self, y: Any) -> Any:
         """The first event of any cause; a case has all of them beside it."""
         return y.any_cause()
+
+    def of_subjects(self, y: Any) -> Self:
+        """With the names that were settled before."""
+        outcome = self.read_outcome(y)
+        return replace(self, y=outcome if self.names is None else outcome.with_names(self.names))
+
+    def bare(self) -> Self:
+        """With the names of the causes."""
+        return replace(self, y=None, names=self.y.names)
+
+    def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Times and causes."""
+        return [(to_numpy(y.time), to_numpy(y.causes))]
+
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
+        """Competing risks."""
+        ((time, cause, entry),) = parts
+        names = self.y.names if self.names is None and _is_named(self.y.names) else self.names
+        return CompetingRisks(time, cause, entry=entry, names=names), None
 
     def strata(self) -> np.ndarray:
         """The causes."""
@@ -188,6 +208,19 @@ class Causes(Kind):
         other.names = y.names
         return other
 
+    def of_columns(self, forecast: ColumnForecast, frame: Any) -> ColumnForecast:
+        """Cumulative incidences of these causes."""
+        return forecast.of_causes(self.y, frame)
+
+    def timed(self, F: Any) -> Any:
+        """Of the event of any cause."""
+        return F.any_cause()
+
+    def repairs(self, F: Any) -> int:
+        """Where cumulative incidences decreased or summed to more than 1."""
+        repaired = F.repaired if isinstance(F, CumulativeIncidence) else None
+        return 0 if repaired is None else len(repaired.subjects)
+
     def reference_model(self, train: Any) -> Any:
         """The Aalen-Johansen estimate."""
         return AalenJohansen()
@@ -271,10 +304,6 @@ class Causes(Kind):
 
     # ---- what is said ----------------------------------------------------------------------------------
 
-    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
-        """Of the event of any cause."""
-        return notes_on_forecasts({name: F.any_cause() for name, F in forecasts.items()}, self.scored)
-
     def notes_on_events(
         self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
     ) -> list[str]:
@@ -285,11 +314,10 @@ class Causes(Kind):
             for note in notes_on_events(self.y.cause(j), horizon, weight, groups, None)
         ]
 
-    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """Events by cause."""
-        cause = to_numpy(case.whole.causes)
-        counts = {name: int((cause == j).sum()) for j, name in enumerate(self.y.names, start=1)}
-        return {"events by cause": counts}
+        events = np.bincount(to_numpy(self.y.causes), count, minlength=self.y.n_causes + 1)
+        return {"events by cause": dict(zip(self.y.names, events[1:].astype(int).tolist(), strict=True))}
 
     def default_outcome(self, picture: str) -> str:
         """All causes, where there is such a picture."""

@@ -20,7 +20,6 @@ from censcore.evaluation.kinds.base import in_numpy
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case, as_losses
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, WithoutCensoring
-from censcore.evaluation.plan.checks import notes_on_forecasts
 from censcore.evaluation.plan.horizon import given_horizon
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
@@ -68,6 +67,7 @@ class Intervals(OneTime):
     reference: ClassVar[str] = TURNBULL
     described: ClassVar[str] = "an interval-censored outcome"
     has_landmarks: ClassVar[bool] = False
+    has_batches: ClassVar[bool] = False  # drop-out is estimated by the number of the visit
     default_scores: ClassVar[tuple[str, ...]] = (
         "log_score", "crps", "brier_score", "binomial_log_score", "pinball_score",
     )  # fmt: skip
@@ -181,9 +181,9 @@ class Intervals(OneTime):
         self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
     ) -> Case:
         """The forecast of the detection time, with that of T beside it."""
-        return Case(self.scored, self._sent(F), C, horizon, times, levels, seed=seed, source=(self.y, F))
+        return Case(self.scored, self.timed(F), C, horizon, times, levels, seed=seed, source=(self.y, F))
 
-    def _sent(self, F: Distribution) -> Step:
+    def timed(self, F: Any) -> Step:
         """The forecast sent through the visits."""
         if self.y.visits is not None:
             return detection_forecast(self.y, F)
@@ -193,10 +193,6 @@ class Intervals(OneTime):
         return Step(times, sf=to_numpy(F.marginal(0).sf(times[None, :])))
 
     # ---- what is said ----------------------------------------------------------------------------------
-
-    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
-        """Of the detection times."""
-        return notes_on_forecasts({name: self._sent(F) for name, F in forecasts.items()}, self.scored)
 
     @property
     def notes(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +48,15 @@ class OneCause(OneTime):
         """To the first event of any cause."""
         followed: RightCensored = y.any_cause()
         return followed
+
+    def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Times, and whether the event was of the cause, of another one, or none."""
+        return [(to_numpy(y.time), _causes(y))]
+
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
+        """The event of one cause."""
+        ((time, cause, entry),) = parts
+        return CompetingRisks(time, cause, entry=entry, n_causes=2).cause(1), None
 
     def strata(self) -> np.ndarray:
         """An event of the cause, of another one, or none."""

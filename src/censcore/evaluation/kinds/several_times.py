@@ -59,6 +59,11 @@ class TimeView(View):
         part = case.of_forecasts(lambda F: F.marginal(self.j))
         return replace(part, y=case.y.marginal(self.j), C=C, mask=None, coordinate=None)
 
+    @property
+    def part(self) -> int:
+        """Its number."""
+        return self.j
+
     def counted(self, case: Case) -> np.ndarray | None:
         """Subjects who are followed for it."""
         return None if case.mask is None else case.mask[:, self.j]
@@ -190,6 +195,20 @@ class SeveralTimes(Kind):
         """Some of the subjects."""
         return replace(self, y=self.y.take(rows), mask=None if self.mask is None else self.mask[rows])
 
+    def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Each event time."""
+        time, event = to_numpy(y.time), to_numpy(y.event)
+        return [(time[:, j], event[:, j]) for j in range(y.k)]
+
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
+        """Subjects who are followed for one event time each; the others are censored at time zero."""
+        number = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+        mask = number[:, None] == np.arange(len(parts))
+        time, event = (np.concatenate([part[i] for part in parts])[:, None] for i in (0, 1))
+        entry = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
+        y = RightCensored(np.where(mask, time, 0.0), np.where(mask, event, False))
+        return y._with_entry(entry), mask
+
     # ---- forecasts -------------------------------------------------------------------------------------
 
     def check(self, name: str, F: Any) -> Any:
@@ -306,15 +325,16 @@ class SeveralTimes(Kind):
 
     # ---- what is said ----------------------------------------------------------------------------------
 
-    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """Events by event time, and who is followed for them."""
-        event = to_numpy(case.y.event)
-        event = event if case.mask is None else event & case.mask
-        told: dict[str, Any] = {"events": int(event.sum()), "event times": list(self.names)}
-        told["events by event time"] = event.sum(axis=0).tolist()
-        if case.mask is not None:
-            told["subjects followed for each"] = case.mask.sum(axis=0).tolist()
-        told["censoring"] = "one C shared by all event times" if C.k == 1 else "one C per event time"
+        event = to_numpy(self.y.event)
+        event = event if self.mask is None else event & self.mask
+        count = np.ones(len(event), dtype=np.intp) if count is None else count.astype(np.intp)
+        told: dict[str, Any] = {"events": int(count @ event.sum(axis=1)), "event times": list(self.names)}
+        told["events by event time"] = (count @ event).tolist()
+        if self.mask is not None:
+            told["subjects followed for each"] = self.mask.sum(axis=0).tolist()
+        told["censoring"] = "one C shared by all event times" if self.shared else "one C per event time"
         return told
 
     def diagnostic(
@@ -420,9 +440,9 @@ class SemiCompeting(SeveralTimes):
         seen = event & (time < horizon)
         return default_levels(float((w @ (seen / np.where(seen, reached, 1.0))).min()))
 
-    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
+    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """And the terminal event."""
-        return super().settings(case, C) | {"terminal event": self.terminal}
+        return super().settings(count) | {"terminal event": self.terminal}
 
     def default_outcome(self, picture: str) -> str:
         """The terminal event where the picture is of follow-up, or of a time that is never infinite."""

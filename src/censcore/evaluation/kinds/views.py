@@ -32,6 +32,11 @@ class View(ABC):
     def of(self, case: Case) -> Case:
         """The outcome of the view, and the forecast's part; ``case.of(view)`` makes it once."""
 
+    @property
+    def part(self) -> int:
+        """The number of its times among the parts of the kind."""
+        return 0
+
     def counted(self, case: Case) -> np.ndarray | None:
         """The subjects who count, (n,); None for all."""
         return None
@@ -86,10 +91,8 @@ class OfView(CaseScore):
         """Those of the view."""
         return self.base.events(case.of(self.view))
 
-    def effective_events(
-        self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
-    ) -> np.ndarray:
+    def counted_events(self, cases: list[Case]) -> tuple[np.ndarray, ...]:
         """Those of the view."""
         counted = self.counted(cases[0])
-        weight = weight if counted is None else np.where(counted, weight, 0.0)
-        return self.base.effective_events([case.of(self.view) for case in cases], weight, groups)
+        events = self.base.counted_events([case.of(self.view) for case in cases])
+        return events if counted is None else tuple(who & counted[:, None] for who in events)

@@ -23,7 +23,7 @@ from censcore.scores import brier_score
 if TYPE_CHECKING:
     from censcore.evaluation.kinds.views import View
 
-__all__ = ["CELLS", "Case", "as_losses", "in_time", "sums_at"]
+__all__ = ["CELLS", "Case", "as_losses", "cells_of", "in_time", "sums_at"]
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 #: What is derived of a case without its C.
@@ -57,8 +57,8 @@ class Case(KeepsValues):
         The outcome as scores take it, where that is more than y: competing risks, of which y is any cause.
     source : pair, optional
         The intervals, and the forecast of T, that y and F (of the time of detection) were made from.
-    edges : array, optional
-        Cells of time, where they are those of more subjects than these.
+    edges : tuple of arrays, optional
+        Cells of the times of every part of the kind, where they are those of more subjects than these.
     """
 
     y: RightCensored
@@ -73,7 +73,7 @@ class Case(KeepsValues):
     prognosis: Distribution | None = None
     whole: Any = None
     source: tuple[Any, Distribution] | None = None
-    edges: np.ndarray | None = None
+    edges: tuple[np.ndarray, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "C", in_time(self.C, self.y))
@@ -126,7 +126,8 @@ class Case(KeepsValues):
     def of(self, view: View) -> Case:
         """The case of one view of the outcome; made once."""
         if view not in self._views:
-            self._views[view] = view.of(self)
+            case = view.of(self)
+            self._views[view] = case if self.edges is None else replace(case, edges=(self.edges[view.part],))
         return self._views[view]
 
     @cached_property
@@ -170,12 +171,7 @@ class Case(KeepsValues):
     @cached_property
     def cells(self) -> np.ndarray:
         """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
-        if self.edges is not None:
-            return self.edges
-        inner = np.quantile(np.unique(self.time), np.linspace(0, 1, CELLS + 1)[1:-1])
-        even = np.linspace(0, self.horizon, CELLS + 1)
-        edges = np.unique(np.concatenate([inner, even]))
-        return edges[(edges <= self.horizon)]
+        return cells_of(self.time, self.horizon) if self.edges is None else self.edges[0]
 
     @cached_property
     def brier_in_cells(self) -> np.ndarray:
@@ -212,6 +208,13 @@ class Case(KeepsValues):
         F = self.F if self.prognosis is None else self.prognosis
         mean = to_numpy(F.marginal(0).integrated_sf(0.0, self.horizon))
         return np.broadcast_to(mean, (len(self.y),))
+
+
+def cells_of(time: np.ndarray, horizon: float) -> np.ndarray:
+    """Edges from 0 to the horizon, between quantiles of the distinct times up to it."""
+    inner = np.quantile(np.unique(np.minimum(time, horizon)), np.linspace(0, 1, CELLS + 1)[1:-1])
+    edges = np.unique(np.concatenate([inner, np.linspace(0, horizon, CELLS + 1)]))
+    return edges[edges <= horizon]
 
 
 def in_time(C: Distribution, y: Any) -> Distribution:

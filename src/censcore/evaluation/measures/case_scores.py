@@ -26,7 +26,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import ProportionalHazards, Step, Univariate
 from censcore.evaluation.measures.case import Case, as_losses, sums_at
-from censcore.evaluation.measures.effective_events import effective_events, first_event
+from censcore.evaluation.measures.effective_events import counted_events, effective_events, first_event
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 from censcore.scores import SCORES, brier_score
@@ -105,9 +105,16 @@ class CaseScore(ABC):
         """The events that the score is about, as an outcome (n,), and the distribution of their C."""
         return first_event(case.y), case.C.marginal(0)
 
+    def counted_events(self, cases: list[Case]) -> tuple[np.ndarray, ...]:
+        """Who counts as an event and, for a score of times, who as free of it, (n, q) each.
+
+        ``cases`` are those of all forecasts. Scores of one outcome with the same axis count the same events.
+        """
+        return counted_events(self, cases)
+
     def effective_events(self, cases: list[Case], weight: np.ndarray, groups: Any) -> np.ndarray:
-        """How many events its mean is based on, (q,), where ``cases`` are those of all forecasts."""
-        return effective_events(self, cases, weight, groups)
+        """How many events its mean is based on, (q,)."""
+        return effective_events(self.counted_events(cases), weight, groups)
 
 
 class WithoutCensoring(CaseScore):

@@ -18,27 +18,35 @@ if TYPE_CHECKING:
     from censcore.evaluation.measures.case_scores import CaseScore
     from censcore.evaluation.measures.discrimination import Measure
 
-__all__ = ["effective_events", "first_event", "weighted_events", "who_is_known"]
+__all__ = ["counted_events", "effective_events", "first_event", "weighted_events"]
 
 
 def effective_events(
-    score: CaseScore | Measure, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
+    counted: tuple[np.ndarray, ...], weight: np.ndarray, groups: np.ndarray | None
 ) -> np.ndarray:
     """The effective number of events, (q,), as ``Comparison.effective_events`` describes it.
+
+    ``counted`` are the subjects that count as an event, and as free of it, (n, q) each: see
+    :func:`counted_events`. The fewer of them decide.
+    """
+    return np.min([_by_column(who, weight, groups) for who in counted], axis=0)
+
+
+def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.ndarray, ...]:
+    """Who counts as an event for a score and, where its columns are times, who as free of it: (n, q) each.
 
     ``cases`` are those of all forecasts, whose quantiles a score of levels is about.
     """
     case = cases[0]
     if score.axis == "time":
-        known = who_is_known(case.y, case.C, np.minimum(score.at(case), case.horizon))
-        return np.min([_by_column(who, weight, groups) for who in known], axis=0)
+        return who_is_known(case.y, case.C, np.minimum(score.at(case), case.horizon))
     time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
     if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
         seen = event & (time <= case.horizon)
         seen = seen if case.mask is None else seen & case.mask[:, None]
-        return np.repeat(_by_column(np.any(seen, axis=2), weight, groups), len(score.at(case)))
+        return (np.repeat(np.any(seen, axis=2), len(score.at(case)), axis=1),)
     until = np.max([of.quantiles for of in cases], axis=0) if score.axis == "level" else case.horizon
-    return _by_column(event & (time <= until), weight, groups)
+    return (event & (time <= until),)
 
 
 def who_is_known(y: RightCensored, C: Distribution, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,6 @@ from censcore._arrays import to_numpy
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointMass, TimeAndCause
 from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
-from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.measures.case import Case, as_losses
 from censcore.evaluation.measures.case_scores import CaseScore, WithoutCensoring, of_single_times
 from censcore.exceptions import NoDensityError
@@ -216,18 +215,14 @@ class EventBrier(CaseScore):
         seen = decided_outcome(case.y, self.event)
         return to_numpy(seen.time), to_numpy(seen.event)
 
-    def effective_events(
-        self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
-    ) -> np.ndarray:
-        """Those who are known to have had the event by t, or not to have had it, whichever are fewer."""
-        case = cases[0]
+    def counted_events(self, cases: list[Case]) -> tuple[np.ndarray, ...]:
+        """Those who are known to have had the event by t, and not to have had it."""
+        case, rule = cases[0], event_rule(self.event)
+        known = to_numpy(joint_weights(case.y, case.C, case.times[None, :], self.event)) > 0
         counted = self.counted(case)
-        weight = weight if counted is None else np.where(counted, weight, 0.0)
+        known = known if counted is None else known & counted[:, None]
         time, event = to_numpy(case.y.time), to_numpy(case.y.event)
-        rule, fewest = event_rule(self.event), []
-        for t in case.times:
-            happened = rule(np.where(event & (time <= t), time, np.inf))
-            known = to_numpy(joint_weights(case.y, case.C, np.array([[t]]), self.event))[:, 0] > 0
-            groups_of = (known & (happened == value) for value in (True, False))
-            fewest.append(min(effective_number(np.where(who, weight, 0.0), groups) for who in groups_of))
-        return np.array(fewest)
+        happened = np.column_stack(
+            [rule(np.where(event & (time <= t), time, np.inf)) for t in case.times]
+        ).astype(bool)
+        return known & happened, known & ~happened

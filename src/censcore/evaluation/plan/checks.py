@@ -20,6 +20,9 @@ from censcore.outcomes import RightCensored
 
 __all__ = [
     "check_units",
+    "expected_events",
+    "note_on_few",
+    "note_on_units",
     "notes_on_censoring",
     "notes_on_events",
     "notes_on_forecasts",
@@ -94,16 +97,26 @@ def _notes_on_units(forecasts: Mapping[str, Distribution], y: RightCensored) -> 
     observed = int(to_numpy(y.event).sum())
     notes = []
     for name, F in forecasts.items():
-        with np.errstate(divide="ignore"):
-            hazard = -np.log(np.broadcast_to(to_numpy(F.marginal(0).sf(y.time)), len(y)))
-        expected = float(np.minimum(hazard, LARGEST_HAZARD).sum())
-        larger, smaller = max(expected, observed), max(min(expected, observed), 1.0)
-        if larger >= EXPECTED * smaller:
-            notes.append(
-                f"Forecast {name!r} expects {expected:.3g} events in the time that subjects were followed, "
-                f"and {observed} were seen. Check that it is in the unit of time of the outcome."
-            )
+        notes += note_on_units(name, expected_events(F, y), observed)
     return notes
+
+
+def expected_events(F: Distribution, y: RightCensored) -> float:
+    """How many events a forecast expects in the time that subjects were followed."""
+    with np.errstate(divide="ignore"):
+        hazard = -np.log(np.broadcast_to(to_numpy(F.marginal(0).sf(y.time)), len(y)))
+    return float(np.minimum(hazard, LARGEST_HAZARD).sum())
+
+
+def note_on_units(name: str, expected: float, observed: int) -> list[str]:
+    """That a forecast may be in another unit of time; nothing where it is not far off."""
+    larger, smaller = max(expected, observed), max(min(expected, observed), 1.0)
+    if larger < EXPECTED * smaller:
+        return []
+    return [
+        f"Forecast {name!r} expects {expected:.3g} events in the time that subjects were followed, and "
+        f"{observed} were seen. Check that it is in the unit of time of the outcome."
+    ]
 
 
 # ---- events, training subjects, names --------------------------------------------------------------------
@@ -113,24 +126,28 @@ def notes_on_events(
     y: RightCensored, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
 ) -> list[str]:
     """Too few events to tell forecasts apart, or none to fit the reference to."""
-    notes = []
     event = to_numpy(y.event) & (to_numpy(y.time) <= horizon)
     seen = event.reshape(len(y), -1).any(axis=1) & (weight > 0)
     effective = effective_number(np.where(seen, weight, 0.0), groups)
-    if effective < MINIMUM_EVENTS:
-        count = int(seen.sum())
-        worth = "" if np.isclose(effective, count) else f" (worth {effective:.2g} independent ones)"
-        notes.append(
-            f"{count or 'No'} event{'s' if count != 1 else ''}{worth} among {len(y)} scored subjects up to "
-            f"the horizon {horizon:.6g}: no forecast can be called better, since at least {MINIMUM_EVENTS} "
-            "are needed."
-        )
+    notes = note_on_few(int(seen.sum()), effective, len(y), horizon)
     if train is not None and not to_numpy(train.y.event).any():
         notes.append(
             "The training subjects have no events: a reference fitted to them forecasts none, and default "
             "times are not event times."
         )
     return notes
+
+
+def note_on_few(count: int, effective: float, n: int, horizon: float) -> list[str]:
+    """That there are too few events; nothing where there are enough."""
+    if effective >= MINIMUM_EVENTS:
+        return []
+    worth = "" if np.isclose(effective, count) else f" (worth {effective:.2g} independent ones)"
+    return [
+        f"{count or 'No'} event{'s' if count != 1 else ''}{worth} among {n} scored subjects up to "
+        f"the horizon {horizon:.6g}: no forecast can be called better, since at least {MINIMUM_EVENTS} "
+        "are needed."
+    ]
 
 
 def notes_on_training(X: Any, y: RightCensored, train: Sample | None) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +13,13 @@ import numpy as np
 from censcore._arrays import as_float, to_numpy
 from censcore.distributions import CumulativeIncidence, Distribution, Ensemble
 from censcore.estimators import as_forecast
-from censcore.exceptions import InvalidInputError, RepairWarning
+from censcore.exceptions import InvalidInputError, InvalidTypeError, RepairWarning
 from censcore.outcomes import CompetingRisks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ColumnForecast", "column_forecasts", "forecasts_of"]
+__all__ = ["ColumnForecast", "column_forecasts", "forecasts_of", "table_forecasts"]
 
 NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample|cif_(?P<cause>[^@]+))@(?P<number>[^@]+)$")
 ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample|cif_[^@]+?))[_. ](?P<number>[0-9][0-9.]*)$")
@@ -47,9 +46,10 @@ def forecasts_of(
     and ``repair``. Repairs are reported by the comparison. For the outcome ``risks`` of competing risks
     forecasts are cumulative incidences of all causes.
     """
-    by_model = _columns_by_model(map(str, frame.columns), others)
-    made = _distribution if risks is None else partial(_incidence, risks)
-    return {model: made(model, columns, frame, reading) for model, columns in by_model.items()}
+    forecasts = column_forecasts(map(str, frame.columns), others, **reading)
+    if risks is not None:
+        forecasts = {model: forecast.of_causes(risks, frame) for model, forecast in forecasts.items()}
+    return {model: forecast(frame) for model, forecast in forecasts.items()}
 
 
 def _columns_by_model(names: Iterable[str], others: tuple[str, ...]) -> dict[str, list[_Column]]:
@@ -79,11 +79,14 @@ class ColumnForecast:
     reading : dict
         How survival matrices are read: ``interpolation``, ``tail`` and ``repair`` of
         :func:`censcore.as_forecast`.
+    causes : tuple of str
+        Names of the causes whose cumulative incidences they are; none for one event time.
     """
 
     model: str
     parts: tuple[_Column, ...]
     reading: dict[str, Any] = field(default_factory=dict)
+    causes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -92,7 +95,22 @@ class ColumnForecast:
 
     def __call__(self, frame: pd.DataFrame) -> Distribution:
         """The forecast distributions of the subjects in ``frame``."""
+        if self.causes:
+            return _incidence(self.causes, self.model, self.parts, frame, self.reading)
         return _distribution(self.model, list(self.parts), frame, self.reading)
+
+    def of_causes(self, risks: CompetingRisks, frame: pd.DataFrame) -> ColumnForecast:
+        """The forecast as cumulative incidences of the causes of an outcome.
+
+        How they are read between their times is settled by the event times, and by the subjects in ``frame``.
+        """
+        at, cif = _cumulative(risks.names, self.model, self.parts, frame)
+        reading = {**self.reading, "interpolation": self.reading.get("interpolation", "auto")}
+        if reading["interpolation"] == "auto":
+            exact = np.isin(at, to_numpy(risks.time)[to_numpy(risks.causes) > 0]).all()
+            steps = exact or (at[0] == 0 and (cif[:, :, 0] > 0).any())
+            reading["interpolation"] = "step" if steps else "linear"
+        return replace(self, reading=reading, causes=tuple(risks.names))
 
 
 def column_forecasts(
@@ -101,6 +119,41 @@ def column_forecasts(
     """The forecasts in a table with columns of these names, to be read part by part."""
     by_model = _columns_by_model(names, others)
     return {model: ColumnForecast(model, tuple(parts), reading) for model, parts in by_model.items()}
+
+
+def table_forecasts(forecasts: Any, there: list[str], used: tuple[str, ...]) -> dict[str, Any]:
+    """Functions of the rows of a table, and distributions that serve all its subjects, by name.
+
+    ``there`` are the columns of the table, ``used`` those of its outcome, weights and labels.
+    """
+    if isinstance(forecasts, str) and forecasts == "columns":
+        return dict(column_forecasts(there, used))
+    if isinstance(forecasts, list | tuple) and all(isinstance(name, str) for name in forecasts):
+        forecasts = {name: name for name in forecasts}
+    if not isinstance(forecasts, Mapping) or not forecasts:
+        raise InvalidTypeError(
+            f"forecasts: got {type(forecasts).__name__}; for a table expected 'columns' (all columns named "
+            "MODEL__KIND@NUMBER), a list of such models, or a dictionary of functions of rows, such "
+            "as {'weibull': lambda rows: Weibull(1.5, rows['scale'])}."
+        )
+    found: dict[str, Any] = {}
+    for name, forecast in forecasts.items():
+        if isinstance(forecast, str):
+            of_columns = column_forecasts(there, used)
+            if forecast not in of_columns:
+                raise InvalidInputError(
+                    f"Forecast {name!r}: there is no model {forecast!r} among the columns: "
+                    f"{', '.join(of_columns)}."
+                )
+            found[str(name)] = of_columns[forecast]
+        elif callable(forecast) or (isinstance(forecast, Distribution) and len(forecast) == 1):
+            found[str(name)] = forecast
+        else:
+            raise InvalidTypeError(
+                f"Forecast {name!r}: got {type(forecast).__name__}, expected a function of the rows of a "
+                "batch, the name of a model in the columns, or one distribution for all subjects."
+            )
+    return found
 
 
 def _parse(name: str) -> _Column | None:
@@ -120,47 +173,56 @@ def _parse(name: str) -> _Column | None:
     return _Column(name, match["model"] or "forecast", "cif" if cause else match["kind"], number, cause)
 
 
-def _incidence(
-    risks: CompetingRisks, model: str, columns: list[_Column], frame: pd.DataFrame, reading: dict[str, Any]
-) -> CumulativeIncidence:
-    """Cumulative incidences from columns cif_CAUSE@TIME, with a cause by its name or number."""
+def _cumulative(
+    names: Sequence[str], model: str, columns: Sequence[_Column], frame: pd.DataFrame
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times, and incidences (n, causes, times) in columns cif_CAUSE@TIME, with a cause by name or number."""
+    m = len(names)
     wrong = [part.name for part in columns if part.kind != "cif"]
-    number = {name: j for j, name in enumerate(risks.names)} | {str(j + 1): j for j in range(risks.n_causes)}
+    number = {name: j for j, name in enumerate(names)} | {str(j + 1): j for j in range(m)}
     unknown = [part.cause for part in columns if part.kind == "cif" and part.cause not in number]
     if wrong or unknown:
         raise InvalidInputError(
             f"Model {model!r}: got {f'the column {wrong[0]}' if wrong else f'the cause {unknown[0]!r}'}, "
             f"expected columns {model}__cif_CAUSE@TIME with --cause, where CAUSE is one of "
-            f"{', '.join(risks.names)}, or a number from 1 to {risks.n_causes}. Names are given by --causes."
+            f"{', '.join(names)}, or a number from 1 to {m}. Names are given by --causes."
         )
     at = np.unique([part.number for part in columns])
     cells = {(number[part.cause], part.number): part.name for part in columns}
-    missing = [(j, t) for j in range(risks.n_causes) for t in at.tolist() if (j, t) not in cells]
+    missing = [(j, t) for j in range(m) for t in at.tolist() if (j, t) not in cells]
     if missing:
         j, t = missing[0]
         raise InvalidInputError(
-            f"Model {model!r}: there is no column {model}__cif_{risks.names[j]}@{t:g}; expected one for "
-            f"every cause ({', '.join(risks.names)}) at each of its {len(at)} times."
+            f"Model {model!r}: there is no column {model}__cif_{names[j]}@{t:g}; expected one for "
+            f"every cause ({', '.join(names)}) at each of its {len(at)} times."
         )
-    cif = np.stack(
+    return at, np.stack(
         [
             np.column_stack([as_float(frame[cells[j, t]].to_numpy(), f"column {cells[j, t]}") for t in at])
-            for j in range(risks.n_causes)
+            for j in range(m)
         ],
         axis=1,
     )
-    interpolation, tail = reading.get("interpolation", "auto"), reading.get("tail", "auto")
+
+
+def _incidence(
+    names: Sequence[str],
+    model: str,
+    columns: Sequence[_Column],
+    frame: pd.DataFrame,
+    reading: dict[str, Any],
+) -> CumulativeIncidence:
+    """Cumulative incidences of all causes."""
+    at, cif = _cumulative(names, model, columns, frame)
+    tail = reading.get("tail", "auto")
     if tail not in ("auto", "infinity"):
         raise InvalidInputError(
             f"--tail: got {tail!r}, expected auto or infinity: beyond the last time of cumulative incidences "
             "no event is forecast."
         )
-    if interpolation == "auto":
-        exact = np.isin(at, to_numpy(risks.time)[to_numpy(risks.causes) > 0]).all()
-        interpolation = "step" if exact or (at[0] == 0 and (cif[:, :, 0] > 0).any()) else "linear"
     try:
         return CumulativeIncidence(
-            at, cif, interpolation=interpolation, names=risks.names, repair=bool(reading.get("repair"))
+            at, cif, interpolation=reading["interpolation"], names=names, repair=bool(reading.get("repair"))
         )
     except InvalidInputError as error:
         raise InvalidInputError(f"Model {model!r}: {error}") from error

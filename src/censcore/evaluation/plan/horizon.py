@@ -15,7 +15,15 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["FollowUp", "find_horizon", "follow_up_end", "given_horizon", "reach_of", "settle_horizon"]
+__all__ = [
+    "FollowUp",
+    "find_horizon",
+    "follow_up_end",
+    "given_horizon",
+    "last_follow_up",
+    "reach_of",
+    "settle_horizon",
+]
 
 FOLLOWED = 0.1  # smallest P(C >= horizon) of any subject: no inverse-probability weight exceeds 10
 FEW, LONGER = 0.05, 1.25  # share of subjects that may be told to limit the horizon, and by which factor
@@ -188,10 +196,16 @@ def _one_horizon(horizon: float | str, C: Distribution, samples: list[FollowUp],
 def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
     """Subjects as followed for censoring time j, (n,): for one that all event times share, the last time."""
     y = sample.y
-    if y.time.ndim == 1 or C.k > 1:
-        return replace(sample, y=y.marginal(j))
-    last = RightCensored(to_numpy(y.time).max(axis=1), to_numpy(y.event).all(axis=1))
-    return replace(sample, y=last)
+    return replace(sample, y=y.marginal(j) if y.time.ndim == 1 or C.k > 1 else last_follow_up(y))
+
+
+def last_follow_up(y: RightCensored) -> RightCensored:
+    """How long subjects were followed for all of their event times, which share one C: to the last, (n,)."""
+    if y.time.ndim == 1:
+        return y
+    c = y.censoring_time if y.censoring_time is None or y.censoring_time.ndim == 1 else y.censoring_time[:, 0]
+    last = RightCensored(to_numpy(y.time).max(axis=1), to_numpy(y.event).all(axis=1), c)
+    return last._with_entry(y.entry)
 
 
 def settle_horizon(

@@ -29,7 +29,10 @@ def add_reference(
     if reference is None or (isinstance(reference, str) and reference in forecasts):
         return reference
     if isinstance(reference, str) and reference != default:
-        raise InvalidInputError(f"reference {reference!r} is none of the forecasts: {', '.join(forecasts)}.")
+        raise InvalidInputError(
+            f"reference: got {reference!r}, expected {default!r}, None, a distribution, or one of the "
+            f"forecasts: {', '.join(forecasts)}."
+        )
     if isinstance(reference, Distribution):
         forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"

@@ -50,7 +50,7 @@ def _influence(ready: Prepared, losses: PartialSums, model: str, score: str, mea
         return ready.plan.fitted.influence(losses.sums[f"A|0|{model}|{score}"], m)
     assert ready.fitted is not None
     km, used = ready.fitted.estimators_[0], ready.fitted.subjects_[0]
-    counts = ready.counts if ready.trained is None else ready.trained
+    counts = ready.counts if ready.trained is None else ready.trained.follow_up
     table = km.event_table_
     A = np.zeros((len(table), m, q))
     for i in range(len(km.distributions_)):
@@ -131,8 +131,8 @@ def _present(ready: Prepared, s: int) -> np.ndarray:
     """Which groups have subjects of a subset."""
     by = ready.plan.subsets[s][0]
     if by:
-        labels, present = ready.counted.keyed[f"groups by {by}"].keys
+        labels, present = ready.counted.by[f"groups by {by}"].keys
         present = present[labels.astype(str) == ready.plan.subsets[s][1]]
     else:
-        present = ready.counted.keyed["last"].keys[0]
-    return np.isin(ready.counted.keyed["groups"].keys[0], present)
+        present = ready.counted.by["last"].keys[0]
+    return np.isin(ready.counted.by["groups"].keys[0], present)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.designs.batches.partial_sums import Keyed
+from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.plan.horizon import FollowUp
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["Counts"]
+__all__ = ["Counted", "Counts"]
 
 DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
 
@@ -25,36 +25,41 @@ class Counts:
 
     Parameters
     ----------
-    stratum, time, event : array, (J,)
-        Label of the stratum, observed time, and whether it was an event.
-    entry : array, (J,), optional
-        When subjects entered, where some of them came late.
+    stratum, time, code : array, (J,)
+        Label of the stratum, observed time, and whether it was an event, or of which cause.
+    entry : array, (J,)
+        When subjects entered; zero from the start.
     rows, positive, weight : array, (J,)
         Numbers of subjects, of those with a positive weight, and the sum of their weights.
     """
 
     stratum: np.ndarray
     time: np.ndarray
-    event: np.ndarray
+    code: np.ndarray
+    entry: np.ndarray
     rows: np.ndarray
     positive: np.ndarray
     weight: np.ndarray
-    entry: np.ndarray | None = None
 
     @classmethod
     def of(cls, counted: Keyed, what: str) -> Counts:
         """From the sums of all batches."""
-        stratum, time, event, *entry = counted.keys
-        if len(time) > DISTINCT:
+        if len(counted.values) > DISTINCT:
+            entries = " and entries" if counted.keys[3].any() else ""
             raise InvalidInputError(
-                f"{what}: got {len(time)} distinct times{' and entries' if entry else ''}, expected at most "
+                f"{what}: got {len(counted.values)} distinct times{entries}, expected at most "
                 f"{DISTINCT}, which bounds the memory of a Kaplan-Meier curve. Round the times (days, "
                 "hours), or estimate the censoring distribution from fewer subjects by train=."
             )
-        found = cls(stratum, time, event.astype(bool), *counted.values.T, *entry)
+        found = cls(*counted.keys, *counted.values.T)
         if not found.weight.any():
             raise InvalidInputError(f"{what}: got no subject with a positive weight.")
         return found
+
+    @property
+    def event(self) -> np.ndarray:
+        """Whether it was an event; where there are causes, one of the first."""
+        return self.code == 1
 
     @property
     def n(self) -> int:
@@ -64,7 +69,7 @@ class Counts:
     @property
     def late(self) -> bool:
         """Whether some of them entered late."""
-        return self.entry is not None and bool((self.entry > 0).any())
+        return bool((self.entry > 0).any())
 
     def subjects(self, stratify: str | None) -> Sample:
         """The distinct outcomes as subjects of many, for estimators that take weights."""
@@ -75,24 +80,21 @@ class Counts:
 
     def take(self, chosen: np.ndarray) -> Counts:
         """Some of them."""
-        parts: dict[str, Any] = {
-            name: None if value is None else value[chosen] for name, value in vars(self).items()
-        }
-        return Counts(**parts)
+        return Counts(*(value[chosen] for value in vars(self).values()))
 
     def places(self, stratum: np.ndarray, y: RightCensored, number: np.ndarray) -> np.ndarray:
         """Where subjects with outcomes y in the strata ``number`` (n,) are among the distinct ones, (n,).
 
         ``stratum`` are the numbers of the strata of the distinct outcomes, (J,).
         """
-        time, entry = np.unique(self.time), np.unique(_or_zero(self.entry, self.time))
+        time, entry = np.unique(self.time), np.unique(self.entry)
 
-        def code(stratum: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray | None) -> np.ndarray:
-            at = np.searchsorted(entry, _or_zero(a, t))
+        def code(stratum: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray) -> np.ndarray:
+            at = np.searchsorted(entry, a)
             return ((stratum * len(time) + np.searchsorted(time, t)) * 2 + d) * len(entry) + at
 
         known = code(stratum, self.time, self.event, self.entry)
-        given = None if y.entry is None else to_numpy(y.entry)
+        given = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry)
         asked = code(number, to_numpy(y.time), to_numpy(y.event), given)
         order = np.argsort(known)
         return order[np.searchsorted(known[order], asked)]
@@ -105,7 +107,7 @@ class Counts:
     def followed(self) -> FollowUp:
         """How long subjects were followed."""
         used = self.positive > 0
-        entry = self.entry[used] if self.late and self.entry is not None else None
+        entry = self.entry[used] if self.late else None
         return FollowUp.of(self.time[used], self.positive[used], entry)
 
     def typical(self) -> RightCensored:
@@ -116,5 +118,50 @@ class Counts:
         return RightCensored(np.append(middle, sample.time[-1]), np.ones(1002, dtype=bool))
 
 
-def _or_zero(entry: np.ndarray | None, like: np.ndarray) -> np.ndarray:
-    return np.zeros(len(like)) if entry is None else entry
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Everything that was counted of a table, or of training subjects.
+
+    Parameters
+    ----------
+    follow_up : Counts
+        How long subjects were followed.
+    parts : list of Counts
+        Of every event time, as the kind counts them.
+    by : dict of Keyed
+        Numbers by label, and the last times of groups.
+    """
+
+    follow_up: Counts
+    parts: list[Counts]
+    by: dict[str, Keyed]
+
+    @classmethod
+    def of(cls, keyed: dict[str, Keyed], what: str) -> Counted:
+        """From the sums of all batches."""
+        if "outcomes" not in keyed:
+            raise InvalidInputError(f"{what}: got a table without rows, expected at least one subject.")
+        follow_up = Counts.of(keyed["outcomes"], what)
+        parts = [Counts.of(keyed[f"part {j}"], what) for j in range(len(keyed)) if f"part {j}" in keyed]
+        return cls(follow_up, parts or [follow_up], keyed)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """How many subjects each of the outcomes of :meth:`sample` stands for."""
+        return np.concatenate([part.rows for part in self.parts])
+
+    def sample(self, kind: Kind) -> Sample | None:
+        """Subjects of many, whose outcomes are of the kind; None where that is more than was counted."""
+        y, mask = kind.of_parts([(part.time, part.code, part.entry) for part in self.parts])
+        if kind_of(y) is not type(kind):
+            return None
+        return Sample(None, y, np.concatenate([part.weight for part in self.parts]), mask=mask)
+
+    def pooled(self) -> Sample:
+        """The times of all parts, where there is no :meth:`sample`."""
+        time, code, weight = (
+            np.concatenate([getattr(part, name) for part in self.parts])
+            for name in ("time", "code", "weight")
+        )
+        used = np.flatnonzero((code == 0) | (time > 0))
+        return Sample(None, RightCensored(time, code == 1), weight).take(used)

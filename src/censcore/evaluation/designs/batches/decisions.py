@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from censcore.distributions import Distribution
-from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.evaluation.designs.batches.counts import Counts
+from censcore.estimators.covariates import column_of
+from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.fitted_censoring import estimator_of, regression_of
-from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
-from censcore.evaluation.designs.batches.partial_sums import PartialSums
+from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
 from censcore.evaluation.designs.batches.passes import Counting, Support
 from censcore.evaluation.designs.batches.runners import Runner
-from censcore.evaluation.designs.batches.table_plan import Columns, Curve, Plan, rows_of
+from censcore.evaluation.designs.batches.table_plan import (
+    Columns,
+    Curve,
+    Plan,
+    Rows,
+    labels_of,
+    read_forecasts,
+    rows_of,
+)
 from censcore.evaluation.inference.resolved_censoring import describe
-from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, named_scores
+from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.checks import check_units
 from censcore.evaluation.plan.delayed_entry import note_on_entry
-from censcore.evaluation.plan.forecast_columns import column_forecasts
+from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.horizon import FollowUp, reach_of, settle_horizon
-from censcore.evaluation.plan.reference import KAPLAN_MEIER, check_reference_name
+from censcore.evaluation.plan.reference import add_reference
+from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.times_and_levels import times_and_levels
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
-from censcore.tables import Batch, FrameBatch, batches_of, check_columns, column_names
+from censcore.exceptions import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingCensoringError,
+    UnsupportedOutcomeError,
+)
+from censcore.outcomes import RightCensored
+from censcore.tables import Batch, batches_of, check_columns, column_names
 
-__all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
+__all__ = ["Prepared", "count_of", "prepare"]
 
-HEAD = 1000  # rows from which the times of survival matrices are learned
-
+HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
 NOT_SEARCHED_FOR = (
     "The subjects that the censoring distribution was fitted to before count as others than those scored: a "
@@ -47,23 +59,29 @@ NOT_SEARCHED_FOR = (
 class Prepared:
     """A table that is ready to be scored.
 
+    ``kind`` is that of the outcomes in ``counted``, or has none where these are more than was counted.
     ``fitted`` is the estimator of the censoring distribution, None where it is known or given covariates
-    (``plan.fitted``); ``before`` says that it was fitted before. ``trained`` are the counts of training
-    subjects, None where there are none.
+    (``plan.fitted``); ``before`` says that it was fitted to subjects in memory. ``trained`` are the counts of
+    training subjects, None where there are none.
     ``ends`` are the last times that all censoring distributions given covariates reach, see ``Support``.
     """
 
     plan: Plan
+    kind: Kind
     batches: list[Batch]
-    counts: Counts
-    counted: PartialSums
+    counted: Counted
     fitted: Censoring | None
-    trained: Counts | None
+    trained: Counted | None
     description: str
     reference: str | None
     notes: list[str]
     before: bool = False
     ends: np.ndarray | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """How long the scored subjects were followed."""
+        return self.counted.follow_up
 
     @property
     def in_sample(self) -> bool:
@@ -76,82 +94,131 @@ class Prepared:
             return self.plan.fitted.n_train, None
         if self.before and self.fitted is not None:
             return len(self.fitted.trained_on_), None
-        return (0, None) if self.trained is None else (self.trained.n, self.trained.rows)
+        if self.trained is None:
+            return 0, None
+        return self.trained.follow_up.n, self.trained.follow_up.rows
 
 
-def prepare(
-    runner: Runner,
-    forecasts: Any,
-    y: OutcomeTable,
-    censoring: Any,
-    *,
-    train: Any = None,
-    scores: Any = DEFAULT_SCORES,
-    times: Any = None,
-    levels: Any = None,
-    reference: Any = None,
-    horizon: float | str = "auto",
-    by: Any = None,
-    sample_weight: str | None = None,
-    groups: str | None = None,
-) -> Prepared:
+def prepare(runner: Runner, asked: Request) -> Prepared:
     """Count the outcomes, fit the censoring distribution, and decide on the horizon, times and levels."""
-    estimator, given = estimator_of(censoring)
+    table, train, notes = asked.sample.y, asked.train, list[str]()
+    estimator, given = estimator_of(asked.censoring)
     before = train is None and hasattr(estimator, "estimators_")
-    regression = regression_of(estimator, before, train)
-    stratify = None if estimator is None or regression is not None else estimator.estimator.stratify
-    columns = Columns(
-        y.time, y.event, y.censoring_time, _name(sample_weight, "sample_weight"), _name(groups, "groups"),
-        _names(by), _name(stratify, "stratify"), y.entry,
-    )  # fmt: skip
-    batches = batches_of(y.data, y.rows)
-    if not batches:
-        raise InvalidInputError("data: got a table without rows, expected at least one subject.")
+    columns, batches = _columns(asked, estimator)
     there = column_names(batches)
-    check_columns([*columns.all, *(() if regression is None else regression.columns)], there, "the table")
-    models = _forecasts(forecasts, there, columns)
-    counted = runner.total(Counting(columns, y.rows), batches, "counting")
-    if "outcomes" not in counted.keyed:
-        raise InvalidInputError("data: got a table without rows, expected at least one subject.")
-    counts = Counts.of(counted.keyed["outcomes"], "the table")
-    trained = None if train is None else _train_counts(runner, train, columns, y.rows)
-    notes = [] if trained is None else _notes_on_training(counts, trained)
-    notes += [NOT_SEARCHED_FOR] if before else []
-    _check_censoring(estimator, given, counts, columns)
-    fitted = None
-    if estimator is not None and regression is None:
-        fitted = estimator if before else _fit(counts if trained is None else trained, stratify)
-    curves: list[Any] = [given] if fitted is None and given is not None else []
-    curves = curves if fitted is None else list(fitted.estimators_[0].distributions_)
-    reach, ends = reach_of(curves), None
+    models = table_forecasts(asked.forecasts, there, columns.all)
+    first = _first_rows(batches, columns)
+    kind, asked = _kind_of(first, asked, estimator)
+    notes += kind.notes
+    train = train if train is None or isinstance(train, OutcomeTable) else _training(train, kind, notes)
+    followed = replace(train, y=kind.followed(train.y)) if isinstance(train, Sample) else train
+    regression = regression_of(estimator, before, followed)
     if regression is not None:
-        support = runner.total(Support(columns, y.rows, regression), batches, "follow-up")
+        columns = replace(columns, stratify=None)
+        check_columns(regression.columns, there, "the table")
+    # ---- counts
+    counting = Counting(columns, table.rows, replace(kind, y=None))
+    counted = Counted.of(runner.total(counting, batches, "counting").keyed, "data")
+    trained = None if train is None else _train_counts(runner, train, counting)
+    used = counted if trained is None else trained
+    scored = counted.sample(kind)
+    kind = kind if scored is None else replace(kind, y=scored.y)
+    subjects = train if isinstance(train, Sample) else scored if trained is None else trained.sample(kind)
+    events, whose = used.parts[0].events(), "scored events" if trained is None else "training events"
+    notes += [] if trained is None else _notes_on_training(counted, trained)
+    notes += [NOT_SEARCHED_FOR] if before else []
+    # ---- the censoring distribution
+    _check_censoring(estimator, given, counted.follow_up, kind.followed(kind.read_outcome(first.y)))
+    fitted, ends = None, None
+    if estimator is not None and regression is None:
+        some: Any = followed if isinstance(train, Sample) else used.follow_up.subjects(columns.stratify)
+        km = Censoring(KaplanMeier(stratify=columns.stratify))
+        fitted = estimator if before else km.fit(some.X, some.y, some.weight)
+    curves = [] if given is None else [given]
+    reach = reach_of(curves if fitted is None else fitted.estimators_[0].distributions_)
+    if regression is not None:
+        support = runner.total(Support(columns, table.rows, regression), batches, "follow-up")
         ends = -support.keyed["ends"].values[0]
         reach = float(ends[1])
         notes += [] if regression.has_influence else [regression.taken_as_known]
-    notes += check_reference_name(models, reference, KAPLAN_MEIER, trained)
-    reference = _with_reference(models, reference, trained, notes)
+    # ---- forecasts, and where they are scored
+    models = {
+        name: kind.of_columns(forecast, first.frame) if isinstance(forecast, ColumnForecast) else forecast
+        for name, forecast in models.items()
+    }
+    head = read_forecasts(kind.of_subjects(first.y), models, first, events, whose)
+    kind, subjects = kind.named(head, subjects)
+    _check_reference(asked.reference, kind, models, train, subjects)
+    reference = add_reference(kind, models, asked.reference, None if train is None else subjects, None, notes)
     estimated = fitted is not None or regression is not None
-    end = settle_horizon(horizon, reach, _samples(counts, counted, trained if estimated else None), notes)
-    if counts.late and counts.entry is not None:
-        notes.append(note_on_entry(counts.entry, counts.rows, end))
-    sample = counts if trained is None else trained
-    whose = "scored events" if trained is None else "training events"
-    head = _head(models, batches[0], columns, sample.events(), whose)
-    at, alpha = _places(head, counts, trained, end, times, levels)
-    strata = np.zeros(1) if fitted is None else fitted.estimators_[0].strata_
+    end = settle_horizon(asked.horizon, reach, _samples(counted, trained if estimated else None), notes)
+    entered = counted.follow_up
+    notes += [note_on_entry(entered.entry, entered.rows, end)] if entered.late else []
+    bare = kind.bare()
+    one = bare.of_subjects(first.y)
+    head = one.settled(read_forecasts(one, models, first, events, whose), None, end, notes)
+    pooled = used.pooled() if subjects is None else kind.pooled(subjects)
+    at, alpha = times_and_levels(head, pooled, end, asked.times, _levels(asked, kind, subjects, end))
     plan = Plan(
-        columns, y.rows, models, named_scores(scores), end, at, alpha,
-        strata if stratify is not None else np.zeros(1), [], given,
-        _subsets(counted, counts, columns), sample.events(),
-        whose, _edges(counts, end), regression,
+        columns, bare, table.rows, models, kind.scores(asked.chosen_scores), end, at, alpha,
+        np.zeros(1) if columns.stratify is None or fitted is None else fitted.estimators_[0].strata_, [],
+        given, _subsets(counted, columns), events, whose, _edges(counted.parts, end), regression, asked.seed,
     )  # fmt: skip
-    if fitted is not None:
-        plan = replace(plan, curves=_curves(fitted, counts, plan))
+    plan = plan if fitted is None else replace(plan, curves=_curves(fitted, counted, plan))
+    _check_masks(plan, first)
     return Prepared(
-        plan, batches, counts, counted, fitted, trained,
-        _description(estimator, given, trained, before), reference, notes, before, ends,
+        plan, bare if scored is None else kind, batches, counted, fitted, trained,
+        _description(estimator, given, trained, before), reference, notes,
+        before or isinstance(train, Sample), ends,
     )  # fmt: skip
+
+
+# ---- what is read ----------------------------------------------------------------------------------------
+
+
+def _columns(asked: Request, estimator: Censoring | None) -> tuple[Columns, list[Batch]]:
+    """What is read of the table, and its batches."""
+    table, sample = asked.sample.y, asked.sample
+    model = None if estimator is None else estimator.estimator
+    stratify = model.stratify if isinstance(model, KaplanMeier) else None
+    columns = Columns(
+        table.reader, _name(sample.weight, "sample_weight"), _name(sample.groups, "groups"), _names(asked.by),
+        _name(stratify, "stratify"),
+    )  # fmt: skip
+    batches = batches_of(table.data, table.rows)
+    if not batches:
+        raise InvalidInputError("data: got a table without rows, expected at least one subject.")
+    check_columns(columns.all, column_names(batches), "the table")
+    return columns, batches
+
+
+def _first_rows(batches: list[Batch], columns: Columns) -> Rows:
+    """The first subjects, which tell the kind of outcome and the times of survival matrices."""
+    for batch in batches:
+        for rows in rows_of(batch, columns, None, HEAD):
+            return rows
+    raise InvalidInputError("data: got a table without rows, expected at least one subject.")
+
+
+def _kind_of(first: Rows, asked: Request, estimator: Censoring | None) -> tuple[Kind, Request]:
+    """The kind of the outcome, settled by the first subjects."""
+    kind = kind_of(first.y)
+    if not kind.has_batches:
+        raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
+    settled, asked = kind.settle(replace(asked, sample=Sample(None, first.y), train=None))
+    apart = getattr(estimator, "shared", None) is False or len(getattr(estimator, "estimators_", ())) > 1
+    if apart and settled.followed(settled.y).time.ndim > 1:
+        raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
+    return settled, asked
+
+
+def _training(train: Any, kind: Kind, notes: list[str]) -> Sample:
+    """Training subjects in memory."""
+    sample = Sample.of(train)
+    other = [name for name in ("groups", "mask") if getattr(sample, name) is not None]
+    if other:
+        raise InvalidInputError(f"train: {', '.join(other)} of training subjects: {IN_MEMORY}")
+    return kind.read_training(sample, notes)
 
 
 def _name(value: Any, what: str) -> str | None:
@@ -169,189 +236,107 @@ def _names(by: Any) -> tuple[str, ...]:
     return tuple(str(_name(name, "by")) for name in names)
 
 
-def _forecasts(forecasts: Any, there: list[str], columns: Columns) -> dict[str, Any]:
-    """Functions of the rows of a batch, and distributions that serve all subjects, by name."""
-    if isinstance(forecasts, str) and forecasts == "columns":
-        return dict(column_forecasts(there, columns.all))
-    if isinstance(forecasts, list | tuple) and all(isinstance(name, str) for name in forecasts):
-        forecasts = {name: name for name in forecasts}
-    if not isinstance(forecasts, Mapping) or not forecasts:
-        raise InvalidTypeError(
-            f"forecasts: got {type(forecasts).__name__}; for a table expected 'columns' (all columns named "
-            "MODEL__KIND@NUMBER), a list of such models, or a dictionary of functions of rows, such "
-            "as {'weibull': lambda rows: Weibull(1.5, rows['scale'])}."
-        )
-    found: dict[str, Any] = {}
-    for name, forecast in forecasts.items():
-        if isinstance(forecast, str):
-            of_columns = column_forecasts(there, columns.all)
-            if forecast not in of_columns:
-                raise InvalidInputError(
-                    f"Forecast {name!r}: there is no model {forecast!r} among the columns: "
-                    f"{', '.join(of_columns)}."
-                )
-            found[str(name)] = of_columns[forecast]
-        elif callable(forecast) or (isinstance(forecast, Distribution) and len(forecast) == 1):
-            found[str(name)] = forecast
-        else:
-            raise InvalidTypeError(
-                f"Forecast {name!r}: got {type(forecast).__name__}, expected a function of the rows of a "
-                "batch, the name of a model in the columns, or one distribution for all subjects."
-            )
-    return found
-
-
-def _train_counts(runner: Runner, train: Any, columns: Columns, rows: int) -> Counts:
-    """The outcomes of the training subjects, of a table or of a pair (X, y)."""
+def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counting) -> Counted:
+    """The outcomes of the training subjects, of a table or in memory."""
+    stratify = counting.columns.stratify
     if isinstance(train, OutcomeTable):
-        named = Columns(train.time, train.event, stratify=columns.stratify, entry=train.entry)
+        counting = replace(counting, columns=Columns(train.reader, stratify=stratify), rows=train.rows)
         batches = batches_of(train.data, train.rows)
-        check_columns(named.all, column_names(batches), "train")
-        counted = runner.total(Counting(named, train.rows), batches, "counting training subjects")
-    else:
-        frame = _frame(train, columns.stratify)
-        stratum, entry = (name if name in frame else None for name in ("stratum", "entry"))
-        counted = Counting(Columns("time", "event", stratify=stratum, entry=entry), rows)(FrameBatch(frame))
-    return Counts.of(counted.keyed["outcomes"], "train")
+        check_columns(counting.columns.all, column_names(batches), "train")
+        return Counted.of(runner.total(counting, batches, "counting training subjects").keyed, "train")
+    labels = {} if stratify is None else {stratify: labels_of(column_of(train.X, stratify), stratify, False)}
+    weight = np.ones(len(train)) if train.weight is None else train.weight
+    counting = replace(counting, columns=replace(counting.columns, by=(), groups=None))
+    return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
 
 
-def _frame(train: Any, stratify: str | None) -> Any:
-    import pandas as pd
-
-    from censcore._arrays import to_numpy
-    from censcore.estimators.covariates import column_of
-
-    subjects = Sample.of(train).checked()
-    y = subjects.y
-    columns = {"time": to_numpy(y.time), "event": to_numpy(y.event)}
-    columns |= {} if y.entry is None else {"entry": to_numpy(y.entry)}
-    return pd.DataFrame(columns | ({} if stratify is None else {"stratum": column_of(subjects.X, stratify)}))
-
-
-def _notes_on_training(counts: Counts, trained: Counts) -> list[str]:
+def _notes_on_training(counted: Counted, trained: Counted) -> list[str]:
     return [
-        *check_units(counts.typical(), Sample(None, trained.typical())),
+        *check_units(counted.follow_up.typical(), Sample(None, trained.follow_up.typical())),
         "Training subjects count as others than those scored: a table read in batches is not searched for "
         "subjects of both.",
     ]
 
 
 def _check_censoring(
-    estimator: Censoring | None, given: Distribution | None, counts: Counts, columns: Columns
+    estimator: Censoring | None, given: Distribution | None, counts: Counts, first: RightCensored
 ) -> None:
-    if estimator is None and given is None and columns.censoring_time is None and not counts.event.all():
+    known = estimator is not None or given is not None or first.censoring_time is not None
+    if not known and not counts.event.all():
         raise MissingCensoringError(
             f"{int(counts.rows[~counts.event].sum())} of {counts.n} subjects are censored, and the censoring "
             "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
         )
 
 
-def _fit(counts: Counts, stratify: str | None) -> Censoring:
-    subjects = counts.subjects(stratify)
-    return Censoring(KaplanMeier(stratify=stratify)).fit(subjects.X, subjects.y, subjects.weight)
-
-
-def _with_reference(
-    models: dict[str, Any], reference: Any, trained: Counts | None, notes: list[str]
-) -> str | None:
-    """Put the reference among the forecasts and give its name; None where there is none."""
-    if reference is None or (isinstance(reference, str) and reference in models):
-        return reference
-    if isinstance(reference, Distribution) and len(reference) == 1:
-        models["reference"] = reference
-        return "reference"
-    if not isinstance(reference, str) or reference != KAPLAN_MEIER:
+def _check_reference(
+    reference: Any, kind: Kind, models: dict[str, Any], train: Any, subjects: Sample | None
+) -> None:
+    """An error where the reference is not one distribution for all, and not fitted to counts."""
+    uncounted = isinstance(reference, str) and reference not in models and train and subjects is None
+    one = isinstance(reference, str | None) or (isinstance(reference, Distribution) and len(reference) == 1)
+    if uncounted or not one:
+        default = "" if uncounted else f"{kind.reference!r}, "
         raise InvalidInputError(
-            f"reference: got {reference!r}, expected 'kaplan-meier', None, one distribution for all, "
-            f"or one of the forecasts: {', '.join(models)}."
+            f"reference: got {reference!r}, which is not fitted to the counts of such a table, expected "
+            f"{default}None, one distribution for all, or one of the forecasts: {', '.join(models)}."
         )
-    if trained is None:
-        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
-        return None
-    subjects = trained.subjects(None)
-    models[KAPLAN_MEIER] = KaplanMeier().fit(None, subjects.y, subjects.weight).predict_distribution()
-    return KAPLAN_MEIER
 
 
-def _samples(counts: Counts, counted: PartialSums, trained: Counts | None) -> list[FollowUp]:
+def _samples(counted: Counted, trained: Counted | None) -> list[FollowUp]:
     """How long the scored subjects, their groups, and those that C was estimated from were followed."""
-    samples = [counts.followed()]
-    if "last" in counted.keyed:
-        last = counted.keyed["last"].values[:, 0]
-        samples.append(FollowUp.of(last))
-    return samples if trained is None else [*samples, trained.followed()]
+    samples = [counted.follow_up.followed()]
+    if "last" in counted.by:
+        samples.append(FollowUp.of(counted.by["last"].values[:, 0]))
+    return samples if trained is None else [*samples, trained.follow_up.followed()]
 
 
-def _head(
-    models: dict[str, Any], batch: Batch, columns: Columns, events: tuple[np.ndarray, np.ndarray], whose: str
-) -> dict[str, Distribution]:
-    """The forecasts of the first subjects, which tell the times of survival matrices."""
-    from censcore.estimators import as_forecast
-
-    rows = next(rows_of(batch, columns, None, HEAD))
-    found = {}
-    for name, forecast in models.items():
-        F = (
-            forecast
-            if isinstance(forecast, Distribution)
-            else as_forecast(forecast(rows.frame), n=len(rows.y))
-        )
-        found[name] = settled(F, events[0], whose, events[1])
-    return found
+def _levels(asked: Request, kind: Kind, subjects: Sample | None, end: float) -> Any:
+    """Levels as asked for, or those of the kind; None for those that the pooled event times reach."""
+    if asked.levels is not None:
+        return asked.levels
+    if subjects is not None:
+        return kind.levels(subjects, end)
+    if type(kind).levels is not Kind.levels:
+        raise InvalidInputError("levels: got none, which counts of such a table do not tell. Pass levels=.")
+    return None
 
 
-def _places(
-    head: dict[str, Distribution], counts: Counts, trained: Counts | None, end: float, times: Any, levels: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """Evaluation times and levels."""
-    return times_and_levels(head, (counts if trained is None else trained).subjects(None), end, times, levels)
+def _check_masks(plan: Plan, first: Rows) -> None:
+    case = next(iter(plan.cases(first).values()))
+    if any(score.counted(case) is not None for score in plan.scores):
+        raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
 
 
-def _subsets(counted: PartialSums, counts: Counts, columns: Columns) -> list[tuple[str, str, float]]:
+def _subsets(counted: Counted, columns: Columns) -> list[tuple[str, str, float]]:
     """All subjects, and every subgroup with subjects of positive weight, with their total weight."""
-    found = [("", "all", float(counts.weight.sum()))]
+    found = [("", "all", float(counted.follow_up.weight.sum()))]
     for by in columns.by:
-        keyed = counted.keyed[f"by {by}"]
-        for label, weight in zip(keyed.keys[0], keyed.values[:, 2], strict=True):
-            if weight > 0:
-                found.append((by, str(label), float(weight)))
+        keyed = counted.by[f"by {by}"]
+        weights = zip(keyed.keys[0], keyed.values[:, 2], strict=True)
+        found += [(by, str(label), float(weight)) for label, weight in weights if weight > 0]
     return found
 
 
-def _edges(counts: Counts, end: float) -> np.ndarray:
-    """The cells of time of all subjects, see ``Case.cells``."""
-    nothing: Any = None
-    return Case(counts.subjects(None).y, nothing, nothing, end, np.zeros(0), np.zeros(0)).cells
+def _edges(parts: list[Counts], end: float) -> tuple[np.ndarray, ...]:
+    """The cells of time of all subjects, for every part of the outcome."""
+    return tuple(cells_of(part.time, end) if len(part.time) else np.zeros(0) for part in parts)
 
 
-def _curves(fitted: Censoring, counts: Counts, plan: Plan) -> list[Curve]:
+def _curves(fitted: Censoring, counted: Counted, plan: Plan) -> list[Curve]:
     km = fitted.estimators_[0]
-    table, number = km.event_table_, strata_numbers(counts, plan)
+    table = km.event_table_
+    numbers = [plan.stratum_of(part.stratum) for part in counted.parts]
     curves = []
     for i, distribution in enumerate(km.distributions_):
         jumps = table["time"][(table["stratum"] == i) & (table["sf"] > 0)]
-        here = number == i
-        edges = _edges(counts.take(here), plan.horizon) if here.any() else np.zeros(0)
-        curves.append(Curve(distribution, jumps, edges))
+        here = [part.take(number == i) for part, number in zip(counted.parts, numbers, strict=True)]
+        curves.append(Curve(distribution, jumps, _edges(here, plan.horizon)))
     return curves
 
 
-def strata_numbers(counts: Counts, plan: Plan) -> np.ndarray:
-    """The number of the stratum of each distinct outcome, (J,)."""
-    if plan.columns.stratify is None:
-        return np.zeros(len(counts.time), dtype=np.intp)
-    number = np.minimum(np.searchsorted(plan.strata, counts.stratum), len(plan.strata) - 1)
-    unknown = np.unique(counts.stratum[plan.strata[number] != counts.stratum])
-    if len(unknown):
-        raise InvalidInputError(
-            f"Column {plan.columns.stratify!r}: got values that were not seen in fitting, "
-            f"{unknown[:5].tolist()}; expected one of {plan.strata[:10].tolist()}."
-        )
-    return number
-
-
 def _description(
-    estimator: Censoring | None, given: Distribution | None, trained: Counts | None, before: bool
+    estimator: Censoring | None, given: Distribution | None, trained: Counted | None, before: bool
 ) -> str:
     if given is not None:
         return f"given: {type(given).__name__}, taken as known"
@@ -368,5 +353,5 @@ def count_of(ready: Prepared, s: int) -> int:
     by, label, _ = ready.plan.subsets[s]
     if not by:
         return int(ready.counts.positive.sum())
-    keyed = ready.counted.keyed[f"by {by}"]
+    keyed = ready.counted.by[f"by {by}"]
     return int(keyed.values[keyed.keys[0].astype(str) == label, 1].sum())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.designs.batches.counts import Counts
+from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.table_plan import Plan
-from censcore.evaluation.designs.fixed import Design
+from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.losses import Subset
+from censcore.evaluation.kinds.one_time import OneTime
+from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure
 from censcore.evaluation.sensitivity.diagnostic import SAFE_SHARE, CensoringDiagnostic
@@ -69,12 +71,12 @@ class Batches(Design):
     ----------
     plan : Plan
         What was decided.
-    counts : Counts
+    counted : Counted
         Distinct outcomes and their numbers.
-    effective : array, (subsets, columns)
-        Effective numbers of events.
-    weighted : pair
-        Events up to the horizon, and their effective number under inverse-probability weights.
+    effective : dict of arrays, (subsets, columns)
+        Effective numbers of events, by outcome and axis of the scores.
+    weighted : dict of pairs
+        Events up to the horizon, and their effective number under inverse-probability weights, by outcome.
     infinite : dict of arrays
         How many losses are infinite, by model and score: (subsets, columns).
     n_groups : int, optional
@@ -84,12 +86,17 @@ class Batches(Design):
     """
 
     plan: Plan
-    counts: Counts
-    effective: np.ndarray
-    weighted: tuple[int, float]
+    counted: Counted
+    effective: dict[tuple[str, str], np.ndarray]
+    weighted: dict[str, tuple[int, float]]
     infinite: dict[tuple[str, str], np.ndarray]
     n_groups: int | None = None
     weights: Weights | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """How long subjects were followed."""
+        return self.counted.follow_up
 
     def can_draw(self, picture: str) -> bool:
         """Differences alone."""
@@ -125,8 +132,8 @@ class Batches(Design):
         """Everything that was decided."""
         counts = {"subjects": self.counts.n, "events": int(self.counts.rows[self.counts.event].sum())}
         told = self.told(of, counts, self.plan.times, self.plan.levels, self.n_groups, {})
-        version = told.pop("censcore")
-        return {**told, "read in batches of": self.plan.rows, "censcore": version}
+        told |= {"read in batches of": self.plan.rows, "censcore": told.pop("censcore")}
+        return told | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
 
     def censoring(self, of: Comparison) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
@@ -151,7 +158,7 @@ class Batches(Design):
 
     def weighted_events(self, of: Comparison, score: CaseScore) -> tuple[int, float]:
         """Events up to the horizon, and their effective number."""
-        return self.weighted
+        return self.weighted[score.outcome]
 
     def infinite_losses(self, of: Comparison, model: str, score: str, j: int, s: int = 0) -> int:
         """How many losses of a column of a score are infinite."""
@@ -163,10 +170,23 @@ class Batches(Design):
         """How many events the mean of a score is based on, for each of its times or levels, (q,)."""
         if times is not None:
             self.case(of)
-        found, q = self.effective[s], len(self.plan.times)
-        if score.axis == "time":
-            return np.minimum(found[1 : 1 + q], found[1 + q : 1 + 2 * q])
-        return found[-len(self.plan.levels) :] if score.axis == "level" else found[:1]
+        return self.effective[score.outcome, score.axis][s]
+
+    def counted_in(self, of: Comparison, score: CaseScore | Measure) -> None:
+        """All subjects: there are no masks."""
+
+    def part(self, of: Comparison, view: View) -> Comparison:
+        """The tables of one view."""
+        scores = [score for score in of.scores if score.outcome == view.name]
+        effective = {("", axis): n for (outcome, axis), n in self.effective.items() if outcome == view.name}
+        names = {score.name: plain(score).name for score in scores}
+        design = replace(
+            self,
+            effective=effective,
+            weighted={"": self.weighted[view.name]} if effective else {},
+            infinite={(m, names[s]): n for (m, s), n in self.infinite.items() if s in names},
+        )
+        return replace(self.renamed(of, view), kind=OneTime(None), design=design)
 
     def curve(
         self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None

@@ -55,7 +55,7 @@ class FittedCensoring:
             )
         subjects = Sample.of(train).checked()
         columns = _names(getattr(subjects.X, "columns", None))
-        return cls(clone(estimator).fit(subjects.X, subjects.y), columns)
+        return cls(clone(estimator).fit(subjects.X, subjects.y, subjects.weight), columns)
 
     @classmethod
     def fitted_before(cls, censoring: Censoring) -> FittedCensoring:

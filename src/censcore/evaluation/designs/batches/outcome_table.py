@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from censcore._validation import check_kind
+from censcore._validation import as_list, check_kind
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.tables import check_batch_rows
 
-__all__ = ["OutcomeTable"]
+__all__ = ["IN_MEMORY", "ColumnOutcome", "OutcomeTable", "check_in_memory"]
+
+IN_MEMORY = (
+    "not available for a table that is read in batches. Read the table into memory, and pass its outcome in "
+    "place of OutcomeTable."
+)
+
+OF_COLUMNS = ("time", "event", "censoring_time", "entry", "cause", "names")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +35,8 @@ class OutcomeTable:
     data : path, pattern, list of paths, Dask data frame or frame
         A Parquet or CSV file, a folder of such files, a pattern such as ``"predictions/*.parquet"``, or a
         table.
-    time, event : str
-        Columns of the observed times, and of whether each is an event.
+    time, event : str, or lists of str
+        Columns of the observed times, and of whether each is an event; lists for several event times.
     censoring_time : str, optional
         Column of the censoring times, where they are known for all subjects.
     rows : int
@@ -40,6 +50,13 @@ class OutcomeTable:
         Batches at a time, in processes of joblib.
     store : path, optional
         Folder for the sums of finished batches, so that a comparison that was stopped goes on.
+    cause : str, optional
+        Column of the causes, in place of ``event``: 0 where the time is censored, for competing risks.
+    names : sequence of str, optional
+        Names of the causes 1, 2, ..., or of the event times.
+    outcome : function, optional
+        In place of ``time`` and ``event``: a function of the rows of a batch that gives their outcome, of any
+        kind. Its attribute ``columns``, where it has one, names the columns that it needs.
 
     See Also
     --------
@@ -63,18 +80,79 @@ class OutcomeTable:
     """
 
     data: Any
-    time: str
-    event: str
+    time: str | Sequence[str] | None = None
+    event: str | Sequence[str] | None = None
     censoring_time: str | None = None
     rows: int = 100_000
     dask: Any = None
     entry: str | None = None
     n_jobs: int | None = None
     store: str | PathLike[str] | None = None
+    cause: str | None = None
+    names: Sequence[str] | None = None
+    outcome: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         check_batch_rows(self.rows)
-        for name in ("time", "event", "censoring_time", "entry"):
-            value = getattr(self, name)
-            if name in ("time", "event") or value is not None:
-                check_kind(value, name, str, "the name of a column")
+        given = [name for name in OF_COLUMNS if getattr(self, name) is not None]
+        if self.outcome is not None:
+            if given:
+                raise InvalidInputError(f"outcome: got {', '.join(given)} as well, expected it alone.")
+            return
+        if (self.event is None) == (self.cause is None):
+            got = "neither of event and cause" if self.event is None else "both event and cause"
+            raise InvalidInputError(f"got {got}, expected the column of one of them.")
+        several = self.cause is None and not isinstance(self.time, str)
+        for name in ("time", *(name for name in given if name not in ("time", "names"))):
+            value, many = getattr(self, name), several and name in ("time", "event")
+            for column in as_list(value, name, "names of columns") if many else [value]:
+                check_kind(column, name, str, "the name of a column")
+        if several and len(self.time or ()) != len(self.event or ()):
+            count = f"{len(self.time or ())} and {len(self.event or ())} columns"
+            raise InvalidInputError(f"time, event: got {count}, expected as many of both.")
+
+    @property
+    def reader(self) -> Callable[[Any], Any]:
+        """What reads the outcome of some rows."""
+        if self.outcome is not None:
+            return self.outcome
+        time, event = (x if x is None or isinstance(x, str) else list(x) for x in (self.time, self.event))
+        names = None if self.names is None else tuple(self.names)
+        return ColumnOutcome(time, event, self.censoring_time, self.entry, self.cause, names)
+
+
+@dataclass(frozen=True)
+class ColumnOutcome:
+    """The outcome of the subjects in some rows of a table, from its columns."""
+
+    time: Any
+    event: Any
+    censoring_time: str | None
+    entry: str | None
+    cause: str | None
+    names: tuple[str, ...] | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that it needs."""
+        given = (self.time, self.event, self.cause, self.censoring_time, self.entry)
+        lists = ([x] if isinstance(x, str) else x for x in given if x is not None)
+        return tuple(dict.fromkeys(name for names in lists for name in names))
+
+    def __call__(self, frame: Any) -> RightCensored | CompetingRisks:
+        """One event time, several, or competing risks."""
+        known = (self.censoring_time, self.entry)
+        if self.cause is None:
+            y = RightCensored.from_frame(frame, self.time, self.event, *known)
+            y.names = y.names if self.names is None else list(self.names)
+            return y
+        some = None if self.names is not None or (frame[self.cause] != 0).any() else 1  # others may have more
+        return CompetingRisks.from_frame(
+            frame, self.time, self.cause, *known, names=self.names, n_causes=some
+        )
+
+
+def check_in_memory(y: Any, what: str) -> None:
+    """An error where ``what`` is asked of an outcome that stays in its table."""
+    if isinstance(y, OutcomeTable):
+        raise InvalidInputError(f"{what}: {IN_MEMORY}")

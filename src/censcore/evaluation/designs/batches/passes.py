@@ -18,20 +18,22 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions.survival_matrix import reading_of
 from censcore.evaluation.designs.batches.counts import Counts
 from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
+from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.partial_sums import Keyed, PartialSums, merged
 from censcore.evaluation.designs.batches.summed_estimates import power_sums
 from censcore.evaluation.designs.batches.table_plan import Columns, Plan, Rows, rows_of
 from censcore.evaluation.inference.losses import score_all
+from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.effective_events import who_is_known
-from censcore.evaluation.plan.checks import LARGEST_HAZARD
-from censcore.evaluation.plan.horizon import FOLLOWED
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.plan.checks import expected_events
+from censcore.evaluation.plan.horizon import FOLLOWED, last_follow_up
+from censcore.exceptions import InvalidInputError
 from censcore.scores.known_at import weights_of_events
 
-__all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "losses_of"]
+__all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "event_scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,26 +42,35 @@ class Counting:
 
     columns: Columns
     rows: int
+    kind: Kind
 
     def __call__(self, batch: Any) -> PartialSums:
         """The counts of one batch."""
-        return merged(self._of(rows) for rows in rows_of(batch, self.columns, (), self.rows))
+        return merged(self.of(rows) for rows in rows_of(batch, self.columns, (), self.rows))
 
-    def _of(self, rows: Rows) -> PartialSums:
-        time, event, w = to_numpy(rows.y.time), to_numpy(rows.y.event), rows.weight
-        stratify = self.columns.stratify
-        stratum = np.zeros(len(time)) if stratify is None else rows.labels[stratify]
+    def of(self, rows: Rows) -> PartialSums:
+        """Those of some subjects."""
+        y, w, columns = self.kind.read_outcome(rows.y), rows.weight, self.columns
+        followed = self.kind.followed(y)
+        if not followed.shares_censoring:
+            raise InvalidInputError(f"event times with a censoring time each: {IN_MEMORY}")
+        followed = last_follow_up(followed)
+        time, event = to_numpy(followed.time), to_numpy(followed.event)
+        stratum = np.zeros(len(time)) if columns.stratify is None else rows.labels[columns.stratify]
+        entry = np.zeros(len(time)) if followed.entry is None else to_numpy(followed.entry)
         seen = np.column_stack([np.ones(len(time)), w > 0, w])
-        entry = () if self.columns.entry is None else (to_numpy(rows.y.entry),)
-        keyed = {"outcomes": Keyed.of((stratum, time, event, *entry), seen)}
-        for by in self.columns.by:
+        keyed = {"outcomes": Keyed.of((stratum, time, event.astype(np.intp), entry), seen)}
+        for j, (t, code) in enumerate(self.kind.parts(y)):
+            if t is not time or code is not event:  # else it is counted above
+                keyed[f"part {j}"] = Keyed.of((stratum, t, code.astype(np.intp), entry), seen)
+        for by in columns.by:
             keyed[f"by {by}"] = Keyed.of((rows.labels[by],), seen)
-        if self.columns.groups is not None:
+        if columns.groups is not None:
             used = w > 0
-            group, last = rows.labels[self.columns.groups], time[:, None]
+            group, last = rows.labels[columns.groups], time[:, None]
             keyed["groups"] = Keyed.of((group,), last, largest=True)
             keyed["last"] = Keyed.of((group[used],), last[used], largest=True)
-            for by in self.columns.by:
+            for by in columns.by:
                 keyed[f"groups by {by}"] = Keyed.of((rows.labels[by][used], group[used]), last[used], True)
         return PartialSums(keyed=keyed)
 
@@ -94,7 +105,8 @@ class LossSums:
         return merged(self._of(rows) for rows in self.plan.read(batch))
 
     def _of(self, rows: Rows) -> PartialSums:
-        plan, cases, w = self.plan, self.plan.cases(rows), self.plan.shares(rows)
+        plan, forecasts, w = self.plan, self.plan.forecast(rows), self.plan.shares(rows)
+        cases = plan.cases(rows, forecasts)
         losses = score_all(dict(cases), plan.scores)
         found = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
         for model, case in cases.items():
@@ -107,30 +119,41 @@ class LossSums:
                 found.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
                 for i, subjects, some, weight, u in pieces:
                     found.sums[f"A|{i}|{name}"] = score.derivative(some, values[subjects], weight, u)
-            found.sums[f"expected|{model}"] = np.array(_expected(case))
-            reading = reading_of(case.F)
-            if reading is not None and reading.repair is not None:
-                found.sums[f"repaired|{model}"] = np.array(float(len(reading.repair.subjects)))
-        return found + self._events(rows, cases, w)
+            if case.y.time.ndim == 1:
+                found.sums[f"expected|{model}"] = np.array(expected_events(plan.kind.timed(case.F), case.y))
+            found.sums[f"repaired|{model}"] = np.array(float(plan.kind.repairs(forecasts[model])))
+        return found + self._events(rows, list(cases.values()), w)
 
-    def _events(self, rows: Rows, cases: dict[str, Case], w: np.ndarray) -> PartialSums:
+    def _events(self, rows: Rows, cases: list[Case], w: np.ndarray) -> PartialSums:
         """What the effective numbers of events need: sums of weights and of their squares, or by group."""
-        counted = event_columns(self.plan, rows, cases)
-        parts = [w[:, s, None] * counted for s in range(w.shape[1])]
-        case = next(iter(cases.values()))
-        time, event = to_numpy(rows.y.time), to_numpy(rows.y.event)
-        seen = event & (time > 0) & (time <= self.plan.horizon) & (w[:, 0] > 0)
-        of_event = weights_of_events(rows.y, case.C.marginal(0))
-        weighted = w[:, 0] * np.where(seen & np.isfinite(of_event), of_event, 0.0)
-        table = np.column_stack([*parts, weighted])
-        found = PartialSums({"seen": np.array(float(seen.sum()))})
-        if self.plan.fitted is not None:
-            found = found + _weights(of_event, time <= self.plan.horizon)
-        if self.plan.columns.groups is None:
-            found.sums["events"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
-        else:
-            found.keyed["events"] = Keyed.of((rows.labels[self.plan.columns.groups],), table)
+        plan, found, columns = self.plan, PartialSums(), dict[str, np.ndarray]()
+        for (outcome, axis), score in event_scores(plan.scores).items():
+            counted = score.counted_events(cases)
+            columns[f"{axis}|{outcome}"] = np.column_stack(
+                [w[:, s, None] * who for s in range(w.shape[1]) for who in counted]
+            )
+            if f"seen|{outcome}" not in found.sums:
+                y, G = score.events(cases[0])
+                of_event = weights_of_events(y, G, plan.horizon)
+                seen = (of_event > 0) & (to_numpy(y.time) > 0) & (w[:, 0] > 0)
+                weight = np.where(seen & np.isfinite(of_event), of_event, 0.0)
+                columns[f"all|{outcome}"] = w[:, :1] * np.column_stack([seen, weight])
+                found.sums[f"seen|{outcome}"] = np.array(float(seen.sum()))
+        if plan.fitted is not None:
+            y = plan.follow_up(rows)
+            G = cases[0].C.marginal(0)
+            found = found + _weights(weights_of_events(y, G), to_numpy(y.time) <= plan.horizon)
+        for name, table in columns.items():
+            if plan.columns.groups is None:
+                found.sums[f"events|{name}"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
+            else:
+                found.keyed[f"events|{name}"] = Keyed.of((rows.labels[plan.columns.groups],), table)
         return found
+
+
+def event_scores(scores: list[CaseScore]) -> dict[tuple[str, str], CaseScore]:
+    """One score for each outcome and axis, whose events are those that all of them are based on."""
+    return {(score.outcome, score.axis): score for score in scores}
 
 
 def _weights(of_event: np.ndarray, counted: np.ndarray) -> PartialSums:
@@ -147,30 +170,6 @@ def weighted_sums(values: np.ndarray, w: np.ndarray) -> np.ndarray:
     if np.isfinite(values).all():
         return w.T @ values
     return np.stack([column[column > 0] @ values[column > 0] for column in w.T])
-
-
-def _expected(case: Case) -> float:
-    """The number of events that a forecast expects in the time that subjects were followed."""
-    with np.errstate(divide="ignore"):
-        hazard = -np.log(np.broadcast_to(to_numpy(case.F.marginal(0).sf(case.y.time)), len(case.y)))
-    return float(np.minimum(hazard, LARGEST_HAZARD).sum())
-
-
-def event_columns(plan: Plan, rows: Rows, cases: dict[str, Case]) -> np.ndarray:
-    """Who counts as an event for each kind of score, (n, columns), see ``Comparison.effective_events``.
-
-    First of scores without times; then, where there are such scores, those by each time, those free of the
-    event beyond each time, and those before the quantiles of each level.
-    """
-    time, event = to_numpy(rows.y.time)[:, None], to_numpy(rows.y.event)[:, None]
-    axes = {score.axis for score in plan.scores}
-    counted = [event & (time <= plan.horizon)]
-    if "time" in axes:
-        until = np.minimum(plan.times, plan.horizon)
-        counted += who_is_known(rows.y, next(iter(cases.values())).C, until)
-    if "level" in axes:
-        counted.append(event & (time <= np.max([case.quantiles for case in cases.values()], axis=0)))
-    return np.column_stack(counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,15 +239,4 @@ class Influences:
         """Where the outcome of each subject is among the distinct ones, (n,)."""
         if all(centre.xi is None for centre in self.centres.values()):
             return np.zeros(len(rows.y), dtype=np.intp)
-        return self.counts.places(self.strata, rows.y, self.plan.stratum(rows))
-
-
-def losses_of(plan: Plan, rows: Rows) -> dict[str, np.ndarray]:
-    """Losses of the subjects of a batch, by the names of columns."""
-    columns: dict[str, np.ndarray] = {}
-    cases = plan.cases(rows)
-    for (model, name), values in score_all(dict(cases), plan.scores).values.items():
-        score = next(score for score in plan.scores if score.name == name)
-        for j, at in enumerate(score.at(cases[model])):
-            columns[f"{model}__{name}" + ("" if np.isnan(at) else f"@{at:.10g}")] = values[:, j]
-    return columns
+        return self.counts.places(self.strata, self.plan.follow_up(rows), self.plan.stratum(rows))

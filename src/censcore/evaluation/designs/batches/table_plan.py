@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import as_float
+from censcore._arrays import as_float, is_torch
 from censcore.distributions import Distribution, Grouped, Univariate
-from censcore.distributions.survival_matrix import settled, up_to
-from censcore.estimators import as_forecast
+from censcore.distributions.survival_matrix import settled
 from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
+from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.delayed_entry import given_entry
+from censcore.evaluation.plan.horizon import last_follow_up
 from censcore.evaluation.plan.subsets import as_subgroups
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
@@ -25,22 +25,19 @@ from censcore.tables import Batch, FrameBatch
 
 __all__ = [
     "Columns", "Curve", "Piece", "Plan", "Rows",
-    "labels_of", "rows_of",
+    "columns_of", "labels_of", "read_forecasts", "rows_of",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a table."""
+    """What is read of a table: the outcome, by a function of its rows, and columns by their names."""
 
-    time: str
-    event: str
-    censoring_time: str | None = None
+    outcome: Callable[[Any], Any]
     weight: str | None = None
     groups: str | None = None
     by: tuple[str, ...] = ()
     stratify: str | None = None
-    entry: str | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -50,9 +47,15 @@ class Columns:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every one of them."""
-        given = (self.time, self.event, self.censoring_time, self.entry, self.weight, *self.labels)
+        """Every one of them that is known."""
+        given = (*(columns_of(self.outcome) or ()), self.weight, *self.labels)
         return tuple(dict.fromkeys(name for name in given if name is not None))
+
+
+def columns_of(function: Any) -> tuple[str, ...] | None:
+    """The columns that a function of rows needs; None where it does not say which."""
+    names = getattr(function, "columns", None)
+    return None if names is None else tuple(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,7 @@ class Rows:
     """Subjects of a batch: their outcomes, weights and labels, and the rows of the table."""
 
     frame: Any
-    y: RightCensored
+    y: Any
     weight: np.ndarray
     labels: dict[str, np.ndarray]
 
@@ -68,7 +71,8 @@ class Rows:
 def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: int) -> Iterator[Rows]:
     """The subjects of a batch, at most ``size`` at a time; ``needed`` are further columns, None for all."""
     batch = batch if hasattr(batch, "frames") else FrameBatch(batch)  # a partition that Dask has computed
-    wanted = None if needed is None else list(dict.fromkeys([*columns.all, *needed]))
+    whole = needed is None or columns_of(columns.outcome) is None
+    wanted = None if whole else list(dict.fromkeys([*columns.all, *(needed or ())]))
     first = 0
     for frame in batch.frames(wanted, size, columns.labels):
         if len(frame):
@@ -80,13 +84,13 @@ def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: in
 
 
 def _rows(frame: Any, columns: Columns) -> Rows:
-    def numbers(name: str) -> np.ndarray:
-        return as_float(frame[name].to_numpy(), f"column {name}")
-
-    known = None if columns.censoring_time is None else numbers(columns.censoring_time)
-    entry = None if columns.entry is None else numbers(columns.entry)
-    y = RightCensored(numbers(columns.time), frame[columns.event].to_numpy(), known, entry=entry)
-    weight = np.ones(len(frame)) if columns.weight is None else numbers(columns.weight)
+    y, weight = columns.outcome(frame), np.ones(len(frame))
+    if len(y) != len(frame):
+        raise InvalidInputError(
+            f"outcome: got {len(y)} subjects, expected one for each of {len(frame)} rows."
+        )
+    if columns.weight is not None:
+        weight = as_float(frame[columns.weight].to_numpy(), f"column {columns.weight}")
     if not (np.isfinite(weight) & (weight >= 0)).all():
         raise InvalidInputError(f"column {columns.weight}: got negative or missing weights.")
     grouping = (columns.groups, columns.stratify)
@@ -108,12 +112,13 @@ def labels_of(values: np.ndarray, name: str, gaps: bool) -> np.ndarray:
 class Curve:
     """The estimated censoring distribution of one stratum.
 
-    ``jumps`` are the times at which derivatives are taken, ``edges`` the cells of the scored subjects in it.
+    ``jumps`` are the times at which derivatives are taken, ``edges`` the cells of the scored subjects in it,
+    for every part of the outcome.
     """
 
     distribution: Univariate
     jumps: np.ndarray
-    edges: np.ndarray
+    edges: tuple[np.ndarray, ...]
 
 
 class Piece(NamedTuple):
@@ -134,6 +139,8 @@ class Plan:
     ----------
     columns : Columns
         Of the table.
+    kind : Kind
+        Of the outcome, with the names that all batches share.
     rows : int
         How many to read at a time.
     forecasts : dict
@@ -154,13 +161,16 @@ class Plan:
         Distinct event times and how often each was seen, which decide how survival matrices are read.
     whose : str
         Whose events these are.
-    edges : array
-        Cells of all subjects.
+    edges : tuple of arrays
+        Cells of all subjects, for every part of the outcome.
     fitted : FittedCensoring or None
         The censoring distribution given covariates.
+    seed : int
+        Of the scores that draw.
     """
 
     columns: Columns
+    kind: Kind
     rows: int
     forecasts: dict[str, Distribution | Callable[[Any], Any]]
     scores: list[CaseScore]
@@ -173,8 +183,9 @@ class Plan:
     subsets: list[tuple[str, str, float]]
     events: tuple[np.ndarray, np.ndarray]
     whose: str
-    edges: np.ndarray
+    edges: tuple[np.ndarray, ...]
     fitted: FittedCensoring | None = None
+    seed: int = 0
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
@@ -183,9 +194,10 @@ class Plan:
         for forecast in self.forecasts.values():
             if isinstance(forecast, Distribution):
                 continue
-            if not hasattr(forecast, "columns"):
+            columns = columns_of(forecast)
+            if columns is None:
                 return None
-            names += list(getattr(forecast, "columns", ()))
+            names += columns
         return tuple(names)
 
     def read(self, batch: Batch | Any) -> Iterator[Rows]:
@@ -194,9 +206,13 @@ class Plan:
 
     def stratum(self, rows: Rows) -> np.ndarray:
         """The number of the stratum of each subject, (n,)."""
+        stratify = self.columns.stratify
+        return self.stratum_of(np.zeros(len(rows.y)) if stratify is None else rows.labels[stratify])
+
+    def stratum_of(self, label: np.ndarray) -> np.ndarray:
+        """The numbers of strata with these labels."""
         if self.columns.stratify is None:
-            return np.zeros(len(rows.y), dtype=np.intp)
-        label = rows.labels[self.columns.stratify]
+            return np.zeros(len(label), dtype=np.intp)
         number = np.minimum(np.searchsorted(self.strata, label), len(self.strata) - 1)
         unknown = np.unique(label[self.strata[number] != label])
         if len(unknown):
@@ -214,24 +230,25 @@ class Plan:
             found.append(np.where(inside, rows.weight, 0.0) / total)
         return np.column_stack(found)
 
-    def cases(self, rows: Rows) -> dict[str, Case]:
+    def forecast(self, rows: Rows) -> dict[str, Any]:
+        """What every model says of the subjects, read as they are scored, up to the entries."""
+        kind = self.kind.of_subjects(rows.y)
+        forecasts = read_forecasts(kind, self.forecasts, rows, self.events, self.whose)
+        return kind.settled(forecasts, None, self.horizon, [])
+
+    def cases(self, rows: Rows, forecasts: dict[str, Any] | None = None) -> dict[str, Case]:
         """One case per forecast."""
-        C = self._censoring(rows)
-        made = {}
-        for name, forecast in self.forecasts.items():
-            F = forecast if isinstance(forecast, Distribution) else self._called(name, forecast, rows)
-            F = up_to(settled(F, self.events[0], self.whose, self.events[1]), self.horizon)
-            if rows.y.has_delayed_entry:
-                F = given_entry(name, F, rows.y, self.horizon)
-            made[name] = Case(rows.y, F, C, self.horizon, self.times, self.levels, edges=self.edges)
+        kind, C, made = self.kind.of_subjects(rows.y), self._censoring(rows), {}
+        for name, F in (self.forecast(rows) if forecasts is None else forecasts).items():
+            late = kind.scored.has_delayed_entry
+            given = kind.given_entry(name, F, self.horizon) if late else F
+            case = kind.case(given, C, self.horizon, self.times, self.levels, seed=self.seed)
+            made[name] = replace(case, edges=self.edges)
         return made
 
-    def _called(self, name: str, forecast: Callable[[Any], Any], rows: Rows) -> Distribution:
-        try:
-            F = as_forecast(forecast(rows.frame), n=len(rows.y))
-        except CenscoreError as error:
-            raise type(error)(f"Forecast {name!r}: {error}") from error
-        return F
+    def follow_up(self, rows: Rows) -> RightCensored:
+        """How long the subjects were followed, (n,)."""
+        return last_follow_up(self.kind.followed(self.kind.read_outcome(rows.y)))
 
     def _censoring(self, rows: Rows) -> Distribution:
         if self.given is not None:
@@ -239,7 +256,7 @@ class Plan:
         if self.fitted is not None:
             return self.fitted.distribution(rows.frame)
         if not self.curves:
-            known = known_censoring(rows.y)
+            known = known_censoring(self.follow_up(rows))
             assert known is not None  # checked by the counts
             return known
         if len(self.curves) == 1:
@@ -262,3 +279,23 @@ class Plan:
                 some = case if len(subjects) == len(stratum) else case.take(subjects)
                 under = replace(some, C=curve.distribution, edges=curve.edges)
                 yield Piece(i, subjects, under, w[subjects], curve.jumps)
+
+
+def read_forecasts(
+    kind: Kind,
+    forecasts: dict[str, Any],
+    rows: Rows,
+    events: tuple[np.ndarray, np.ndarray],
+    whose: str,
+) -> dict[str, Any]:
+    """Distributions of the subjects in some rows; survival matrices are read by the ``events`` of all."""
+    read: dict[str, Any] = {}
+    for name, forecast in forecasts.items():
+        try:
+            called = forecast if isinstance(forecast, Distribution) else forecast(rows.frame)
+            F = kind.as_forecast(called, None, len(rows.y))
+        except CenscoreError as error:
+            raise type(error)(f"Forecast {name!r}: {error}") from error
+        F = F.like(np.zeros(1)) if is_torch(F._reference) else F
+        read[name] = settled(F, events[0], whose, events[1])
+    return read
