@@ -96,9 +96,9 @@ class OutcomeTable:
         check_batch_rows(self.rows)
         given = [name for name in OF_COLUMNS if getattr(self, name) is not None]
         if self.outcome is not None:
-            check_kind(self.outcome, "outcome", Callable, "a function of the rows of a batch")
-            if given:
-                raise InvalidInputError(f"outcome: got {', '.join(given)} as well, expected it alone.")
+            if given or not callable(self.outcome):
+                got = f"{', '.join(given)} as well" if given else repr(self.outcome)
+                raise InvalidInputError(f"outcome: got {got}, expected a function of rows alone.")
             return
         if (self.event is None) == (self.cause is None):
             got = "neither of event and cause" if self.event is None else "both event and cause"
