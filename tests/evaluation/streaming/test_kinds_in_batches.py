@@ -326,3 +326,17 @@ def test_stored_sums_of_joint_events_are_those_of_their_definition(tmp_path):
     first, again, other = (compared(in_order(*order)) for order in ((0, 1), (0, 1), (1, 0)))
     assert (first == again).all()
     assert (first != other).all()
+
+
+def test_known_censoring_times_of_several_event_times():
+    table = make_pairs()
+    last, seen = table[NAMES].max(axis=1), table[["r", "d"]].all(axis=1)
+    table = table.assign(c=np.where(seen, last + 30.0, last))
+    time, event = table[NAMES].to_numpy(), table[["r", "d"]].to_numpy()
+    options = {"scores": ["crps", "brier_score"], "discrimination": False, "names": NAMES}
+    given = {name: model(table) for name, model in JOINT.items()}
+    memory = cs.compare(given, cs.RightCensored(time, event, table["c"].to_numpy()), **options)
+    streamed = cs.compare(JOINT, cs.OutcomeTable(table, NAMES, ["r", "d"], "c", rows=110), **options)
+    assert_same(memory, streamed)
+    assert_same(memory.of("death"), streamed.of("death"))
+    assert streamed.settings["censoring"] == "one C shared by all event times"
