@@ -7,6 +7,7 @@ import pytest
 from tests.evaluation.streaming.tables import assert_same, make_competing, make_pairs
 
 import censcore as cs
+from censcore.distributions.joint_events import in_order
 from censcore.evaluation.plan.forecast_columns import forecasts_of
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
@@ -292,3 +293,50 @@ def test_what_is_not_a_sum_over_batches_says_so(risks):
         cs.compare({"one": cs.Exponential(0.01)}, cs.OutcomeTable(risks, outcome=intervals), KM)
     with pytest.raises(InvalidInputError, match="cross_validate: not available for a table"):
         cs.cross_validate({"km": cs.KaplanMeier()}, None, table)
+
+
+def test_processes_and_stored_sums(risks, tmp_path):
+    pytest.importorskip("pyarrow")
+    risks.to_parquet(tmp_path / "table.parquet", row_group_size=100)
+    options = {"scores": ["crps", "brier_score"], "discrimination": False, "horizon": 200.0}
+
+    def compared(**executed):
+        data = cs.OutcomeTable(
+            tmp_path / "table.parquet", "t", cause="cause", names=NAMES, rows=100, **executed
+        )
+        return cs.compare("columns", data, KM, **options)
+
+    whole = compared()
+    assert_same(whole, compared(store=tmp_path / "store", n_jobs=2))
+    count = len(list((tmp_path / "store").iterdir()))
+    assert count == 12
+    assert_same(whole, compared(store=tmp_path / "store"))
+    assert len(list((tmp_path / "store").iterdir())) == count
+
+
+def test_stored_sums_of_joint_events_are_those_of_their_definition(tmp_path):
+    pytest.importorskip("pyarrow")
+    make_pairs(120).to_parquet(tmp_path / "table.parquet")
+    data = cs.OutcomeTable(tmp_path / "table.parquet", NAMES, ["r", "d"], store=tmp_path / "store")
+
+    def compared(event):
+        options = {"scores": "brier_score", "events": {"in order": event}, "discrimination": False}
+        return cs.compare(JOINT, data, KM, **options).frame().query("outcome == 'in order'")["mean"]
+
+    first, again, other = (compared(in_order(*order)) for order in ((0, 1), (0, 1), (1, 0)))
+    assert (first == again).all()
+    assert (first != other).all()
+
+
+def test_known_censoring_times_of_several_event_times():
+    table = make_pairs()
+    last, seen = table[NAMES].max(axis=1), table[["r", "d"]].all(axis=1)
+    table = table.assign(c=np.where(seen, last + 30.0, last))
+    time, event = table[NAMES].to_numpy(), table[["r", "d"]].to_numpy()
+    options = {"scores": ["crps", "brier_score"], "discrimination": False, "names": NAMES}
+    given = {name: model(table) for name, model in JOINT.items()}
+    memory = cs.compare(given, cs.RightCensored(time, event, table["c"].to_numpy()), **options)
+    streamed = cs.compare(JOINT, cs.OutcomeTable(table, NAMES, ["r", "d"], "c", rows=110), **options)
+    assert_same(memory, streamed)
+    assert_same(memory.of("death"), streamed.of("death"))
+    assert streamed.settings["censoring"] == "one C shared by all event times"

@@ -169,7 +169,8 @@ class _Indescribable(Exception):
 
 def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
     """A value by its content, in words that are the same in every run."""
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype):
+    plain = bool | int | float | complex | str | bytes | np.generic | np.dtype | types.EllipsisType
+    if value is None or isinstance(value, plain):
         return repr(value)
     if isinstance(value, type):
         return _qualified(value, libraries)
@@ -237,7 +238,7 @@ def _described_object(value: Any, libraries: set[str], inside: tuple[int, ...]) 
         return f"{kind}{_described(value.get_params(deep=False), libraries, inside)}"
     if isinstance(value, types.BuiltinFunctionType | np.ufunc):
         return f"{kind}.{value.__name__}"
-    if hasattr(value, "columns"):
+    if hasattr(value, "columns") and not callable(value):  # a function of rows may name its columns
         columns = {name: column.to_numpy() for name, column in columns_of(value, "a frame")}
         return f"{kind}{_described(columns, libraries, inside)}"
     if isinstance(value, partial):

@@ -131,7 +131,7 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     _check_censoring(estimator, given, counted.follow_up, kind.followed(kind.read_outcome(first.y)))
     fitted, ends = None, None
     if estimator is not None and regression is None:
-        some: Any = followed if isinstance(train, Sample) else used.follow_up.subjects(columns.stratify)
+        some = followed if isinstance(followed, Sample) else used.follow_up.subjects(columns.stratify)
         km = Censoring(KaplanMeier(stratify=columns.stratify))
         fitted = estimator if before else km.fit(some.X, some.y, some.weight)
     curves = [] if given is None else [given]

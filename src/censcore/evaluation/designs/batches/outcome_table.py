@@ -96,17 +96,18 @@ class OutcomeTable:
         check_batch_rows(self.rows)
         given = [name for name in OF_COLUMNS if getattr(self, name) is not None]
         if self.outcome is not None:
-            if given:
-                raise InvalidInputError(f"outcome: got {', '.join(given)} as well, expected it alone.")
+            if given or not callable(self.outcome):
+                got = f"{', '.join(given)} as well" if given else repr(self.outcome)
+                raise InvalidInputError(f"outcome: got {got}, expected a function of rows alone.")
             return
         if (self.event is None) == (self.cause is None):
             got = "neither of event and cause" if self.event is None else "both event and cause"
             raise InvalidInputError(f"got {got}, expected the column of one of them.")
         several = self.cause is None and not isinstance(self.time, str)
-        for name in ("time", *(name for name in given if name not in ("time", "names"))):
-            value, many = getattr(self, name), several and name in ("time", "event")
+        for name in dict.fromkeys(("time", *given)):
+            value, many = getattr(self, name), name == "names" or (several and name in ("time", "event"))
             for column in as_list(value, name, "names of columns") if many else [value]:
-                check_kind(column, name, str, "the name of a column")
+                check_kind(column, name, str, "a name" if name == "names" else "the name of a column")
         if several and len(self.time or ()) != len(self.event or ()):
             count = f"{len(self.time or ())} and {len(self.event or ())} columns"
             raise InvalidInputError(f"time, event: got {count}, expected as many of both.")
