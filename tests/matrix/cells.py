@@ -54,7 +54,7 @@ TARGETS = {
 #: Measures that need continuous times, the source that does, and how many subjects are drawn.
 CONTINUOUS, COX = ("log_score", "D-calibration"), "Cox regression"
 DRAWN = {"one time": 3000, "causes": 1500, "several times": 1000, "semi-competing": 500, "intervals": 3000}
-ERRORS, UNEVEN = 4.0, 3.0  # standard errors: that are noise; by which a wrong forecast is uneven
+ERRORS = 4.0  # standard errors that are noise
 #: The energy score draws values of C; everything else is a finite sum.
 ROUGH = {"energy_score": 2e-3}
 PROPER = [
@@ -207,7 +207,8 @@ class Cell:
 
 def cells_of(kind: str, entry: bool, design: str, source: str) -> list[Cell]:
     """The cells of all measures."""
-    return [cell for drawn in (False, True) for cell in population_cells(kind, entry, design, source, drawn)]
+    cells = [c for drawn in (False, True) for c in population_cells(kind, entry, design, source, drawn)]
+    return sorted(cells, key=lambda cell: list(TARGETS).index(cell.measure))
 
 
 def population_cells(kind: str, entry: bool, design: str, source: str, drawn: bool) -> list[Cell]:
@@ -323,11 +324,11 @@ def _judged(empty: Cell, found: list[Found], expected: list[Found] | None, drawn
 
 
 def _uneven(shares: dict[Key, float], errors: dict[Key, float]) -> Iterator[str]:
-    """Where the bars of the truth are uneven, or those of all wrong forecasts are even."""
+    """Where the bars of the truth are uneven, or more so than those of all wrong forecasts."""
     for outcome in dict.fromkeys(key[3] for key in shares):
-        most = {
-            model: max(abs(shares[key]) / errors[key] for key in shares if key[3::2] == (outcome, model))
-            for model in MODELS
+        bars = {
+            m: np.array([shares[k] / errors[k] for k in shares if k[3::2] == (outcome, m)]) for m in MODELS
         }
-        if most.pop("truth") > ERRORS or max(most.values()) < UNEVEN:
-            yield f"{outcome}: the truth is uneven, or wrong forecasts are even: {most}"
+        uneven = {model: float(z @ z) for model, z in bars.items()}
+        if np.abs(bars["truth"]).max() > ERRORS or uneven["truth"] == max(uneven.values()):
+            yield f"{outcome}: squares of the bars, less their mean, in standard errors: {uneven}"

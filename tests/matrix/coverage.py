@@ -73,7 +73,11 @@ class Representative:
         w = continuous.world(
             self.kind, n, seed, by=by, entry=self.entry, end=end, cluster=shared, shares=shares
         )
-        chosen = {name: w.forecasts[name] for name in MODELS}
+        late = continuous.KINDS[self.kind].forecast(w.X["x"].to_numpy(), continuous.WRONG["late"])
+        chosen = {
+            "bold": w.forecasts["bold"],
+            "late": late,
+        }  # the second without the site: it ranks otherwise
         if self.kind in ("several times", "semi-competing") and not self.entry:
             chosen = {name: cs.Ensemble(F.sample(MEMBERS, seed + 1)) for name, F in chosen.items()}
         return replace(w, forecasts=chosen)
@@ -214,7 +218,7 @@ def truth_of(rep: Representative) -> dict[Key, float]:
         for target, y in (("full", w.full), ("known", w.known)):
             if y is None:  # visits: as seen, in a sample so large that drop-out is known
                 y = w.seen
-            measures = tuple(m for m in rep.measures if TARGETS.get(m, "full") == target)
+            measures = tuple(m for m in rep.measures if (TARGETS[m] or "full") == target)
             asked = replace(rep, measures=measures)
             if not measures:
                 continue
