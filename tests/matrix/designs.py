@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import censcore as cs
-from censcore.exceptions import UnsupportedOutcomeError
 from tests.matrix.worlds import TIMES, World
 
 LANDMARK = 1.0
@@ -98,14 +97,9 @@ def repeated_folds(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
 
 
 def batches(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
-    if not isinstance(y, cs.RightCensored) or y.k > 1:
-        raise UnsupportedOutcomeError(f"OutcomeTable has no columns for {type(y).__name__} of {w.kind}.")
-    frame = w.X.assign(time=y.time, event=y.event, weight=w.weight, row=np.arange(len(w.X)))
-    columns: dict[str, str] = {}
-    for name, values in (("censoring_time", y.censoring_time), ("entry", y.entry)):
-        if values is not None:
-            frame[name], columns[name] = values, name
-    table = cs.OutcomeTable(frame, "time", "event", rows=7 if len(frame) < 1000 else 1500, **columns)
+    frame = w.X.assign(weight=w.weight, row=np.arange(len(w.X)))
+    rows = 7 if len(frame) < 1000 else 1500
+    table = cs.OutcomeTable(frame, outcome=lambda rows: y.take(rows["row"].to_numpy()), rows=rows)
     forecasts = {name: lambda rows, F=F: F.take(rows["row"].to_numpy()) for name, F in w.forecasts.items()}
     return [cs.compare(forecasts, table, sample_weight="weight", **options)]
 
