@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.matrix.cells import DESIGNS, KINDS, SOURCES, Cell, cells_of
+from tests.matrix.cells import KINDS, Cell, cells_of
+from tests.matrix.coverage import run as run_coverage
+from tests.matrix.designs import DESIGNS, SOURCES
 from tests.matrix.page import short, write
 
 
@@ -26,11 +28,19 @@ def run(kinds: list[tuple[str, bool]], designs: list[str], sources: list[str]) -
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
+    parser.add_argument("what", nargs="?", default="cells", choices=["cells", "coverage"])
+    parser.add_argument("--data-sets", "--datasets", type=int, default=1000, help="of every representative")
+    parser.add_argument("--jobs", type=int, default=1, help="processes of the coverage")
+    parser.add_argument("--only", default="", help="representatives whose kind, design or source contains it")
     parser.add_argument("--kind", default="")
     parser.add_argument("--design", default="")
     parser.add_argument("--source", default="")
     parser.add_argument("--out", default="")
     options = parser.parse_args()
+    if options.what == "coverage":
+        warnings.simplefilter("ignore")
+        run_coverage(Path(options.out) / "coverage.csv", options.data_sets, options.jobs, options.only)
+        return 0
     chosen = [(kind, entry) for kind, entry in KINDS if options.kind in ("", kind)]
     cells = run(
         chosen,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -17,6 +18,7 @@ REASONS = {
     "for a table read in batches expected an estimator": "a distribution of given subjects does not fit a "
     "table read in batches; pass the estimator",
     "not available for a table that is read in batches": "not available for tables read in batches",
+    "fitted to subjects in memory": "it is fitted to subjects in memory; pass train=(X, y), a sample",
     "stayed in their table|all pairs of subjects|needs the subjects": "needs all subjects in memory",
     "number of the last visit": "drop-out is a number of visits; its distribution is estimated, not given",
     "order event times": "events between visits have no order",
@@ -67,6 +69,36 @@ def _entry(cells: pd.DataFrame, reasons: list[str]) -> str:
     if len(refused) == len(cells):
         return f"none {' '.join(numbers)}"
     return f"all but {', '.join(refused.measure)} {' '.join(numbers)}"
+
+
+def coverage_table(counts: pd.DataFrame) -> str:
+    """Smallest and largest coverage of each representative, and what is outside of 93 to 97 %."""
+    names = ["kind", "design", "source", "n"]
+    lines = [
+        "| kind | design | source of C | n | data sets | means | differences | outside |",
+        "|---" * 8 + "|",
+    ]
+    for about, some in counts.groupby(names, sort=False):
+        found = some.assign(covered=100 * (1 - (some.below + some.above) / some.intervals.clip(lower=1)))
+        found = found[found.intervals > 0]
+        error = 100 * (0.95 * 0.05 / found.intervals) ** 0.5
+        outside = found[(found.covered < 93 - 2 * error) | (found.covered > 97 + 2 * error)]
+        lines.append(
+            f"| {' | '.join(map(str, about))} | {some.data_sets.max():,} | "
+            f"{_span(found[found.of != 'difference'])} | {_span(found[found.of == 'difference'])} | "
+            f"{'; '.join(map(_outside, outside.itertuples()))} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _span(found: pd.DataFrame) -> str:
+    return f"{found.covered.min():.1f} to {found.covered.max():.1f}" if len(found) else ""
+
+
+def _outside(line: Any) -> str:
+    of = f" of {line.outcome}" if line.outcome else ""
+    at = f" at {line.at:g}" if line.at >= 0 else ""
+    return f"{line.measure}{of}{at}, {line.of}: {line.covered:.1f}"
 
 
 def write(cells: pd.DataFrame, folder: Path) -> None:

@@ -72,7 +72,7 @@ class World:
             None if self.known is None else self.known.take(rows),
             self.full.take(rows),
             {name: F.take(rows) for name, F in self.forecasts.items()},
-            self.C if len(self.C) == 1 else self.C.take(rows),
+            self.C if self.C is None or len(self.C) == 1 else self.C.take(rows),
             self.c[rows],
             self.weight[rows],
             self.X.iloc[rows].reset_index(drop=True),
