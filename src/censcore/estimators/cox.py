@@ -43,8 +43,10 @@ class CoxRegression(CoefficientInference):
     ties : "product-limit", "efron" or "breslow"
         How events at the same time are treated. The default is consistent whatever the size of the ties. The
         others are for agreement with other software: the partial likelihood of Efron [4]_ or Breslow [5]_,
-        with :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}` and Breslow's :math:`\Lambda_0`. They are right
-        for continuous T only, and their coefficients are biased towards zero by large ties.
+        with :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}` and the :math:`\Lambda_0` of the same author, as
+        ``coxph`` and its predictions in R. (Other Python libraries have Efron's coefficients with Breslow's
+        baseline.) They are right for continuous T only, and their coefficients are biased towards zero by
+        large ties.
 
     Attributes
     ----------
@@ -253,7 +255,7 @@ class CoxRegression(CoefficientInference):
             Derivatives of q functionals with respect to :math:`a_u` at each of ``baseline_times_``, with
             gamma fixed. Entries are ignored at a time where everybody at risk has the event: there
             :math:`a_u=-\infty` whatever the weights. With ties="efron" or "breslow", :math:`a_u` is minus
-            Breslow's jump.
+            the jump of :math:`\Lambda_0`.
         coef_derivative : array, (p, q), optional
             Derivatives with respect to gamma, on the scale of the columns of X, with a fixed; zero if
             omitted.
