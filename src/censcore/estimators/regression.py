@@ -16,7 +16,7 @@ from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.plain_text import one_line
 
-__all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns"]
+__all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns", "sum_in_groups"]
 
 
 #: Scales and hazard ratios within which forecasts have digits, in single and in double precision.
@@ -132,11 +132,7 @@ class CoefficientInference(SurvivalEstimator):
         parts = self.coefficient_influence()
         if not np.isfinite(parts).all():
             return np.full((parts.shape[1], parts.shape[1]), np.inf)
-        if groups is not None:
-            _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
-            sums = np.zeros((number.max() + 1, parts.shape[1]))
-            np.add.at(sums, number, parts)
-            parts = sums
+        parts = sum_in_groups(parts, groups)
         return parts.T @ parts
 
     def confidence_interval(
@@ -264,6 +260,23 @@ class CoefficientTable:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def sum_in_groups(parts: np.ndarray, groups: Any) -> np.ndarray:
+    """Influences of subjects (n, ...), summed within groups; each subject alone where there are none.
+
+    Examples
+    --------
+    >>> sum_in_groups(np.array([[1.0], [2.0], [4.0]]), ["a", "b", "a"])
+    array([[5.],
+           [2.]])
+    """
+    if groups is None:
+        return parts
+    _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
+    sums = np.zeros((number.max() + 1, *parts.shape[1:]))
+    np.add.at(sums, number, parts)
+    return sums
 
 
 def _p_value(p: float) -> str:
