@@ -147,35 +147,42 @@ class CoxRegression(CoefficientInference):
         """
         covariates, y, weight = self._check_inputs(X, y, sample_weight)
         check_option(self.ties, "ties", _TIES)
-        self._used = np.nonzero(weight > 0)[0]
-        self._n = len(y)
-        weight = weight[self._used]
-        columns = StandardisedColumns.of(covariates[self._used], weight, self)
-        entry = entries_of(y)
+        used, entry = np.nonzero(weight > 0)[0], entries_of(y)
         sets = RiskSets(
-            to_numpy(y.time)[self._used],
-            to_numpy(y.event)[self._used],
-            weight,
-            None if entry is None else entry[self._used],
+            to_numpy(y.time)[used],
+            to_numpy(y.event)[used],
+            weight[used],
+            None if entry is None else entry[used],
         )
-        self._scale, self.center_ = columns.scale, columns.center
-        self._score = self._solve(columns, weight, sets)
-        self.coef_ = self._score.gamma / columns.scale
-        self._set_covariance()
-        self._set_baseline()
+        self._fit_to(covariates, weight, sets, score_of(self.ties))
         self._reference = y.time[:0]
         return self
 
-    def _solve(self, columns: StandardisedColumns, weight: np.ndarray, sets: RiskSets) -> PartialScore:
+    def _fit_to(
+        self, covariates: np.ndarray, weight: np.ndarray, sets: RiskSets, kind: type[PartialScore]
+    ) -> None:
+        """Coefficients and baseline, from the risk sets of the subjects with a weight."""
+        self._used, self._n = np.nonzero(weight > 0)[0], len(weight)
+        weight = weight[self._used]
+        columns = StandardisedColumns.of(covariates[self._used], weight, self)
+        self._scale, self.center_ = columns.scale, columns.center
+        self._score = self._solve(columns, weight, sets, kind)
+        self.coef_ = self._score.gamma / columns.scale
+        self._set_baseline()
+        self._set_covariance()
+
+    def _solve(
+        self, columns: StandardisedColumns, weight: np.ndarray, sets: RiskSets, kind: type[PartialScore]
+    ) -> PartialScore:
         """The estimating equations at their solution; at zero where there is nothing to solve."""
-        Z, kind = columns.Z[sets.order], score_of(self.ties)
+        Z, name = columns.Z[sets.order], type(self).__name__
         self._penalty = float(self.alpha) / columns.scale**2
         start = kind(sets, Z, np.zeros(Z.shape[1]))
         self._determined = bool(Z.shape[1] and start.open.any())
         if not self._determined:
             return start
         if not self.alpha:
-            columns.check_collinear(weight, "CoxRegression")
+            columns.check_collinear(weight, name)
 
         def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
             score = kind(sets, Z, gamma)
@@ -186,7 +193,7 @@ class CoxRegression(CoefficientInference):
 
         gamma, information = find_root(equations, start.gamma)
         if not self.alpha:
-            columns.check_separation((information + information.T) / 2, "CoxRegression")
+            columns.check_separation((information + information.T) / 2, name)
         return kind(sets, Z, gamma)
 
     def _set_covariance(self) -> None:
