@@ -18,9 +18,76 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def lines(r_data) -> pd.DataFrame:
-    return pd.read_csv(r_data / "results.csv", keep_default_na=False, na_values=[""])
+HISTORIES = {
+    "entry": ["sex", "hgb", "mspike"],
+    "entrytied": ["sex", "hgb", "mspike"],
+    "heart": ["age", "surgery", "transplant"],
+    "cgd": ["treat", "age", "inherit"],
+}
+
+
+def outcome(data: pd.DataFrame) -> cs.RightCensored:
+    if "start" in data:
+        return cs.RightCensored(data["stop"], data["status"] > 0, entry=data["start"])
+    return cs.RightCensored(data["time"], data["status"] > 0, entry=data.get("entry"))
+
+
+def errors(model, data: pd.DataFrame, option: str) -> np.ndarray:
+    """Model-based, robust, or by clusters, as the option of R says."""
+    if "cluster" in option:
+        return np.sqrt(np.diag(model.robust_covariance(data["cluster" if "cluster" in data else "id"])))
+    return np.sqrt(np.diag(model.robust_covariance())) if "robust" in option else model.standard_errors_
+
+
+@pytest.mark.parametrize("ties", ["efron", "breslow"])
+@pytest.mark.parametrize("case", [*CASES, *HISTORIES])
+def test_cox_coefficients_and_their_errors(r_data, lines, case, ties):
+    """Of coxph: model-based, robust, clustered and weighted."""
+    data, columns = pd.read_csv(r_data / f"data_{case}.csv"), {**CASES, **HISTORIES}[case]
+    found = lines[(lines["case"] == case) & (lines["quantity"] == "coef.cox")]
+    found = found[found["option"].str.startswith(ties)]
+    assert len(found) >= 6
+    for option, some in found.groupby("option"):
+        model = cs.CoxRegression(ties=ties)
+        model.fit(data[columns], outcome(data), data["w"] if "weights" in option else None)
+        assert list(some["model"]) == columns
+        np.testing.assert_allclose(model.coef_, some["value"], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(errors(model, data, option), some["se"], rtol=1e-6)
+
+
+PARAMETRIC = {
+    "weibull": cs.WeibullRegression,
+    "lognormal": cs.LogNormalRegression,
+    "loglogistic": cs.LogLogisticRegression,
+}
+
+
+@pytest.mark.parametrize("name", PARAMETRIC)
+@pytest.mark.parametrize("case", [*CASES, "interval"])
+def test_parametric_regressions(r_data, lines, case, name):
+    """Of survreg: coefficients, scale, log-likelihoods and errors."""
+    data, columns = pd.read_csv(r_data / f"data_{case}.csv"), CASES.get(case, ["age", "sex"])
+    if case == "interval":
+        y = cs.IntervalCensored(data["lo"].fillna(0.0), data["hi"].fillna(np.inf))
+    else:
+        y = outcome(data)
+    of_case = lines[(lines["case"] == case) & lines["quantity"].str.endswith(f".{name}")]
+    assert len(of_case) >= 5
+    for option, some in of_case.groupby("option"):
+        weight = data["w"] if option == "weights" else None
+        model = PARAMETRIC[name]().fit(data[columns], y, weight)
+        coef = some[some["quantity"].str.startswith("coef")].set_index("model")
+        names, values = model.estimates()
+        sign = -1.0 if names[-1] == "log shape" else 1.0  # the logarithm of survreg's scale is minus that
+        order = [*columns, "(Intercept)", "Log(scale)"]
+        values = np.append(values[:-1], sign * values[-1])
+        np.testing.assert_allclose(values, coef.loc[order, "value"], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(errors(model, data, option), coef.loc[order, "se"], rtol=1e-5)
+        F = model.predict_distribution(data[columns])
+        loss = cs.log_score(y, F)
+        likelihood = -np.sum(loss * (1.0 if weight is None else weight))
+        expected = some[some["quantity"].str.startswith("loglik")]["value"].iloc[0]
+        assert likelihood == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("model", ["small", "full", "weibull"])
