@@ -87,3 +87,9 @@ def mimic_demo() -> Path:
 def r_data() -> Path:
     """Folder of numbers that R's packages returned, with their data (results.csv, data_*.csv)."""
     return _data("r")
+
+
+@pytest.fixture(scope="session")
+def neutral_benchmark() -> Path:
+    """Folder of the tables, folds and scores of the neutral benchmark (gbsg.csv.gz, ...)."""
+    return _data("neutral-benchmark")

@@ -38,8 +38,8 @@ class CoxRegression(CoefficientInference):
     ----------
     alpha : float
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log partial likelihood. It
-        makes the fit unique where columns are collinear or separate events from non-events; without
-        it such data raise an error.
+        makes the fit unique where columns are collinear or separate events from non-events. Without
+        it, collinear columns are left out, and a column of numbers that separates raises an error.
     ties : "product-limit", "efron" or "breslow"
         How events at the same time are treated. The default is consistent whatever the size of the ties. The
         others are for agreement with other software: the partial likelihood of Efron [4]_ or Breslow [5]_,
@@ -61,6 +61,9 @@ class CoxRegression(CoefficientInference):
         which everybody at risk has the event.
     center_ : array, (p,)
         Means of the columns.
+    columns_, notes_ : list of str
+        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
+        without a penalty. The notes say reference levels and what was left out.
     n_features_in_, feature_names_in_
         Number of columns, and their names where X is a frame.
 
@@ -166,34 +169,29 @@ class CoxRegression(CoefficientInference):
         weight = weight[self._used]
         columns = StandardisedColumns.of(covariates[self._used], weight, self)
         self._scale, self.center_ = columns.scale, columns.center
-        self._score = self._solve(columns, weight, sets, kind)
+        self._score = self._solve(columns, sets, kind)
         self.coef_ = self._score.gamma / columns.scale
         self._set_baseline()
         self._set_covariance()
 
-    def _solve(
-        self, columns: StandardisedColumns, weight: np.ndarray, sets: RiskSets, kind: type[PartialScore]
-    ) -> PartialScore:
+    def _solve(self, columns: StandardisedColumns, sets: RiskSets, kind: type[PartialScore]) -> PartialScore:
         """The estimating equations at their solution; at zero where there is nothing to solve."""
-        Z, name = columns.Z[sets.order], type(self).__name__
-        self._penalty = float(self.alpha) / columns.scale**2
+        Z = columns.Z[sets.order]
         start = kind(sets, Z, np.zeros(Z.shape[1]))
         self._determined = bool(Z.shape[1] and start.open.any())
         if not self._determined:
             return start
-        if not self.alpha:
-            columns.check_collinear(weight, name)
 
-        def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-            score = kind(sets, Z, gamma)
-            if not score.valid:  # so far out that risks underflow: no step ends here
-                return None
-            penalty = self._penalty
-            return score.gradient - penalty * gamma, score.information() + np.diag(penalty)
+        def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+                score = kind(sets, Z, gamma)
+                if not score.valid:  # so far out that risks underflow: no step ends here
+                    return None
+                return score.gradient - penalty * gamma, score.information() + np.diag(penalty)
 
-        gamma, information = find_root(equations, start.gamma)
-        if not self.alpha:
-            columns.check_separation((information + information.T) / 2, name)
+            return find_root(equations, start.gamma)
+
+        gamma, _, self._penalty = self._solved(columns, solve)
         return kind(sets, Z, gamma)
 
     def _set_covariance(self) -> None:
