@@ -40,4 +40,6 @@ def test_auc_at_a_landmark(r_data, results, s):
     for name in forecasts:
         assert auc.loc[name, "mean"] == pytest.approx(lines.loc[name, "value"], rel=1e-12)
         assert auc.loc[name, "standard_error"] == pytest.approx(lines.loc[name, "se"], rel=0.02)
+    delta = results[(results["quantity"] == "delta.AUC") & (results["option"] == f"s{s}")]["value"].item()
+    assert auc.loc["small", "mean"] - auc.loc["full", "mean"] == pytest.approx(delta, rel=1e-10)
     assert np.isfinite(auc["standard_error"]).all()

@@ -124,6 +124,9 @@ def test_conservative_errors(r_data, lines, case):
     C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
     models = {**forecasts(data, None), "Null model": cs.KaplanMeier().fit(None, y).predict_distribution()}
     found = lines.query("case == @case and option == 'km,conservative'")
+    scored = Scored(r_data, case, None, "km", np.unique(found["time"]))
+    for line in found.itertuples():
+        assert scored.of(line)[0] == pytest.approx(line.value, abs=1e-12)
     found = found[found["quantity"].isin(["Brier", "delta.Brier"])]
     assert len(found) == 30
     for line in found.itertuples():
