@@ -161,3 +161,19 @@ def test_errors_of_the_auc_of_cause_two_are_those_of_the_jackknife(r_data, lines
     )["se"].item()
     assert auc(everyone)["standard_error"] == pytest.approx(jackknife, rel=0.1)
     assert theirs < 0.75 * jackknife
+
+
+def test_tied_events_at_risk_of_censoring_bias_the_score():
+    """Whole months: with events first the mean is the truth; with the curve of Score it is too small."""
+    rng = np.random.default_rng(0)
+    n, t = 40_000, 4.0
+    x = rng.normal(size=(n, 1))
+    T, C = (np.ceil(3 * rng.exponential(np.exp(sign * 0.5 * x[:, 0]))) for sign in (1, -1))
+    y, F = cs.RightCensored(np.minimum(T, C), T <= C), cs.Step([t], cdf=np.full((n, 1), 0.6))
+    truth = np.mean((0.6 - (t >= T)) ** 2)
+    model = cs.CoxRegression(ties="efron")
+    ours = cs.Censoring(model).fit(x, y).predict_distribution(x)
+    theirs = model.fit(x, cs.RightCensored(y.time, ~y.event)).predict_distribution(x)
+    found, biased = (cs.mean_loss(cs.brier_score(y, F, G, [t], scale="ipcw")) for G in (ours, theirs))
+    assert abs(found.mean[0] - truth) < 3 * found.standard_error[0]
+    assert biased.mean[0] < truth - 5 * biased.standard_error[0]
