@@ -123,3 +123,15 @@ def survival_data() -> Path:
 def mimic_demo() -> Path:
     """Folder of the open MIMIC-IV demo (hosp/, icu/)."""
     return _data("mimic-iv-demo")
+
+
+@pytest.fixture(scope="session")
+def r_data() -> Path:
+    """Folder of numbers that R's packages returned, with their data (results.csv, data_*.csv)."""
+    return _data("r")
+
+
+@pytest.fixture(scope="session")
+def neutral_benchmark() -> Path:
+    """Folder of the tables, folds and scores of the neutral benchmark (gbsg.csv.gz, ...)."""
+    return _data("neutral-benchmark")

@@ -133,6 +133,6 @@ def test_an_outcome_is_not_read_from_columns_of_one_name():
 
 
 def test_a_fold_says_what_is_wrong_with_the_covariates():
-    table = pd.DataFrame({"a": X[:, 0], "b": ["x", "y"] * (N // 2)})
+    table = pd.DataFrame({"a": X[:, 0], "b": pd.date_range("2024-01-01", periods=N)})
     with pytest.raises(FoldError, match="X must hold numbers"):
         cs.cross_validate({"a": cs.WeibullRegression()}, table, Y, cv=2, **QUICK)

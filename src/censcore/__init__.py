@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import CauseSpecific as CauseSpecific
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
+    from censcore.estimators import FineGray as FineGray
     from censcore.estimators import KaplanMeier as KaplanMeier
     from censcore.estimators import LogLogisticRegression as LogLogisticRegression
     from censcore.estimators import LogNormalRegression as LogNormalRegression
@@ -143,6 +144,7 @@ _EXPORTS = {
         "from_risk",
         "AalenJohansen",
         "CauseSpecific",
+        "FineGray",
         "as_competing_forecast",
     ],
     "estimators.engression": ["CensoredEngression"],

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,21 +11,13 @@ from censcore.evaluation import concordance_estimate
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
-    found = Path(os.environ["CENSCORE_DATA"]) / "r"
-    if not found.is_dir():
-        pytest.skip(f"no numbers of R under {found}; set CENSCORE_DATA to the folder that holds 'r'")
-    return found
-
-
-@pytest.fixture(scope="module")
-def results(folder) -> pd.DataFrame:
-    return pd.read_csv(folder / "results.csv")
+def results(r_data) -> pd.DataFrame:
+    return pd.read_csv(r_data / "results.csv")
 
 
 @pytest.mark.parametrize("case", ["entry", "entrytied"])
-def test_concordance_of_start_and_stop(folder, results, case):
-    data = pd.read_csv(folder / f"data_{case}.csv")
+def test_concordance_of_start_and_stop(r_data, results, case):
+    data = pd.read_csv(r_data / f"data_{case}.csv")
     y = cs.RightCensored(data["time"], data["status"] > 0, entry=data["entry"])
     found = concordance_estimate(y, -data["hgb"])
     line = results.query("case == @case and quantity == 'concordance'").iloc[0]
@@ -37,9 +26,9 @@ def test_concordance_of_start_and_stop(folder, results, case):
 
 
 @pytest.mark.parametrize("s", [365, 730])
-def test_auc_at_a_landmark(folder, results, s):
+def test_auc_at_a_landmark(r_data, results, s):
     """Times since the landmark there, times with a common entry here."""
-    data = pd.read_csv(folder / f"data_landmark_{s}.csv")
+    data = pd.read_csv(r_data / f"data_landmark_{s}.csv")
     y, t = cs.RightCensored(data["time"] + s, data["status"] > 0, entry=float(s)), 500.0 + s
     forecasts = {name: cs.Step([t], cdf=data[name].to_numpy()[:, None]) for name in ("full", "small")}
     found = cs.compare(
@@ -51,4 +40,6 @@ def test_auc_at_a_landmark(folder, results, s):
     for name in forecasts:
         assert auc.loc[name, "mean"] == pytest.approx(lines.loc[name, "value"], rel=1e-12)
         assert auc.loc[name, "standard_error"] == pytest.approx(lines.loc[name, "se"], rel=0.02)
+    delta = results[(results["quantity"] == "delta.AUC") & (results["option"] == f"s{s}")]["value"].item()
+    assert auc.loc["small", "mean"] - auc.loc["full", "mean"] == pytest.approx(delta, rel=1e-10)
     assert np.isfinite(auc["standard_error"]).all()

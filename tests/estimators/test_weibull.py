@@ -90,14 +90,21 @@ def test_weights_are_counts_and_the_unit_of_time_does_not_matter():
     assert days.intercept_ - a.intercept_ == pytest.approx(np.log(86400e3), rel=1e-9)
 
 
-def test_rows_censored_at_zero_say_nothing_and_events_there_are_refused():
+def test_rows_censored_at_zero_say_nothing_and_events_there_are_before_the_next_time():
     X, y = weibull_data(n=100)
     time, event = np.append(y.time, 0.0), np.append(y.event, False)
     more = WeibullRegression().fit(np.vstack([X, X[:1]]), cs.RightCensored(time, event))
     np.testing.assert_allclose(more.predict_distribution(X).icdf(0.3), _median(X, y, 0.3), rtol=1e-8)
     event[-1] = True
-    with pytest.raises(InvalidInputError, match=r"time zero.*1 subject \(100\)"):
-        WeibullRegression().fit(np.vstack([X, X[:1]]), cs.RightCensored(time, event))
+    found = WeibullRegression().fit(np.vstack([X, X[:1]]), cs.RightCensored(time, event))
+    assert found.notes_ == [
+        f"1 events at time zero enter as events between 0 and {y.time.min():g}, the first time after it."
+    ]
+    upper = np.append(np.where(y.event, y.time, np.inf), y.time.min())
+    expected = WeibullRegression().fit(np.vstack([X, X[:1]]), cs.IntervalCensored(time, upper))
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
+    with pytest.raises(InvalidInputError, match=r"time zero.*2 subjects \(0, 1\)"):
+        WeibullRegression().fit(None, cs.RightCensored([0.0, 0.0], [1, 1]))
 
 
 def _median(X, y, p):
@@ -107,10 +114,6 @@ def _median(X, y, p):
 def test_data_without_an_answer_are_refused_and_a_penalty_gives_one():
     X, y = weibull_data(n=200, p=1)
     twice = np.column_stack([X, 2 * X + 1])
-    with pytest.raises(InvalidInputError, match="linear combinations"):
-        WeibullRegression().fit(twice, y)
-    with pytest.raises(InvalidInputError, match="constant"):
-        WeibullRegression().fit(np.column_stack([X, np.ones(200)]), y)
     group = (np.arange(200) < 30).astype(float)
     event = np.where(group == 1, False, y.event)
     separated = np.column_stack([X, group])
@@ -146,7 +149,7 @@ def test_frames_names_and_categories():
         model.predict_distribution(frame[["b", "a", "c"]])
     frame["grade"] = pd.Categorical(["I", "II"] * 30)
     with pytest.raises(InvalidTypeError, match=r"'grade'.*OneHotEncoder"):
-        WeibullRegression().fit(frame, y)
+        model.predict_distribution(frame)
     polars = pytest.importorskip("polars")
     other = polars.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
     np.testing.assert_allclose(WeibullRegression().fit(other, y).coef_, model.coef_)

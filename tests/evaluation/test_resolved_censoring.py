@@ -84,11 +84,15 @@ ESTIMATORS = {
     "kaplan-meier": cs.KaplanMeier(),
     "strata": cs.KaplanMeier(stratify=2),
     "cox": cs.CoxRegression(),
+    "efron": cs.CoxRegression(ties="efron"),
+    "breslow": cs.CoxRegression(ties="breslow"),
 }
 
 
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("name", "tied"),
+    [(name, tied) for name in ESTIMATORS for tied in (False, True) if (name, tied) != ("breslow", True)],
+)
 def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, tied):
     """A little more weight on one training subject moves the mean by its influence, on both scales."""
     x, y = sample(300, 3, tied)
@@ -113,6 +117,30 @@ def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, t
                 other = Case(y[test], case.F, C, 1.6, case.times, case.levels)
                 moved.append(CASE_SCORES[score].losses(other).mean())
             assert (moved[0] - moved[1]) / 2e-4 == pytest.approx(xi[r], abs=tolerance * np.abs(xi).max())
+
+
+@pytest.mark.parametrize("ties", ["efron", "breslow"])
+def test_errors_with_a_cox_model_of_censoring_and_an_end_are_those_of_the_jackknife(ties):
+    """Monthly times for Efron's baseline; both with a common end of follow-up, which is treated apart."""
+    x, y = sample(150, 11, tied=ties == "efron")
+    y = y.censor_at(1.75)
+    forecasts = {"weibull": cs.Weibull(1.5, np.exp(0.5 * x[:, 0])), "pooled": cs.Weibull(1.4, 1.1)}
+
+    def compared(rows):
+        some = {name: F.take(rows) if len(F) > 1 else F for name, F in forecasts.items()}
+        C = cs.Censoring(cs.CoxRegression(ties=ties))
+        options = {"times": [1.0], "scores": ["brier_score:ipcw", "crps"], "discrimination": False}
+        found = cs.compare(some, y.take(rows), C, X=x[rows], horizon=1.5, reference=None, **options)
+        assert not any("refit" in note or "bootstrap" in note for note in found.notes)
+        return found.frame()
+
+    n = len(y)
+    everyone = np.arange(n)
+    whole = compared(everyone)
+    left_out = np.array([compared(everyone[everyone != i])["mean"] for i in range(n)])
+    jackknife = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    assert len(whole) == 4
+    np.testing.assert_allclose(whole["standard_error"], jackknife, rtol=0.03)
 
 
 def test_equal_weights_give_greenwoods_variance():

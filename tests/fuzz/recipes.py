@@ -447,6 +447,7 @@ ESTIMATORS = {
     "Adapted": estimator(cs.Adapted, model=cs.WeibullRegression()),
     "Censoring": estimator(cs.Censoring, unread=("X",), estimator=cs.KaplanMeier()),
     "AalenJohansen": estimator(cs.AalenJohansen, CAUSES12, unread=("X",)),
+    "FineGray": estimator(cs.FineGray, CAUSES12, alpha=0.1),
     "CauseSpecific": estimator(cs.CauseSpecific, CAUSES12, estimator=cs.WeibullRegression(alpha=0.1)),
     "as_forecast": function(
         cs.as_forecast, forecast=CURVES, times=KNOTS, interpolation="step", unread=("X",)

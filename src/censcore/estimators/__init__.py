@@ -13,6 +13,7 @@ from censcore.estimators.cause_specific import CauseSpecific
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.competing_risks_adapters import as_competing_forecast
 from censcore.estimators.cox import CoxRegression
+from censcore.estimators.fine_gray import FineGray
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.lognormal import LogLogisticRegression, LogNormalRegression
@@ -27,6 +28,7 @@ __all__ = [
     "CauseSpecific",
     "Censoring",
     "CoxRegression",
+    "FineGray",
     "KaplanMeier",
     "LogLogisticRegression",
     "LogNormalRegression",

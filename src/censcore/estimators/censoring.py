@@ -16,6 +16,7 @@ from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, fit_weighted, take_rows
+from censcore.estimators.cox import CoxRegression
 from censcore.estimators.drop_out import DropOut
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.pipelines import last_estimator
@@ -92,7 +93,8 @@ class Censoring(SurvivalEstimator):
     :attr:`SurvivalEstimator.represents_atoms`) a common end is treated here: where two or more subjects are
     censored at the last time, they enter as not yet censored, and the prediction is censored at that time.
     Any other atom (five or more subjects, and 5 % of those at risk, censored at one time) raises an error,
-    since a smooth estimate would be wrong on both sides of it.
+    since a smooth estimate would be wrong on both sides of it. ``CoxRegression(ties="efron")`` is close
+    enough there: without covariates its jumps differ from those of Kaplan-Meier by 1/n.
 
     Of :class:`~censcore.IntervalCensored` data with visits, C is how long a subject attends its own visits,
     which others do not share. So drop-out is estimated by the number of the visit: which share of the
@@ -232,7 +234,8 @@ class Censoring(SurvivalEstimator):
             earlier = flipped if end is None else _before(end, flipped)
             if end is not None and not to_numpy(earlier.event)[weight > 0].any():  # the end is all there is
                 return KaplanMeier().fit(None, flipped, weight), subjects, end
-            _check_no_atoms(earlier, weight, estimator)
+            if not _has_efron_baseline(estimator):
+                _check_no_atoms(earlier, weight, estimator)
             flipped = earlier
         return fit_weighted(estimator, X, flipped, None if sample_weight is None else weight), subjects, end
 
@@ -368,6 +371,12 @@ def _is_foreign(estimator: Any) -> bool:
     return isinstance(estimator, Adapted) and not isinstance(
         last_estimator(estimator.model), SurvivalEstimator
     )
+
+
+def _has_efron_baseline(estimator: Any) -> bool:
+    """Whether jumps are Efron's: -log(1 - d / n) at an atom, up to 1 / n."""
+    last = last_estimator(estimator.model) if isinstance(estimator, Adapted) else estimator
+    return isinstance(last, CoxRegression) and last.ties == "efron"
 
 
 def _estimate(predicted: Any) -> Any:

@@ -11,8 +11,10 @@ import numpy as np
 from censcore._arrays import check_entries, to_numpy
 from censcore._validation import as_frame, as_index, as_weights, check_instance, columns_of
 from censcore.distributions import Distribution
+from censcore.estimators.encoding import Encoding, is_category
 from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
+from censcore.plain_text import some_of
 
 __all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows", "validated"]
 
@@ -207,12 +209,12 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
 
 
 def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
-    """Covariates as a matrix of numbers.
+    """Covariates as a matrix of numbers, with indicators of the levels of categories.
 
     Parameters
     ----------
     estimator : estimator
-        Its ``n_features_in_`` and ``feature_names_in_`` are set (``reset=True``) or checked.
+        Its ``n_features_in_``, ``feature_names_in_`` and encoding are set (``reset=True``) or checked.
     X : array, frame or None
         Covariates.
     reset : bool
@@ -244,9 +246,33 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         return None
     if not reset and estimator.n_features_in_ == 0:
         return None
-    _check_categories(X)
+    encoding: Encoding | None = None if reset else estimator._encoding
+    if reset and hasattr(X, "columns"):
+        encoding = Encoding.of(X)
+    _check_numbers(X, categories=encoding is not None and bool(encoding.levels))
     _check_no_missing(estimator, X)
-    return validated(estimator, X, np.float64, reset=reset)
+    if encoding is not None and encoding.levels:
+        matrix = _encoded(estimator, X, encoding, reset)
+    else:
+        matrix = validated(estimator, X, np.float64, reset=reset)
+    if reset:
+        estimator._encoding = encoding or Encoding.of(matrix)
+        return matrix
+    return matrix[:, estimator._encoding.kept]
+
+
+def _encoded(estimator: Any, X: Any, encoding: Encoding, reset: bool) -> np.ndarray:
+    """Numbers and indicators of levels, after scikit-learn has set or checked the names of the columns."""
+    from sklearn.utils.validation import check_array, validate_data
+
+    if not hasattr(X, "columns"):
+        raise InvalidInputError(
+            f"X: got {type(X).__name__}, expected a data frame, since fit had the categories of "
+            f"{some_of([str(name) for name in encoding.levels])}."
+        )
+    with scikit_learn_errors():
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return np.asarray(check_array(encoding.matrix(X), dtype=np.float64))
 
 
 def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool) -> np.ndarray:
@@ -310,21 +336,24 @@ def scikit_learn_errors() -> Iterator[None]:
         raise InvalidInputError(str(error)) from error
 
 
-def _check_categories(X: Any) -> None:
-    kinds = _kinds_without_numbers(X)
+def _check_numbers(X: Any, *, categories: bool) -> None:
+    """Check that columns hold numbers or, in a frame where ``categories`` are read, text and categories."""
+    kinds = _kinds_without_numbers(X, categories)
     if kinds:
         raise InvalidTypeError(
-            f"X must hold numbers; got {', '.join(kinds[:10])}. Encode categories first, for instance by "
+            f"X must hold numbers; got {', '.join(kinds[:10])}. Pass categories to fit and to predictions in "
+            "the columns of a data frame, or encode them, for instance by "
             "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
         )
 
 
-def _kinds_without_numbers(X: Any) -> list[str]:
+def _kinds_without_numbers(X: Any, categories: bool) -> list[str]:
     """Columns that hold text or something else, and what kind of thing."""
     if hasattr(X, "columns"):
         import narwhals as nw
 
-        kinds = [(name, column.dtype) for name, column in columns_of(X)]
+        columns = [column for column in columns_of(X) if not (categories and is_category(column[1]))]
+        kinds = [(name, column.dtype) for name, column in columns]
         return [f"{name!r} ({kind})" for name, kind in kinds if not (kind.is_numeric() or kind == nw.Boolean)]
     values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
     if values.ndim != 2 or values.dtype.kind not in "OUST":
@@ -350,8 +379,9 @@ def _check_no_missing(estimator: Any, X: Any) -> None:
 def _missing(X: Any) -> np.ndarray:
     """Which numbers are missing, (n, p); where X is no matrix of numbers scikit-learn says so, not this."""
     if hasattr(X, "columns"):
-        missing = [column.is_null() | (column != column).fill_null(False) for _, column in columns_of(X)]
-        found = [column.to_numpy().astype(bool) for column in missing]
+        columns = [column for _, column in columns_of(X)]
+        unequal = [False if is_category(c) else (c != c).fill_null(False).to_numpy() for c in columns]
+        found = [c.is_null().to_numpy().astype(bool) | odd for c, odd in zip(columns, unequal, strict=True)]
         return np.column_stack(found) if found else np.zeros((0, 0), dtype=bool)
     values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
     if values.dtype.kind == "O":

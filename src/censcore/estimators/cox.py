@@ -38,13 +38,15 @@ class CoxRegression(CoefficientInference):
     ----------
     alpha : float
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log partial likelihood. It
-        makes the fit unique where columns are collinear or separate events from non-events; without
-        it such data raise an error.
+        makes the fit unique where columns are collinear or separate events from non-events. Without
+        it, collinear columns are left out, and a column of numbers that separates raises an error.
     ties : "product-limit", "efron" or "breslow"
         How events at the same time are treated. The default is consistent whatever the size of the ties. The
         others are for agreement with other software: the partial likelihood of Efron [4]_ or Breslow [5]_,
-        with :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}` and Breslow's :math:`\Lambda_0`. They are right
-        for continuous T only, and their coefficients are biased towards zero by large ties.
+        with :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}` and the :math:`\Lambda_0` of the same author, as
+        ``coxph`` and its predictions in R. (Other Python libraries have Efron's coefficients with Breslow's
+        baseline.) They are right for continuous T only, and their coefficients are biased towards zero by
+        large ties.
 
     Attributes
     ----------
@@ -59,6 +61,9 @@ class CoxRegression(CoefficientInference):
         which everybody at risk has the event.
     center_ : array, (p,)
         Means of the columns.
+    columns_, notes_ : list of str
+        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
+        without a penalty. The notes say reference levels and what was left out.
     n_features_in_, feature_names_in_
         Number of columns, and their names where X is a frame.
 
@@ -145,46 +150,48 @@ class CoxRegression(CoefficientInference):
         """
         covariates, y, weight = self._check_inputs(X, y, sample_weight)
         check_option(self.ties, "ties", _TIES)
-        self._used = np.nonzero(weight > 0)[0]
-        self._n = len(y)
-        weight = weight[self._used]
-        columns = StandardisedColumns.of(covariates[self._used], weight, self)
-        entry = entries_of(y)
+        used, entry = np.nonzero(weight > 0)[0], entries_of(y)
         sets = RiskSets(
-            to_numpy(y.time)[self._used],
-            to_numpy(y.event)[self._used],
-            weight,
-            None if entry is None else entry[self._used],
+            to_numpy(y.time)[used],
+            to_numpy(y.event)[used],
+            weight[used],
+            None if entry is None else entry[used],
         )
-        self._scale, self.center_ = columns.scale, columns.center
-        self._score = self._solve(columns, weight, sets)
-        self.coef_ = self._score.gamma / columns.scale
-        self._set_covariance()
-        self._set_baseline()
+        self._fit_to(covariates, weight, sets, score_of(self.ties))
         self._reference = y.time[:0]
         return self
 
-    def _solve(self, columns: StandardisedColumns, weight: np.ndarray, sets: RiskSets) -> PartialScore:
+    def _fit_to(
+        self, covariates: np.ndarray, weight: np.ndarray, sets: RiskSets, kind: type[PartialScore]
+    ) -> None:
+        """Coefficients and baseline, from the risk sets of the subjects with a weight."""
+        self._used, self._n = np.nonzero(weight > 0)[0], len(weight)
+        weight = weight[self._used]
+        columns = StandardisedColumns.of(covariates[self._used], weight, self)
+        self._scale, self.center_ = columns.scale, columns.center
+        self._score = self._solve(columns, sets, kind)
+        self.coef_ = self._score.gamma / columns.scale
+        self._set_baseline()
+        self._set_covariance()
+
+    def _solve(self, columns: StandardisedColumns, sets: RiskSets, kind: type[PartialScore]) -> PartialScore:
         """The estimating equations at their solution; at zero where there is nothing to solve."""
-        Z, kind = columns.Z[sets.order], score_of(self.ties)
-        self._penalty = float(self.alpha) / columns.scale**2
+        Z = columns.Z[sets.order]
         start = kind(sets, Z, np.zeros(Z.shape[1]))
         self._determined = bool(Z.shape[1] and start.open.any())
         if not self._determined:
             return start
-        if not self.alpha:
-            columns.check_collinear(weight, "CoxRegression")
 
-        def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-            score = kind(sets, Z, gamma)
-            if not score.valid:  # so far out that risks underflow: no step ends here
-                return None
-            penalty = self._penalty
-            return score.gradient - penalty * gamma, score.information() + np.diag(penalty)
+        def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+                score = kind(sets, Z, gamma)
+                if not score.valid:  # so far out that risks underflow: no step ends here
+                    return None
+                return score.gradient - penalty * gamma, score.information() + np.diag(penalty)
 
-        gamma, information = find_root(equations, start.gamma)
-        if not self.alpha:
-            columns.check_separation((information + information.T) / 2, "CoxRegression")
+            return find_root(equations, start.gamma)
+
+        gamma, _, self._penalty = self._solved(columns, solve)
         return kind(sets, Z, gamma)
 
     def _set_covariance(self) -> None:
@@ -253,7 +260,7 @@ class CoxRegression(CoefficientInference):
             Derivatives of q functionals with respect to :math:`a_u` at each of ``baseline_times_``, with
             gamma fixed. Entries are ignored at a time where everybody at risk has the event: there
             :math:`a_u=-\infty` whatever the weights. With ties="efron" or "breslow", :math:`a_u` is minus
-            Breslow's jump.
+            the jump of :math:`\Lambda_0`.
         coef_derivative : array, (p, q), optional
             Derivatives with respect to gamma, on the scale of the columns of X, with a fixed; zero if
             omitted.

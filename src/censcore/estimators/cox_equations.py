@@ -275,10 +275,11 @@ def _tied_jumps(
 
 
 class EfronScore(PartialScore):
-    """Efron's rule at ties, with Breslow's baseline.
+    r"""Efron's rule at ties, for coefficients and baseline.
 
     For the l-th of d tied events, l = 0, ..., d - 1, the share l/d of all of them is taken out of the risk
-    set. Weights of tied events are averaged.
+    set, whose total risk is then :math:`S_l`. Weights of tied events are averaged, and the baseline jumps by
+    :math:`h=\sum_l\bar w/S_l`.
     """
 
     def _solve(self) -> None:
@@ -292,26 +293,33 @@ class EfronScore(PartialScore):
         self.valid = bool((self.totals > 0).all())
         sums = (self.S[:, None] * self.m)[j]
         sums = sums - self.share[:, None] * sets.over_failures(died[:, None] * self.Z_failed)[j]
-        self.means = sums / np.where(self.totals > 0, self.totals, 1.0)[:, None]
+        totals = np.where(self.totals > 0, self.totals, 1.0)
+        self.means = sums / totals[:, None]
+        self.level = self.w_mean / totals
+        self.h = sets.over_failures(self.level)
 
     @property
     def gradient(self) -> np.ndarray:
         """U."""
         return self.w_failed @ self.Z_failed - self.w_mean @ self.means
 
+    @property
+    def log_jump_slope(self) -> np.ndarray:
+        """Derivative of log h_u by gamma, (J, p)."""
+        return -self.sets.over_failures(self.level[:, None] * self.means) / self.h[:, None]
+
     def information(self, share: np.ndarray | None = None) -> np.ndarray:
         """- dU / d gamma."""
         sets, Z = self.sets, self.Z
-        level = self.w_mean / self.totals
-        A = sets.weight * self.r * sets.while_at_risk(sets.over_failures(level))
-        taken_out = sets.over_failures(self.share * level)[sets.jump]
+        A = sets.weight * self.r * sets.while_at_risk(self.h)
+        taken_out = sets.over_failures(self.share * self.level)[sets.jump]
         A[sets.failed] -= self.w_failed * self.r[sets.failed] * taken_out
         return (Z * A[:, None]).T @ Z - (self.means * self.w_mean[:, None]).T @ self.means
 
     def score_residuals(self) -> np.ndarray:
         """Derivative of U by the weight of each subject, in the order of the times."""
         sets, j = self.sets, self.sets.jump
-        level = (self.w_mean / self.totals)[:, None]
+        level = self.level[:, None]
         sums = [sets.over_failures(v) for v in (level, level * self.means)]
         staying = sets.while_at_risk(sums[0]) * self.Z - sets.while_at_risk(sums[1])
         residuals = -self.r[:, None] * staying
@@ -320,6 +328,16 @@ class EfronScore(PartialScore):
         r = self.r[sets.failed][:, None]
         residuals[sets.failed] += self.Z_failed - mean + r * (out[0] * self.Z_failed - out[1])
         return residuals
+
+    def jump_residuals(self, derivative: np.ndarray) -> np.ndarray:
+        """Sum over u of derivative_u d(log h_u) / dw_i at fixed gamma, (n, q) in the order of the times."""
+        sets, j = self.sets, self.sets.jump
+        D = derivative / self.h[:, None]
+        squares = self.level / self.totals
+        values = -self.r[:, None] * sets.while_at_risk(D * sets.over_failures(squares)[:, None])
+        own = (self.h / sets.d)[j] + self.r[sets.failed] * sets.over_failures(self.share * squares)[j]
+        values[sets.failed] += own[:, None] * D[j]
+        return values
 
 
 def score_of(ties: str) -> type[PartialScore]:

@@ -8,19 +8,20 @@ import numpy as np
 
 from censcore._arrays import Array, searchsorted, to_numpy
 from censcore.distributions import Grouped, Step, Univariate
-from censcore.estimators.base import SurvivalEstimator, one_event_time
+from censcore.estimators.base import one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.curve_inference import CurveInference
 from censcore.estimators.risk_sets import entries_of, sums_from, warn_of_empty_risk_set
 from censcore.estimators.strata import fitted_strata, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["KaplanMeier", "event_table"]
+__all__ = ["KaplanMeier", "at_times", "event_table", "table_influence"]
 
 _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 
 
-class KaplanMeier(SurvivalEstimator):
+class KaplanMeier(CurveInference):
     r"""Product-limit estimate of the distribution of an event time, for all subjects or per stratum.
 
     .. math:: P(T>t)=\prod_{t_i\le t}\Bigl(1-\frac{d_i}{n_i}\Bigr)
@@ -178,11 +179,36 @@ class KaplanMeier(SurvivalEstimator):
         for number in range(len(self.strata_)):
             here, subjects = table["stratum"] == number, np.nonzero(stratum == number)[0]
             since = None if entry is None else entry[subjects]
-            result[subjects] = _influence(table[here], time[subjects], event[subjects], D[here], since)
+            result[subjects] = table_influence(table[here], time[subjects], event[subjects], D[here], since)
         return weight[:, None] * result
 
+    def _curves(self, times: np.ndarray) -> np.ndarray:
+        return self._per_stratum("sf", 1.0, times)
 
-def _influence(
+    def _greenwood(self, times: np.ndarray) -> np.ndarray:
+        return self._per_stratum("variance", 0.0, times)
+
+    def _per_stratum(self, field: str, start: float, times: np.ndarray) -> np.ndarray:
+        """A column of the event table at times, (s, q)."""
+        tables = [self.event_table_[self.event_table_["stratum"] == i] for i in range(len(self.strata_))]
+        return np.stack([at_times(table["time"], table[field], start, times) for table in tables])
+
+    def _influences(self, times: np.ndarray) -> np.ndarray:
+        """S(t) times the influence on log S(t)."""
+        S, table = self._curves(times), self.event_table_
+        of_stratum = table["stratum"][:, None] == np.arange(len(S))
+        D = of_stratum[:, :, None] & (table["time"][:, None, None] <= times)
+        parts = self.influence(D.reshape(len(D), -1).astype(np.float64))
+        return S * parts.reshape(-1, *S.shape)
+
+
+def at_times(jumps: np.ndarray, values: np.ndarray, start: float, times: np.ndarray) -> np.ndarray:
+    """What a step function with ``values`` (..., J) after its jumps is at times, (..., q)."""
+    first = np.full((*values.shape[:-1], 1), start)
+    return np.concatenate([first, values], axis=-1)[..., np.searchsorted(jumps, times, side="right")]
+
+
+def table_influence(
     table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.ndarray, entry: np.ndarray | None
 ) -> np.ndarray:
     """Derivatives by the weights, for derivatives D by log(1 - d / n) at each time of one table."""

@@ -151,6 +151,7 @@ class LogLocationScale(CoefficientInference):
         followed = RightCensored(outcome.lower, outcome.found & False)  # one subject each is all that counts
         covariates, _, weight = self._check_inputs(X, followed, sample_weight)
         lower, upper, entry = ends_of(outcome)
+        upper = self._after_zero(lower, upper, weight)
         _check_events(lower, upper, weight, type(self).__name__)
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
         times = _LogTimes.of(lower[used], upper[used], entry[used])
@@ -160,32 +161,43 @@ class LogLocationScale(CoefficientInference):
         self._reference = outcome.lower[:0]
         return self
 
+    def _after_zero(self, lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Ends of intervals, those of events at time zero being the first time that is not zero.
+
+        A density is zero or infinite at zero. Times are recorded in some unit, so that such an event happened
+        before anything that was recorded later.
+        """
+        at_zero = (upper == 0) & (weight > 0)
+        times = np.concatenate([lower[lower > 0], upper[(upper > 0) & np.isfinite(upper)]])
+        if not at_zero.any() or not times.size:
+            return upper
+        self.notes_.append(
+            f"{int(at_zero.sum())} events at time zero enter as events between 0 and {times.min():g}, the "
+            "first time after it."
+        )
+        return np.where(at_zero, times.min(), upper)
+
     def _maximise(self, X: np.ndarray, times: _LogTimes, weight: np.ndarray) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
         name = type(self).__name__
         columns = StandardisedColumns.of(X, weight, self)
-        if not self.alpha and X.shape[1]:
-            columns.check_collinear(weight, name)
         mean = np.average(times.typical, weights=weight)
         spread = np.sqrt(np.average((times.typical - mean) ** 2, weights=weight)) or 1.0
         Z = np.column_stack([np.ones(len(X)), columns.Z])
-        likelihood = _Likelihood(
-            times.standardised(mean, spread),
-            Z,
-            weight,
-            np.append(0.0, float(self.alpha) / columns.scale**2),
-            self._baseline,
-        )
-        start = np.zeros(2 + X.shape[1])
-        start[0] = 1.0
-        theta, information = maximise(likelihood, start)
-        if theta[0] < 1e-6:
-            raise InvalidInputError(
-                "The likelihood grows as the spread of log T grows without bound: no event is found later "
-                f"where it is looked for later, so that {name} does not fit the data. Use Turnbull."
-            )
-        if not self.alpha and X.shape[1]:
-            columns.check_separation(information[1:, 1:], name)
+        no_penalty = np.zeros(Z.shape[1])
+        likelihood = _Likelihood(times.standardised(mean, spread), Z, weight, no_penalty, self._baseline)
+
+        def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            likelihood.penalty = np.append(0.0, penalty)
+            theta, information = maximise(likelihood, np.append(1.0, no_penalty))
+            if theta[0] < 1e-6:
+                raise InvalidInputError(
+                    "The likelihood grows as the spread of log T grows without bound: no event is found "
+                    f"later where it is looked for later, so that {name} does not fit the data. Use Turnbull."
+                )
+            return theta, information
+
+        theta, information, _ = self._solved(columns, solve, others=1)
         self._map_back(theta, columns, mean, spread)
         by_score = self._covariance_from(self._slope(theta, columns, theta[0] / spread), information)
         return weight[:, None] * likelihood.scores(theta) @ by_score.T

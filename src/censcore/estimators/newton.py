@@ -8,10 +8,18 @@ import numpy as np
 
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Derivatives", "find_root", "maximise"]
+__all__ = ["Derivatives", "NoRootError", "find_root", "maximise"]
 
 #: Value, gradient and minus Hessian at a point; the value is -inf outside the domain.
 Derivatives = tuple[float, np.ndarray, np.ndarray]
+
+
+class NoRootError(InvalidInputError):
+    """No root was found; ``slope`` is minus the derivative where the search ended."""
+
+    def __init__(self, message: str, slope: np.ndarray) -> None:
+        super().__init__(message)
+        self.slope = slope
 
 
 def maximise(
@@ -138,10 +146,11 @@ def find_root(
         x, (value, slope) = new
         if gain < 2 * tolerance:
             return x, slope
-    raise InvalidInputError(
+    raise NoRootError(
         f"No solution of the estimating equations was found; a gain of {gain / 2:.3g} is left. This "
         "happens when a column of X separates subjects with an event from those without, or has extreme "
-        "values. Drop or rescale it, merge its groups, or add a penalty (alpha)."
+        "values. Drop or rescale it, merge its groups, or add a penalty (alpha).",
+        slope,
     )
 
 

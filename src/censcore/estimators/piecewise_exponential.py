@@ -44,6 +44,9 @@ class PiecewiseExponentialRegression(CoefficientInference):
         beta, log hazard ratios.
     covariance_, standard_errors_ : array, (p + K, p + K) and (p + K,)
         Of ``coef_`` and the logarithms of ``rates_``, in this order, under the model.
+    columns_, notes_ : list of str
+        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
+        without a penalty. The notes say reference levels and what was left out.
     n_features_in_, feature_names_in_
         Number of columns, and their names where X is a frame.
 
@@ -98,16 +101,17 @@ class PiecewiseExponentialRegression(CoefficientInference):
         found = np.isfinite(upper) & (weight > 0)
         self.breaks_ = _breaks(self.breaks, np.where(found, (lower + upper) / 2, lower)[found])
         columns = StandardisedColumns.of(covariates, weight, self)
-        p = covariates.shape[1]
-        if not self.alpha and p:
-            columns.check_collinear(weight, "PiecewiseExponentialRegression")
-        likelihood = _Likelihood(*ends, self.breaks_, columns.Z, weight, float(self.alpha) / columns.scale**2)
+        likelihood = _Likelihood(*ends, self.breaks_, columns.Z, weight, np.zeros(covariates.shape[1]))
         self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
-        theta, information = maximise(likelihood, likelihood.start())
-        seen = np.diag(information)[: len(self.breaks_) + 1] > 1e-6
-        self._check_pieces(seen, "No event is known to lie")
-        if not self.alpha and p:
-            columns.check_separation(information, "PiecewiseExponentialRegression")
+
+        def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            likelihood.penalty = penalty
+            theta, information = maximise(likelihood, likelihood.start())
+            seen = np.diag(information)[: len(self.breaks_) + 1] > 1e-6
+            self._check_pieces(seen, "No event is known to lie")
+            return theta, information
+
+        theta, information, _ = self._solved(columns, solve)
         by_score = self._covariance_from(self._map_back(theta, columns), information)
         self._parts = weight[:, None] * likelihood.scores(theta) @ by_score.T
         self._reference = outcome.lower[:0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,17 @@ from censcore._arrays import Array
 from censcore._validation import as_labels, as_number, name_subjects
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import as_matrix, check_rows, check_weights
+from censcore.estimators.encoding import Encoding
+from censcore.estimators.newton import NoRootError
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.outcomes import OutcomeLike, RightCensored
-from censcore.plain_text import one_line
+from censcore.plain_text import one_line, some_of
 
-__all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns"]
+__all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns", "sum_in_groups"]
 
+
+#: Penalty of levels whose coefficient has no bound: log hazard ratios of about 3 are then still likely.
+_HELD = 0.1
 
 #: Scales and hazard ratios within which forecasts have digits, in single and in double precision.
 _LARGEST_RATIO = (1e30, 1e100)
@@ -29,6 +35,12 @@ class CoefficientInference(SurvivalEstimator):
     A subclass has a parameter ``alpha``, a ridge penalty. Its ``fit`` sets ``coef_`` and ``covariance_``. It
     writes :meth:`coefficient_influence`, and extends :meth:`estimates` where ``covariance_`` is about more
     than ``coef_``.
+
+    Columns of text and categories of a data frame are encoded by indicators of their levels but the first.
+    Without a penalty, columns that are constant or linear combinations of those before them are left out, as
+    R does. Levels that separate events from others are held by a penalty of 0.1. ``columns_`` are the
+    names that ``coef_`` belongs to, and ``notes_`` say the reference levels, what was left out and what is
+    held; so does :meth:`summary`.
 
     See Also
     --------
@@ -51,6 +63,9 @@ class CoefficientInference(SurvivalEstimator):
     coef_: np.ndarray
     covariance_: np.ndarray
     standard_errors_: np.ndarray
+    columns_: list[str]
+    notes_: list[str]
+    _encoding: Encoding
     _reference: Array  # whose library and dtype predictions have
 
     def _covariance_from(self, slope: np.ndarray, information: np.ndarray) -> np.ndarray:
@@ -73,7 +88,64 @@ class CoefficientInference(SurvivalEstimator):
         as_number(self.alpha, "alpha", least=0)
         weight = check_weights(sample_weight, len(outcome))
         matrix = as_matrix(self, X, reset=True)
-        return np.zeros((len(outcome), 0)) if matrix is None else matrix, outcome, weight
+        if matrix is None:
+            matrix = np.zeros((len(outcome), 0))
+            self._encoding = Encoding.of(matrix)
+        return self._keep_columns(matrix, weight), outcome, weight
+
+    def _keep_columns(self, matrix: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """The columns whose coefficients are determined; all of them with a penalty."""
+        self.columns_ = self._encoding.names
+        if not self.alpha:
+            used = weight > 0
+            aliased = StandardisedColumns.of(matrix[used], weight[used], self).aliased(weight[used])
+            self._encoding = replace(self._encoding, kept=np.nonzero(~aliased)[0])
+        kept = self._encoding.kept
+        self.columns_ = [self._encoding.names[j] for j in kept]
+        self.notes_ = self._encoding.notes
+        return matrix[:, kept]
+
+    def _solved(
+        self,
+        columns: StandardisedColumns,
+        solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+        others: int = 0,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The solution under the penalties of the columns, (p,), its curvature, and these penalties.
+
+        ``others`` is the number of parameters, the first ones, whose curvature does not matter. Levels of a
+        category that separate events from others are held by a small penalty; a column of numbers that does
+        so is an error.
+        """
+        indicator = self._encoding.indicator[self._encoding.kept]
+        alpha = np.full(len(indicator), float(self.alpha))
+        while True:
+            try:
+                solution, information = solve(alpha / columns.scale**2)
+                if self.alpha or not len(alpha) or _smallest(information[others:, others:]) >= 1e-6:
+                    break
+            except NoRootError as error:
+                if self.alpha:
+                    raise
+                information = error.slope
+            bad = columns.flattest(information[others:, others:])
+            if not (bad & indicator & (alpha == 0)).any():
+                raise InvalidInputError(
+                    "The likelihood grows without bound in "
+                    f"{[name for name, there in zip(columns.names, bad, strict=True) if there][:10]}. This "
+                    "happens when a column separates subjects with an event from those without (a group "
+                    "without events, or fewer events than columns). Drop it, merge its groups, or add a "
+                    f"penalty: {type(self).__name__}(alpha=...)."
+                )
+            alpha[bad & indicator] = _HELD
+        if not self.alpha and alpha.any():
+            held = [one_line(name) for name, a in zip(columns.names, alpha, strict=True) if a]
+            self.notes_.append(
+                "Levels that separate subjects with an event from those without, so that the likelihood has "
+                f"no maximum, are held by a penalty of {_HELD}: {some_of(held)}. Merge them with others, or "
+                "choose alpha."
+            )
+        return solution, information, alpha / columns.scale**2
 
     def _linear_predictor(self, X: np.ndarray, center: np.ndarray, start: float = 0.0) -> np.ndarray:
         """The logarithm of a scale or a hazard ratio: ``start`` plus (x - ``center``)' ``coef_``, (n,).
@@ -101,8 +173,7 @@ class CoefficientInference(SurvivalEstimator):
 
     def estimates(self) -> tuple[list[str], np.ndarray]:
         """Names and values of the estimates that ``covariance_`` is about."""
-        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(len(self.coef_))])
-        return [str(name) for name in names], self.coef_
+        return list(self.columns_), self.coef_
 
     def robust_covariance(self, groups: Any = None) -> np.ndarray:
         r"""Compute the sandwich covariance of the estimates [1]_.
@@ -132,11 +203,7 @@ class CoefficientInference(SurvivalEstimator):
         parts = self.coefficient_influence()
         if not np.isfinite(parts).all():
             return np.full((parts.shape[1], parts.shape[1]), np.inf)
-        if groups is not None:
-            _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
-            sums = np.zeros((number.max() + 1, parts.shape[1]))
-            np.add.at(sums, number, parts)
-            parts = sums
+        parts = sum_in_groups(parts, groups)
         return parts.T @ parts
 
     def confidence_interval(
@@ -193,7 +260,8 @@ class CoefficientInference(SurvivalEstimator):
         kind = "model-based"
         if robust:
             kind = "robust" if groups is None else "robust, by groups"
-        return CoefficientTable(names, value, error, z, p, value - width, value + width, level, kind)
+        ends = value - width, value + width
+        return CoefficientTable(names, value, error, z, p, *ends, level, kind, self.notes_)
 
 
 @dataclass(frozen=True)
@@ -210,6 +278,8 @@ class CoefficientTable:
         Confidence level.
     kind : str
         Which standard errors: model-based or robust.
+    notes : list of str
+        Reference levels of categories, and columns that were left out.
 
     Examples
     --------
@@ -229,6 +299,7 @@ class CoefficientTable:
     upper: np.ndarray
     level: float
     kind: str
+    notes: list[str] = field(default_factory=list)
 
     def to_frame(self) -> Any:
         """The table as a pandas frame, one row per estimate."""
@@ -261,9 +332,31 @@ class CoefficientTable:
             words[4] = _p_value(values[4])
             lines.append(f"{name:{width}}" + "".join(f"{word:>11}" for word in words))
         lines.append(f"{self.kind} standard errors, {100 * self.level:.4g} % confidence intervals")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
     __repr__ = __str__
+
+
+def sum_in_groups(parts: np.ndarray, groups: Any) -> np.ndarray:
+    """Influences of subjects (n, ...), summed within groups; each subject alone where there are none.
+
+    Examples
+    --------
+    >>> sum_in_groups(np.array([[1.0], [2.0], [4.0]]), ["a", "b", "a"])
+    array([[5.],
+           [2.]])
+    """
+    if groups is None:
+        return parts
+    _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
+    sums = np.zeros((number.max() + 1, *parts.shape[1:]))
+    np.add.at(sums, number, parts)
+    return sums
+
+
+def _smallest(information: np.ndarray) -> float:
+    """The smallest curvature, which vanishes where a likelihood grows without bound."""
+    return float(np.linalg.eigvalsh((information + information.T) / 2)[0])
 
 
 def _p_value(p: float) -> str:
@@ -305,7 +398,7 @@ class StandardisedColumns:
         """Weighted means and standard deviations; constant columns are centred and not scaled."""
         share = weight / weight.sum()
         center = share @ X
-        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(X.shape[1])])
+        names = getattr(estimator, "columns_", [f"column {j}" for j in range(X.shape[1])])
         with np.errstate(over="ignore"):
             largest = np.max(np.abs(X - center), axis=0, initial=0.0)
         far = np.nonzero(~((largest == 0) | ((largest > 1e-150) & (largest < 1e150))))[0]
@@ -320,31 +413,24 @@ class StandardisedColumns:
         Z = np.where(constant, 0.0, (X - center) / scale)
         return cls(Z, center, scale, [str(name) for name in names])
 
-    def check_collinear(self, weight: np.ndarray, estimator: str) -> None:
-        """Check that columns are linearly independent: otherwise coefficients are not determined."""
-        gram = (self.Z * (weight / weight.sum())[:, None]).T @ self.Z
-        values, vectors = np.linalg.eigh(gram)
-        if values[0] < 1e-10:
-            raise InvalidInputError(
-                f"The columns {self._largest(vectors[:, 0])} are constant or linear combinations of each "
-                "other, so their coefficients are not determined. Drop one of them, or add a penalty: "
-                f"{estimator}(alpha=...)."
-            )
+    def aliased(self, weight: np.ndarray) -> np.ndarray:
+        """Which columns are constant or, up to rounding, linear combinations of those before them, (p,).
 
-    def _largest(self, direction: np.ndarray) -> list[str]:
-        involved = np.abs(direction) > 0.05 * np.abs(direction).max()
-        return [name for name, there in zip(self.names, involved, strict=True) if there][:10]
+        By the Cholesky factor of their correlations: less than 1e-10 of the variance is left of them.
+        """
+        left = (self.Z * (weight / weight.sum())[:, None]).T @ self.Z
+        aliased = np.zeros(len(left), dtype=bool)
+        for j in range(len(left)):
+            aliased[j] = left[j, j] < 1e-10
+            if not aliased[j]:
+                left = left - np.outer(left[:, j], left[j]) / left[j, j]
+        return aliased
 
-    def check_separation(self, information: np.ndarray, estimator: str) -> None:
-        """Check that the likelihood has a maximum: where it grows without bound, its curvature vanishes.
+    def flattest(self, information: np.ndarray) -> np.ndarray:
+        """The columns in which the curvature is smallest, (p,); where it vanishes there is no maximum.
 
         The last rows and columns of ``information`` belong to the columns of X; others may come before.
         """
-        values, vectors = np.linalg.eigh(information)
-        if values[0] < 1e-6:
-            raise InvalidInputError(
-                f"The likelihood grows without bound in {self._largest(vectors[-len(self.names) :, 0])}. "
-                "This happens when a column separates subjects with an event from those without (a group "
-                "without events, or fewer events than columns). Drop it, merge its groups, or add a penalty: "
-                f"{estimator}(alpha=...)."
-            )
+        _, vectors = np.linalg.eigh((information + information.T) / 2)
+        direction = np.abs(vectors[-len(self.names) :, 0])
+        return direction > 0.05 * direction.max()

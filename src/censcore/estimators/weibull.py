@@ -24,7 +24,8 @@ class WeibullRegression(LogLocationScale):
     alpha : float
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|a\beta\|^2`, on the log hazard ratios as in
         :class:`CoxRegression`, is taken off the log-likelihood. It makes the fit unique where columns
-        are collinear or separate events from non-events; without it such data raise an error.
+        are collinear or separate events from non-events. Without it, collinear columns are left out, and a
+        column of numbers that separates raises an error.
 
     Attributes
     ----------
@@ -37,6 +38,9 @@ class WeibullRegression(LogLocationScale):
     covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
         Of ``coef_``, ``intercept_`` and the logarithm of ``shape_``, in this order, under the model, with
         weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
+    columns_, notes_ : list of str
+        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
+        without a penalty. The notes say reference levels and what was left out.
     n_features_in_, feature_names_in_
         Number of columns, and their names where X is a frame.
 
@@ -44,8 +48,8 @@ class WeibullRegression(LogLocationScale):
     -----
     In a and :math:`\gamma=a\beta` the log-likelihood is concave, so Newton's method finds the maximum from
     any start. A subject censored at time zero carries no information and gets no weight; an event at time
-    zero has density zero or infinity under every Weibull distribution and raises an error. The distribution
-    is continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
+    zero, where densities are zero or infinite, enters as an event before the first time after zero. The
+    distribution is continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
 
     Intervals (:class:`~censcore.IntervalCensored`) enter the likelihood by :math:`F(U)-F(L)`.
 

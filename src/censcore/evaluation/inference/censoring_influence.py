@@ -56,7 +56,8 @@ class Part(ABC):
     ``subjects`` are numbers of scored subjects, ``training`` those of the training subjects that the
     estimator was fitted to; ``X`` are the covariates of the scored ones. ``coordinate`` is the event time
     that the estimated C belongs to, where every event time has its C; None where one C serves all.
-    ``by_visit`` says that the estimate is of the number of the last visit attended.
+    ``by_visit`` says that the estimate is of the number of the last visit attended. ``end`` is a common end
+    of follow-up, which the estimator did not see: C is the smaller of it and of what was estimated.
     """
 
     subjects: np.ndarray
@@ -65,6 +66,7 @@ class Part(ABC):
     X: Any
     coordinate: int | None = None
     by_visit: bool = False
+    end: float | None = None
 
     @abstractmethod
     def cases(self, case: Case) -> list[Case]:
@@ -176,6 +178,7 @@ class CoxPart(Part):
             C: Distribution = case.C.marginal(self.coordinate if self.coordinate and case.C.k > 1 else 0)
         else:
             C = self.estimator.predict_distribution(self.X)
+            C = C if self.end is None else C.censor_at(self.end)
         return [self._restricted(case, self.subjects, C)]
 
     def influence(
@@ -213,8 +216,7 @@ class CoxPart(Part):
 
 def has_influence(censoring: Censoring) -> bool:
     """Whether a fitted ``Censoring`` predicts what an estimator with an influence function does."""
-    fitted = zip(censoring.estimators_, censoring.ends_, strict=True)
-    return all(end is None and _is_differentiable(estimator) for estimator, end in fitted)
+    return all(map(_is_differentiable, censoring.estimators_))
 
 
 def _is_differentiable(estimator: Any) -> bool:
@@ -260,9 +262,10 @@ def parts_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.nd
     no information on C and are left out.
     """
     parts = []
-    for j, (estimator, used) in enumerate(zip(censoring.estimators_, censoring.subjects_, strict=True)):
+    fitted = zip(censoring.estimators_, censoring.subjects_, censoring.ends_, strict=True)
+    for j, (estimator, used, end) in enumerate(fitted):
         inner, columns = last_step(estimator.model_, X) if isinstance(estimator, Adapted) else (estimator, X)
         coordinate = None if censoring.shared_ else j
         kind, by_visit = _PARTS[type(inner)], censoring.by_visit_
-        parts.append(kind(subjects, training[used], inner, columns, coordinate, by_visit))
+        parts.append(kind(subjects, training[used], inner, columns, coordinate, by_visit, end))
     return parts

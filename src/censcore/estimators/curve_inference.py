@@ -1,0 +1,125 @@
+"""Standard errors and confidence intervals of curves that are estimated without a model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array
+from censcore._validation import as_confidence, as_numbers, check_flag, check_option
+from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.regression import sum_in_groups
+
+__all__ = ["CurveInference"]
+
+_TRANSFORMS = ("log-log", "log", "plain")
+
+
+class CurveInference(SurvivalEstimator):
+    """Base class of Kaplan-Meier and Aalen-Johansen: errors of their curves, one per stratum (and cause).
+
+    A subclass gives the curves at times, Greenwood's variances and each subject's influence.
+
+    See Also
+    --------
+    censcore.KaplanMeier, censcore.AalenJohansen : The estimators.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0, 2.0, 3.0, 4.0, 5.0], [1, 1, 0, 1, 0, 1])
+    >>> model = cs.KaplanMeier().fit(None, y)
+    >>> model.standard_errors([1.0, 3.0]).round(3)
+    array([[0.152, 0.222]])
+    >>> model.confidence_interval([1.0, 3.0]).round(2)
+    array([[[0.27, 0.97],
+            [0.07, 0.78]]])
+    """
+
+    @abstractmethod
+    def _curves(self, times: np.ndarray) -> np.ndarray:
+        """The curves at times, (s, q) or (s, m, q)."""
+
+    @abstractmethod
+    def _greenwood(self, times: np.ndarray) -> np.ndarray:
+        """Variances of the same shape, weights being counts."""
+
+    @abstractmethod
+    def _influences(self, times: np.ndarray) -> np.ndarray:
+        """Each subject's weight times the derivative of the curves by it, (n, ...)."""
+
+    def standard_errors(self, times: Array, *, robust: bool = False, groups: Any = None) -> np.ndarray:
+        r"""Compute the standard errors of the curves.
+
+        Parameters
+        ----------
+        times : array, (q,)
+            Where.
+        robust : bool
+            Greenwood's formula, with weights as counts, if False. Otherwise the influence of each subject,
+            :math:`\sum_i(w_i\,\partial\theta/\partial w_i)^2`, for any weights. Without weights and delayed
+            entry they are equal.
+        groups : array, (n,), optional
+            Cluster of each subject given to ``fit``; implies ``robust``.
+
+        Returns
+        -------
+        array, (s, q) or (s, m, q)
+            Per stratum (as in ``strata_``), cause where there are several, and time. Zero before the first
+            event; also where nobody is left, of whom nothing is known.
+        """
+        self.check_fitted()
+        check_flag(robust, "robust")
+        at = as_numbers(times, "times")
+        if not robust and groups is None:
+            return np.sqrt(self._greenwood(at))
+        parts = self._influences(at)
+        return np.sqrt((sum_in_groups(parts, groups) ** 2).sum(axis=0))
+
+    def confidence_interval(
+        self,
+        times: Array,
+        level: float = 0.95,
+        transform: str = "log-log",
+        *,
+        robust: bool = False,
+        groups: Any = None,
+    ) -> np.ndarray:
+        r"""Compute pointwise confidence intervals of the curves p: survival, or cumulative incidence.
+
+        Parameters
+        ----------
+        times : array, (q,)
+            Where.
+        level : float
+            Between 0 and 1.
+        transform : "log-log", "log" or "plain"
+            The scale on which the interval is symmetric: :math:`\log(-\log p)`, :math:`\log p` or p. Only the
+            first stays between 0 and 1 by itself; ends of the others are cut off there, as by R's
+            ``survfit``, whose ``conf.type`` has the same names.
+        robust, groups
+            As in :meth:`standard_errors`.
+
+        Returns
+        -------
+        array, (s, q, 2) or (s, m, q, 2)
+            Lower and upper ends. NaN where p is zero ("log", "log-log") or one ("log-log"): these formulas
+            say nothing there.
+        """
+        from scipy.stats import norm
+
+        check_option(transform, "transform", _TRANSFORMS)
+        z = norm.ppf((1 + as_confidence(level, "level")) / 2)
+        error = self.standard_errors(times, robust=robust, groups=groups)
+        p = self._curves(as_numbers(times, "times"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if transform == "plain":
+                ends = p - z * error, p + z * error
+            elif transform == "log":
+                ends = p * np.exp(-z * error / p), p * np.exp(z * error / p)
+            else:
+                width = z * error / np.abs(p * np.log(p))
+                ends = p ** np.exp(width), p ** np.exp(-width)
+        return np.clip(np.stack(ends, axis=-1), 0.0, 1.0)

@@ -1,0 +1,113 @@
+"""Columns of an ordinary table as those of a regression: categories encoded, aliased columns left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore._validation import columns_of, name_subjects
+from censcore.exceptions import InvalidInputError
+from censcore.plain_text import one_line, some_of
+
+__all__ = ["Encoding", "is_category"]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of X become those of a regression.
+
+    Attributes
+    ----------
+    levels : dict
+        Of each column of text or categories: its levels, the first of them the reference.
+    names : list of str
+        The columns with an indicator for every level but the reference.
+    indicator : array of bool
+        Which of these are indicators of a level.
+    kept : array of int
+        Which of them the regression has; the others are constant or linear combinations of those before.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [50.0, 60.0, 70.0], "stage": ["I", "III", "II"]})
+    >>> encoding = Encoding.of(X)
+    >>> encoding.names, encoding.levels
+    (['age', 'stage = II', 'stage = III'], {'stage': ['I', 'II', 'III']})
+    >>> encoding.matrix(X)
+    array([[50.,  0.,  0.],
+           [60.,  0.,  1.],
+           [70.,  1.,  0.]])
+    """
+
+    levels: dict[Any, list[str]]
+    names: list[str]
+    indicator: np.ndarray
+    kept: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any) -> Encoding:
+        """From a frame, or from a matrix of numbers."""
+        levels: dict[Any, list[str]] = {}
+        names: list[str] = []
+        indicator: list[bool] = []
+        columns = columns_of(X) if hasattr(X, "columns") else [(j, None) for j in range(X.shape[1])]
+        for j, (name, column) in enumerate(columns):
+            word = name if isinstance(name, str) else f"column {j}"
+            if column is not None and is_category(column):
+                levels[name] = _levels(column)
+                names += [f"{word} = {level}" for level in levels[name][1:]]
+            else:
+                names.append(word)
+            indicator += [name in levels] * (len(names) - len(indicator))
+        return cls(levels, names, np.array(indicator, dtype=bool), np.arange(len(names)))
+
+    def matrix(self, X: Any) -> np.ndarray:
+        """The columns of a frame with categories, (n, number of names)."""
+        parts = []
+        for name, column in columns_of(X):
+            if name not in self.levels:
+                parts.append(column.to_numpy().astype(np.float64))
+                continue
+            values = np.array([str(value) for value in column.to_list()], dtype=object)
+            known = self.levels[name]
+            new = np.nonzero(~np.isin(values, np.array(known, dtype=object)))[0]
+            if new.size:
+                raise InvalidInputError(
+                    f"X: got {values[new[0]]!r} in column {one_line(str(name))!r} of {name_subjects(new)}, "
+                    f"expected one of the levels that fit had, {some_of(known)}. Merge the level with one of "
+                    "them, or fit to data that have it."
+                )
+            parts += [(values == level).astype(np.float64) for level in known[1:]]
+        return np.column_stack(parts)
+
+    @property
+    def dropped(self) -> list[str]:
+        """Names of the columns that the regression does not have."""
+        return [name for j, name in enumerate(self.names) if j not in self.kept]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was encoded and left out, in words."""
+        notes = [f"Reference level of {name}: {levels[0]}." for name, levels in self.levels.items()]
+        if self.dropped:
+            dropped = [one_line(name) for name in self.dropped]
+            notes.append(f"Left out, constant or linear combinations of columns before: {some_of(dropped)}.")
+        return notes
+
+
+def is_category(column: Any) -> bool:
+    """Whether a column holds text or categories."""
+    import narwhals as nw
+
+    return column.dtype in (nw.String, nw.Categorical, nw.Object) or isinstance(column.dtype, nw.Enum)
+
+
+def _levels(column: Any) -> list[str]:
+    """The levels that occur: in the order of the categories, or of the alphabet."""
+    there = {str(value) for value in column.to_list()}
+    known: Any = getattr(column.to_native().dtype, "categories", None)
+    ordered = [str(level) for level in known] if hasattr(known, "__len__") else sorted(there)
+    return [level for level in ordered if level in there]

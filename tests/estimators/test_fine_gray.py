@@ -1,0 +1,107 @@
+"""Fine and Gray's regression: another route to its numbers, and its influence function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import censcore as cs
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+
+
+def sample(n=150, seed=0, step=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    T, C = rng.exponential(np.exp(-0.5 * X[:, 0])), rng.uniform(0, 3, n)
+    kind = 1 + (rng.random(n) < 0.4)
+    time = np.minimum(T, C)
+    time = np.ceil(time / step) * step if step else time
+    return X, cs.CompetingRisks(time, np.where(T <= C, kind, 0)), rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("step", [0.0, 0.2])
+def test_it_is_a_weighted_cox_regression_of_subjects_who_stay(step):
+    """Geskus' way: a subject with another event at y comes back after each time, with less weight."""
+    X, y, w = sample(step=step)
+    C = cs.Censoring(cs.KaplanMeier()).fit(None, y, w).predict_distribution()
+    G = lambda t: float(C.sf_left(t)[0])  # noqa: E731
+    cuts = np.append(np.unique(y.time[y.causes == 0]), y.time.max() + 1)
+    rows = []  # subject, entry, time, event, weight
+    for i, (t, cause) in enumerate(zip(y.time, y.causes, strict=True)):
+        rows.append((i, 0.0, t, cause == 1, w[i]) if cause < 2 else (i, 0.0, t, False, w[i]))
+        if cause == 2:
+            ends = np.unique(np.append(cuts[cuts > t], y.time[y.causes == 1][y.time[y.causes == 1] > t]))
+            for start, end in zip(np.append(t, ends[:-1]), ends, strict=True):
+                if (share := G(end) / G(t)) > 0:
+                    rows.append((i, start, end, False, w[i] * share))
+    subject, entry, time, event, weight = (np.array(column) for column in zip(*rows, strict=True))
+    expanded = cs.RightCensored(time, event, entry=entry)
+    expected = cs.CoxRegression(ties="breslow").fit(X[subject], expanded, weight)
+    found = cs.FineGray(1).fit(X, y, w)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8)
+    t = np.array([[0.3, 0.9, 1.7]])
+    np.testing.assert_allclose(
+        found.predict_distribution(X[:4]).cdf(t), expected.predict_distribution(X[:4]).cdf(t), rtol=1e-8
+    )
+    assert (found.predict_distribution(X[:4]).mass_at_infinity() > 0.05).all()
+
+
+@pytest.mark.parametrize("step", [0.0, 0.2])
+def test_influence_is_the_derivative_by_the_weights(step):
+    """Of coefficients and of risks, with the estimation of G."""
+    X, y, w = sample(100, 1, step)
+    model = cs.FineGray(2).fit(X, y, w)
+    at = (model.baseline_times_ <= 1.0).astype(float)[:, None]
+    found = np.column_stack([model.coefficient_influence(), model.influence(at)])
+    np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-10)
+
+    def estimates(weight):
+        fit = cs.FineGray(2).fit(X, y, weight)
+        hazard = fit.baseline_hazard_[np.searchsorted(fit.baseline_times_, 1.0, side="right") - 1]
+        return np.append(fit.coef_, -hazard * np.exp((model.center_ - fit.center_) @ fit.coef_))
+
+    for i in range(0, 100, 7):
+        step_i = 1e-4 * w[i] * (np.arange(100) == i)
+        change = (estimates(w + step_i) - estimates(w - step_i)) / 2e-4
+        np.testing.assert_allclose(found[i], change, atol=1e-6 * np.abs(found).max())
+    np.testing.assert_allclose(model.covariance_, found[:, :2].T @ found[:, :2], rtol=1e-12)
+
+
+def test_without_other_causes_it_is_cox_regression():
+    X, y, w = sample()
+    one = cs.CompetingRisks(y.time, (y.causes == 1).astype(int), n_causes=1)
+    found, cox = cs.FineGray().fit(X, one, w), cs.CoxRegression(ties="breslow").fit(X, one.any_cause(), w)
+    np.testing.assert_allclose(found.coef_, cox.coef_, rtol=1e-10)
+    np.testing.assert_allclose(found.baseline_hazard_, cox.baseline_hazard_, rtol=1e-10)
+    np.testing.assert_allclose(found.covariance_, cox.robust_covariance(), rtol=1e-8)
+
+
+def test_without_covariates_it_follows_aalen_johansen():
+    _, y, _ = sample(2000)
+    t = np.array([[0.3, 0.9, 1.7]])
+    found = cs.FineGray(2).fit(None, y).predict_distribution().cdf(t)
+    expected = cs.AalenJohansen().fit(None, y).predict_distribution().cause(2).cdf(t)
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
+def test_it_is_compared_cause_by_cause():
+    X, y, _ = sample(300)
+    train, test = np.arange(150), np.arange(150, 300)
+    F = cs.FineGray(1).fit(X[train], y[train]).predict_distribution(X[test])
+    pooled = cs.AalenJohansen().fit(None, y[train]).predict_distribution().cause(1)
+    found = cs.compare(
+        {"fine-gray": F, "pooled": pooled}, y[test].cause(1), cs.Censoring(cs.KaplanMeier()), times=[1.0],
+        scores="brier_score", reference=None,
+    ).frame()  # fmt: skip
+    found = found[found["score"] == "brier_score"].set_index("model")
+    assert found.loc["fine-gray", "mean"] < found.loc["pooled", "mean"]
+
+
+def test_what_it_does_not_take_is_named():
+    X, y, _ = sample(30)
+    with pytest.raises(InvalidInputError, match="cause"):
+        cs.FineGray(3).fit(X, y)
+    with pytest.raises(InvalidInputError, match="events of cause 1"):
+        cs.FineGray(1).fit(X, y, np.where(y.causes == 1, 0.0, 1.0))
+    with pytest.raises(UnsupportedOutcomeError, match="delayed entry"):
+        cs.FineGray(1).fit(X, cs.CompetingRisks(y.time, y.causes, entry=y.time / 2))
