@@ -668,6 +668,7 @@ NOT_CALLED = {
     "CalibrationCurve": "received from Comparison.calibration, which is fuzzed",
     "CensoringDiagnostic": "received from censoring_diagnostic, which is fuzzed",
     "DCalibration": "received from d_calibration, which is fuzzed",
+    "SimulatedData": "received from Scenario.draw, which is fuzzed",
     "MeanLoss": "received from mean_loss, which is fuzzed",
     "Verdict": "received from a comparison, which is fuzzed",
     "ScoreInfo": "an entry of the registry of scores, written by authors of scores",

@@ -383,7 +383,6 @@ def test_functions_that_do_not_know_competing_risks_do_not_take_them_for_censore
         ),
         lambda y: cs.published.ipcw_brier(y, HAZARDS.cause(1), cs.Uniform(0, 4.0), times=TIMES),
         lambda y: cs.KaplanMeier().fit(None, y),
-        lambda y: cs.compare({"a": HAZARDS.cause(1)}, y, cs.Uniform(0, 4.0)),
     ):
         with pytest.raises((UnsupportedOutcomeError, TypeError)):
             function(Y.cause(1))

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from censcore.evaluation.case_scores import CASE_SCORES
+from censcore.evaluation.measures.case_scores import CASE_SCORES
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, InvalidTypeError

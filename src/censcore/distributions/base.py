@@ -202,7 +202,7 @@ class Distribution(KeepsValues, ABC):
         if n == 1 or (isinstance(rows, slice) and rows == slice(0, n)):
             return self
         if isinstance(rows, slice) and (rows.step or 1) < 0:
-            rows = np.arange(n)[rows]  # torch has no slices that run backwards
+            rows = np.arange(n)[rows].copy()  # torch has no slices that run backwards
         taken = self._rebuilt(
             lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
             lambda part: part.take(rows),
