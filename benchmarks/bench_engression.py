@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 import censcore as cs
-from censcore.estimators.engression.loss import EngressionTask
-from censcore.estimators.neural.training import Recipe, _Run
+from censcore.learning.engression.loss import EngressionTask
+from censcore.learning.training.loop import Recipe, _Run
 from censcore.scores.energy_pairs import energy_loss
 from censcore.simulation import LogNormalScenario, Sample
 
@@ -49,7 +49,7 @@ def prepared(k: int, censoring: str) -> _Run:
     scenario = LogNormalScenario(k, censoring=censoring)
     data = scenario.sample(SUBJECTS, seed=0)
     model = cs.CensoredEngression(random_state=0, device="cpu", validation_fraction=0.0)
-    with patch("censcore.estimators.neural.estimator.train", look), suppress(Stop):
+    with patch("censcore.learning.neural_estimator.train", look), suppress(Stop):
         model.fit(data.X, data.y, scenario.censoring_distribution(data.X))
     task = found["task"]
     if censoring == "none":

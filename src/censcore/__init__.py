@@ -51,11 +51,6 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import as_forecast as as_forecast
     from censcore.estimators import from_draws as from_draws
     from censcore.estimators import from_risk as from_risk
-    from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
-    from censcore.estimators.engression import CensoredEngression as CensoredEngression
-    from censcore.estimators.grid import JointGridModel as JointGridModel
-    from censcore.estimators.loading import load as load
-    from censcore.estimators.neural.sources import TrainingTable as TrainingTable
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import at_landmark as at_landmark
@@ -70,6 +65,11 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
+    from censcore.learning.copula import CopulaWeibull as CopulaWeibull
+    from censcore.learning.data.sources import TrainingTable as TrainingTable
+    from censcore.learning.engression import CensoredEngression as CensoredEngression
+    from censcore.learning.grid import JointGridModel as JointGridModel
+    from censcore.learning.loading import load as load
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -145,11 +145,11 @@ _EXPORTS = {
         "CauseSpecific",
         "as_competing_forecast",
     ],
-    "estimators.engression": ["CensoredEngression"],
-    "estimators.loading": ["load"],
-    "estimators.copula": ["CopulaWeibull"],
-    "estimators.grid": ["JointGridModel"],
-    "estimators.neural.sources": ["TrainingTable"],
+    "learning.engression": ["CensoredEngression"],
+    "learning.loading": ["load"],
+    "learning.copula": ["CopulaWeibull"],
+    "learning.grid": ["JointGridModel"],
+    "learning.data.sources": ["TrainingTable"],
     "evaluation": [
         "Comparison",
         "at_landmark",
@@ -178,11 +178,11 @@ _SUBMODULES = [
 ]
 #: These need torch, which the other estimators do not.
 _IN_TORCH = {
-    "estimators.engression",
-    "estimators.loading",
-    "estimators.copula",
-    "estimators.grid",
-    "estimators.neural.sources",
+    "learning.engression",
+    "learning.loading",
+    "learning.copula",
+    "learning.grid",
+    "learning.data.sources",
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 

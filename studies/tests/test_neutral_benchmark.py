@@ -253,7 +253,7 @@ def test_the_fold_with_levels_drawn_at_random_is_explained_by_one_draw():
 
 @needs_data
 def test_cells_of_other_defaults_are_other_cells(monkeypatch):
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.engression import CensoredEngression
 
     (before,) = benchmark_cells(["veteran"], ["Censored engression"], 1)[:1]
     defaults = dict(CensoredEngression().get_params(), epochs=7)

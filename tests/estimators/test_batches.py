@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from censcore.estimators.neural.batches import Batches
 from censcore.exceptions import InvalidInputError
+from censcore.learning.training.batches import Batches
 
 
 def test_every_row_is_visited_once_an_epoch():

@@ -6,18 +6,18 @@ import torch
 from scipy import stats
 
 import censcore as cs
-from censcore.estimators.engression.density_network import (
+from censcore.exceptions import ModelFileError
+from censcore.learning.engression.density_network import (
     DensityNetwork,
     DensityTask,
     LogNormalComponents,
     fit_density_network,
 )
-from censcore.estimators.engression.mixture import _held_out_terms
-from censcore.estimators.engression.sampling import NoisePool
-from censcore.estimators.engression.stacking import weighed_mixture
-from censcore.estimators.engression.structures import Free, Ordered
-from censcore.estimators.neural.model_files import read_model_file, write_model_file
-from censcore.exceptions import ModelFileError
+from censcore.learning.engression.mixture import _held_out_terms
+from censcore.learning.engression.sampling import NoisePool
+from censcore.learning.engression.stacking import weighed_mixture
+from censcore.learning.engression.structures import Free, Ordered
+from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)
@@ -194,7 +194,7 @@ def test_a_network_that_has_learned_nothing_gives_way_and_files_keep_the_density
 
 
 def test_it_learns_from_fewer_subjects_than_the_network_and_has_a_smaller_share_beforehand(monkeypatch):
-    from censcore.estimators.engression import mixture
+    from censcore.learning.engression import mixture
 
     seen = []
     weigh = mixture.weighed_mixture
@@ -207,7 +207,7 @@ def test_it_learns_from_fewer_subjects_than_the_network_and_has_a_smaller_share_
 
 def test_subjects_that_are_weighed_share_no_random_numbers():
     """Subjects with equal covariates once did: an error of sampling that was in no standard error."""
-    from censcore.estimators.engression.generator import Generator
+    from censcore.learning.engression.generator import Generator
 
     network, x = Generator(n_features=1, k=1, width=8, depth=2, noise_dim=4).eval(), torch.zeros(8, 1)
     shared, apart = NoisePool(network, 20, 0).draw(x), NoisePool(network, 20, 0, subjects=8).draw(x)
@@ -216,7 +216,7 @@ def test_subjects_that_are_weighed_share_no_random_numbers():
 
 
 def test_equal_subjects_have_terms_with_errors_of_their_own(monkeypatch):
-    from censcore.estimators.engression import mixture
+    from censcore.learning.engression import mixture
 
     kept = []
 

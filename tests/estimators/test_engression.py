@@ -13,11 +13,11 @@ from sklearn.preprocessing import StandardScaler
 import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
 from censcore.estimators.censoring_choice import _log_score, choose_censoring
-from censcore.estimators.engression import Generator, sampling
-from censcore.estimators.engression.censoring_quantiles import censoring_quantiles
-from censcore.estimators.engression.loss import EngressionTask
-from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
+from censcore.learning.engression import Generator, sampling
+from censcore.learning.engression.censoring_quantiles import censoring_quantiles
+from censcore.learning.engression.loss import EngressionTask
+from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)
@@ -337,7 +337,7 @@ def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
         seen.update(rows=rows, validation=validation, groups=groups)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("censcore.estimators.neural.estimator.train", look)
+    monkeypatch.setattr("censcore.learning.neural_estimator.train", look)
     covariates = np.column_stack([groups, DATA.X])
     with pytest.raises(KeyboardInterrupt):
         cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, censoring=DISTRIBUTION, groups=groups)

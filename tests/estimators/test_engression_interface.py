@@ -9,8 +9,8 @@ import torch
 from sklearn.model_selection import cross_val_score
 
 import censcore as cs
-from censcore.estimators.engression.exported import Sampler
 from censcore.exceptions import InvalidInputError
+from censcore.learning.engression.exported import Sampler
 
 torch.set_num_threads(1)
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.estimators.engression.tails import end_of_follow_up, with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
+from censcore.learning.engression.tails import end_of_follow_up, with_tail
 
 torch.set_num_threads(1)
 

@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 from tests.estimators.small_trainings import SMALL, in_batches, sample, weights_of  # noqa: E402
 
-from censcore.estimators.engression import censoring_quantiles as quantiles  # noqa: E402
-from censcore.estimators.neural.sources import Block, as_source  # noqa: E402
-from censcore.estimators.neural.streamed import StreamedRows  # noqa: E402
-from censcore.estimators.neural.summaries import CountedTimes, Moments, Reservoir  # noqa: E402
+from censcore.learning.data.sources import Block, as_source  # noqa: E402
+from censcore.learning.data.streamed import StreamedRows  # noqa: E402
+from censcore.learning.data.summaries import CountedTimes, Moments, Reservoir  # noqa: E402
+from censcore.learning.engression import censoring_quantiles as quantiles  # noqa: E402
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_moments_and_counts_do_not_depend_on_the_batches(rng):
 
 
 def test_many_distinct_times_are_rounded_up_in_any_order(rng, monkeypatch):
-    monkeypatch.setattr("censcore.estimators.neural.summaries.DISTINCT", 200)
+    monkeypatch.setattr("censcore.learning.data.summaries.DISTINCT", 200)
     time, censored = rng.exponential(size=5000), rng.random(5000) < 0.4
     orders = [np.arange(5000), rng.permutation(5000)]
     found = []
@@ -416,7 +416,7 @@ def fit(n):
     )
     model.fit_batches(lambda: batches(n), buffer=4000)
 
-import censcore.estimators.neural.from_batches as module
+import censcore.learning.batch_training as module
 module._HELD_OUT, module._SAMPLE = 1000, 2000
 fit(4000)
 print(json.dumps([grown(lambda: fit(n)) for n in (20_000, 200_000)]))

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.estimators.neural import cuda_graphs, training
+from censcore.learning.training import cuda_graphs
+from censcore.learning.training import loop as training
 from censcore.scores import energy_pairs
 from censcore.simulation import LogNormalScenario
 

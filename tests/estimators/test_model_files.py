@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.learning.model_files import read_model_file, write_model_file
 
 
 @pytest.fixture

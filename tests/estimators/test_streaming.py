@@ -8,7 +8,7 @@ import censcore as cs
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
-from censcore.estimators.neural.standardised import Standardised, moments, rows_of  # noqa: E402
+from censcore.learning.data.standardised import Standardised, moments, rows_of  # noqa: E402
 from censcore.simulation import LogNormalScenario  # noqa: E402
 
 SMALL = {"width": 8, "depth": 1, "noise_dim": 4, "samples": 2, "n_generators": 1}
@@ -60,7 +60,7 @@ def test_no_columns_are_one_column_of_zeros():
 def test_moments_are_those_of_numpy_in_one_block_or_many(mapped, monkeypatch):
     X, on_disk = mapped
     rows = np.random.default_rng(1).permutation(500)[:200]
-    monkeypatch.setattr("censcore.estimators.neural.standardised._VALUES_AT_ONCE", 64)
+    monkeypatch.setattr("censcore.learning.data.standardised._VALUES_AT_ONCE", 64)
     for found, X_chosen in (
         (moments(on_disk), X),
         (moments(on_disk, rows), X[rows]),

@@ -11,12 +11,12 @@ import pytest
 import torch
 from tests.estimators.small_trainings import WITH_TESTS, Regression
 
-from censcore.estimators.neural.batches import Batches
-from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
-from censcore.estimators.neural.exchange import SharedGradient, share_of
-from censcore.estimators.neural.standardised import rows_of
-from censcore.estimators.neural.training import Recipe, mix_seed, train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
+from censcore.learning.data.standardised import rows_of
+from censcore.learning.training.batches import Batches
+from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
+from censcore.learning.training.exchange import SharedGradient, share_of
+from censcore.learning.training.loop import Recipe, mix_seed, train
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_resuming_after_kill_9(tmp_path):
         """
         import os, signal, sys, torch
         from torch import nn
-        from censcore.estimators.neural.training import Recipe, train
+        from censcore.learning.training.loop import Recipe, train
         from tests.estimators.small_trainings import Regression
         torch.set_num_threads(1)
         g = torch.Generator().manual_seed(1)

@@ -24,10 +24,10 @@ from tests.estimators.small_trainings import (  # noqa: E402
     weights_of,
 )
 
-from censcore.estimators.neural import training  # noqa: E402
-from censcore.estimators.neural.exchange import same_everywhere  # noqa: E402
-from censcore.estimators.neural.streamed import StreamedRows  # noqa: E402
-from censcore.estimators.neural.training import Recipe, train  # noqa: E402
+from censcore.learning.data.streamed import StreamedRows  # noqa: E402
+from censcore.learning.training import loop as training  # noqa: E402
+from censcore.learning.training.exchange import same_everywhere  # noqa: E402
+from censcore.learning.training.loop import Recipe, train  # noqa: E402
 
 # ---- what a process does -------------------------------------------------------------------------------
 

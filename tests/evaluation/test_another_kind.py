@@ -65,7 +65,7 @@ def data(n=160, seed=0):
     T, c = rng.exponential(1.0, (n, 2)), rng.uniform(0.5, 4.0, (n, 1))
     truth = cs.Ensemble(rng.exponential(1.0, (1, 400, 2)))
     late = cs.Ensemble(rng.exponential(2.0, (1, 400, 2)))
-    return cs.RightCensored(np.minimum(T, c), T <= c), {"truth": truth, "late": late}
+    return cs.RightCensored(np.minimum(T, c), c >= T), {"truth": truth, "late": late}
 
 
 def of_one_time(forecasts):

@@ -24,7 +24,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 IMPORTED = (
     "duckdb", "matplotlib.figure", "matplotlib.backends.backend_agg", "pandas", "rich.console", "rich.table",
     "safetensors.torch", "sklearn.isotonic", "torch._dynamo", "array_api_compat.torch", "censcore.cli.app",
-    "censcore.estimators.engression.estimator", "censcore_studies.aki.study",
+    "censcore.learning.engression.estimator", "censcore_studies.aki.study",
     "censcore_studies.cli.reproduce", "censcore_studies.forecast_evaluation.raw",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from censcore.exceptions import CenscoreError, ModelFileError
 
 torch = pytest.importorskip("torch")
 
-from censcore.estimators.neural.model_files import (  # noqa: E402
+from censcore.learning.model_files import (  # noqa: E402
     kind_of_file,
     read_model_file,
     write_model_file,

@@ -1,8 +1,6 @@
 """Estimators of event-time distributions: ``fit(X, y)``, then ``predict_distribution(X)``.
 
-Neural estimators need torch and live in :mod:`censcore.estimators.engression`,
-:mod:`censcore.estimators.copula` and :mod:`censcore.estimators.grid`; what they share is in
-:mod:`censcore.estimators.neural`.
+Those that need torch live in :mod:`censcore.learning`.
 """
 
 from censcore.estimators.aalen_johansen import AalenJohansen

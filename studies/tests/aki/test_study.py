@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.estimators.neural.likelihood import leave_out_times
 from censcore.exceptions import InvalidInputError
+from censcore.learning.likelihood import leave_out_times
 from censcore_studies.aki import (
     FEATURES,
     METHODS,

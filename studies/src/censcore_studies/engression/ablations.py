@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from censcore.distributions import Ensemble
-from censcore.estimators.engression import CensoredEngression
 from censcore.exceptions import InvalidInputError
+from censcore.learning.engression import CensoredEngression
 from censcore.scores import energy_score, mean_loss
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.cells import Cell, run_cells

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
-from censcore.estimators.engression import CensoredEngression
+from censcore.learning.engression import CensoredEngression
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.figures import AMBER, FAINT, GREY, INK, TEAL, new_figure, picture
 from censcore_studies.kit.networks import ONE_NETWORK

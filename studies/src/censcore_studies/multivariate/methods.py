@@ -8,10 +8,10 @@ from typing import Any
 
 from censcore.distributions import Distribution
 from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
-from censcore.estimators.copula import CopulaWeibull
-from censcore.estimators.engression import CensoredEngression
-from censcore.estimators.grid import JointGridModel
 from censcore.exceptions import InvalidInputError
+from censcore.learning.copula import CopulaWeibull
+from censcore.learning.engression import CensoredEngression
+from censcore.learning.grid import JointGridModel
 from censcore.simulation import LogNormalScenario, Sample
 from censcore_studies.kit.networks import ONE_NETWORK
 

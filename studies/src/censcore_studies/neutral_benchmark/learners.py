@@ -92,7 +92,7 @@ def _adapted(model: Any, X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame)
 
 
 def _engression(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: int) -> Distribution:
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.engression import CensoredEngression
 
     with warnings.catch_warnings():
         # that covariates predict censoring is no reason to leave the default here
@@ -101,7 +101,7 @@ def _engression(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: in
 
 
 def _engression_defaults() -> dict[str, Any]:
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.engression import CensoredEngression
 
     settings = {name: value for name, value in CensoredEngression().get_params().items() if name != "device"}
     return settings | {"version": 3}  # raise it when the same settings give other forecasts

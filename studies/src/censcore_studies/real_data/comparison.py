@@ -15,13 +15,13 @@ import pandas as pd
 from censcore.distributions import Distribution, Independent
 from censcore.estimators import CoxRegression, KaplanMeier, WeibullRegression
 from censcore.estimators.by_name import censoring_estimator
-from censcore.estimators.copula import CopulaWeibull
-from censcore.estimators.engression import CensoredEngression
 from censcore.evaluation import compare
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.resolved_censoring import resolve_censoring
 from censcore.evaluation.sample import Subjects
 from censcore.exceptions import CensoringWarning, InvalidInputError
+from censcore.learning.copula import CopulaWeibull
+from censcore.learning.engression import CensoredEngression
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.tables import StudyTable

@@ -1,0 +1,6 @@
+"""Censored engression: a neural sampler of the joint distribution of several event times."""
+
+from censcore.learning.engression.estimator import CensoredEngression
+from censcore.learning.engression.generator import Generator
+
+__all__ = ["CensoredEngression", "Generator"]

@@ -1,0 +1,127 @@
+"""Censored engression from training data in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from censcore._arrays import Array
+from censcore.learning.batch_training import followed_outcome
+from censcore.learning.data.masks import as_past, check_mask
+from censcore.learning.data.standardised import Data, rows_of
+from censcore.learning.engression.codings import warn_of_ties
+from censcore.learning.engression.generator_training import GeneratorTraining
+from censcore.learning.engression.mixture import Fold
+from censcore.learning.engression.tails import end_of_follow_up
+from censcore.learning.engression.time_scale import TimeScale
+from censcore.learning.engression.training_censoring import TrainingCensoring
+from censcore.learning.training.loop import Callback
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
+
+__all__ = ["FitFromMemory"]
+
+# Up to so many subjects "auto" is five generators, each validated on another fifth; up to so many one, which
+# is trained again on all subjects.
+_FEW, _SOME, _FOLDS = 1_000, 4_000, 5
+
+
+class FitFromMemory(GeneratorTraining):
+    """The method ``fit`` of censored engression."""
+
+    def fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: Array | None = None,
+        *,
+        censoring: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
+        groups: Array | None = None,
+        mask: Array | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Train the generator.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
+            The outcome, (n,) or (n, k).
+        sample_weight : array, (n,), optional
+            Weights of the subjects.
+        censoring : Distribution, estimator or "auto", optional
+            The censoring distribution: given, or an estimator that is fitted to the flipped outcome, apart
+            from the generator. Without it, it is what is known (no censoring, or ``y.censoring_time``), and
+            otherwise a pooled Kaplan-Meier estimate. ``"auto"`` chooses between that and Cox regression by
+            the cross-validated log score of C. A pooled estimate warns where the covariates predict
+            censoring, by the test of :func:`~censcore.censoring_diagnostic`; ``censoring_choice_`` says what
+            was used.
+        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
+            Validation data; otherwise ``validation_fraction`` of the subjects is held out.
+        groups : array, (n,), optional
+            Subjects of one group (visits of a patient) never share a minibatch, and the validation split
+            does not separate them.
+        mask : array of bool, (n, k), optional
+            False where an event time does not count: it is already past, or was not looked for. Whatever
+            is in its place plays no part.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        self._forget()
+        outcome = self._check_outcome(y, mask)
+        counts = check_mask(mask, outcome)
+        outcome = as_past(outcome, counts)
+        matrix = self._check_X(X, len(outcome), reset=True)
+        groups = self._check_groups(groups, len(outcome))
+        if isinstance(outcome, RightCensored) and not self.ordered:
+            warn_of_ties(outcome, counts)
+        self._training_censoring = TrainingCensoring.choose(
+            self.objective, X, followed_outcome(outcome), censoring, groups
+        )
+        assert self._training_censoring.distribution is not None
+        self._follow_up = end_of_follow_up(outcome, self._training_censoring.distribution)
+        outcome = self._as_seen(outcome)
+        self._fit_scaling(matrix, slice(None))
+        self._times = TimeScale.of(outcome, self._transform)
+        everything = self._tensors(
+            matrix, outcome, self._training_censoring.distribution, counts, sample_weight
+        )
+        validation = None
+        if eval_set is not None:
+            parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
+            validation = self._evaluation_rows(*parts)
+        folds = self._folds(everything, validation, groups)
+        self._baseline_sample = None
+        self._fit_folds(
+            folds, callbacks, lambda: self._baseline_data(everything["x"], outcome, counts, sample_weight)
+        )
+        return self
+
+    def _folds(self, everything: Data, validation: Data | None, groups: np.ndarray | None) -> list[Fold]:
+        """The subjects of every generator, and those that validate it."""
+        n = len(everything["x"])
+        if validation is not None or self._held_out_share == 0:
+            count = 1 if self.n_generators == "auto" else int(self.n_generators)
+            return [Fold(slice(None), everything, validation, groups)] * count
+        if self.n_generators == "auto" and _FEW < n <= _SOME:
+            return [self._fold(everything, groups, 0), Fold(slice(None), everything, None, groups)]
+        count = (_FOLDS if n <= _FEW else 1) if self.n_generators == "auto" else int(self.n_generators)
+        return [self._fold(everything, groups, i) for i in range(count)]
+
+    def _fold(self, everything: Data, groups: np.ndarray | None, part: int) -> Fold:
+        """All subjects but one part, which is held out."""
+        rows, held_out = self._split(len(everything["x"]), groups, False, part)
+        return Fold(
+            rows,
+            rows_of(everything, rows),
+            None if held_out is None else rows_of(everything, held_out),
+            None if groups is None else groups[rows],
+        )
