@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.distributions import Gompertz as Gompertz
     from censcore.distributions import Independent as Independent
     from censcore.distributions import JointGrid as JointGrid
+    from censcore.distributions import JointMixture as JointMixture
     from censcore.distributions import LogLogistic as LogLogistic
     from censcore.distributions import LogNormal as LogNormal
     from censcore.distributions import Mixture as Mixture
@@ -70,6 +71,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.learning.engression import CensoredEngression as CensoredEngression
     from censcore.learning.grid import JointGridModel as JointGridModel
     from censcore.learning.loading import load as load
+    from censcore.learning.mixture_density_network import MixtureDensityNetwork as MixtureDensityNetwork
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -110,6 +112,7 @@ _EXPORTS = {
         "Independent",
         "Copula",
         "JointGrid",
+        "JointMixture",
         "CumulativeIncidence",
         "CauseSpecificHazards",
         "CauseEnsemble",
@@ -146,6 +149,7 @@ _EXPORTS = {
         "as_competing_forecast",
     ],
     "learning.engression": ["CensoredEngression"],
+    "learning.mixture_density_network": ["MixtureDensityNetwork"],
     "learning.loading": ["load"],
     "learning.copula": ["CopulaWeibull"],
     "learning.grid": ["JointGridModel"],
@@ -179,6 +183,7 @@ _SUBMODULES = [
 #: These need torch, which the other estimators do not.
 _IN_TORCH = {
     "learning.engression",
+    "learning.mixture_density_network",
     "learning.loading",
     "learning.copula",
     "learning.grid",

@@ -32,6 +32,11 @@ CASES = {
     "Censoring, shared": (cs.Censoring(cs.CoxRegression()), 2),
     "CensoredEngression, one time": (cs.CensoredEngression(**ENGRESSION), 1),
     "CensoredEngression": (cs.CensoredEngression(**ENGRESSION), 2),
+    "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=30, device="cpu"), 1),
+    "MixtureDensityNetwork": (
+        cs.MixtureDensityNetwork(epochs=30, components=3, n_networks=2, device="cpu"),
+        2,
+    ),
     "CopulaWeibull, one time": (cs.CopulaWeibull(**NETWORK), 1),
     "CopulaWeibull, three times": (cs.CopulaWeibull("clayton", **NETWORK), 3),
     "JointGridModel": (cs.JointGridModel(bins=6, hidden=(8,), **NETWORK), 2),

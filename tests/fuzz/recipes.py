@@ -202,6 +202,9 @@ DISTRIBUTIONS = {
     "Ensemble": univariate("Ensemble", cs.Ensemble, samples=np.linspace(0.2, 4.0, 12).reshape(2, 6)),
     "Independent": joint("Independent", cs.Independent, distributions=PARTS),
     "Copula": joint("Copula", cs.Copula, family="clayton", marginals=PARTS, theta=SHAPES),
+    "JointMixture": joint(
+        "JointMixture", cs.JointMixture, components=[cs.Independent(PARTS)] * 2, weights=np.array([0.4, 0.6])
+    ),
     "JointGrid": joint(
         "JointGrid", cs.JointGrid, edges=np.array([0.0, 1.0, 2.0, 4.0]), probabilities=CELLS, tail=0.5
     ),
@@ -470,6 +473,16 @@ ESTIMATORS = {
         noise_dim=2,
         n_samples=8,
         samples=2,
+        device="cpu",
+    ),
+    "MixtureDensityNetwork": neural(
+        "MixtureDensityNetwork",
+        Y12_2,
+        random_state=0,
+        epochs=1,
+        width=4,
+        components=2,
+        n_samples=8,
         device="cpu",
     ),
     "CopulaWeibull": neural("CopulaWeibull", Y12_2, random_state=0, epochs=1, hidden=(4,)),

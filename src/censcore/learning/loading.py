@@ -16,6 +16,7 @@ _MODULES = {
     "CensoredEngression": "censcore.learning.engression",
     "CopulaWeibull": "censcore.learning.copula",
     "JointGridModel": "censcore.learning.grid",
+    "MixtureDensityNetwork": "censcore.learning.mixture_density_network",
 }
 
 

@@ -12,7 +12,7 @@ from censcore.exceptions import ModelFileError
 
 __all__ = ["MOST_SAMPLES", "check_contents", "check_number", "check_numbers"]
 
-_SIZES = ("width", "noise_dim", "n_features", "k")
+_SIZES = ("width", "noise_dim", "components", "n_networks", "n_features", "k")
 MOST_SAMPLES = 10**6  # for every subject
 
 

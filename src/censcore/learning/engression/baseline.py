@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.weibull import WeibullRegression
 from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.learning.engression.sampling import SubjectWindows
-from censcore.learning.engression.structures import Branching, Structure
+from censcore.learning.structures import Branching, Structure
+from censcore.learning.subject_windows import SubjectWindows
 from censcore.outcomes import RightCensored
 
 __all__ = ["BASELINES", "Baseline", "BaselinePool", "fit_baselines"]
@@ -157,7 +157,7 @@ class BaselinePool(SubjectWindows):
     seed : int
         Of the exponential variables that subjects share.
     subjects : int, optional
-        As of :class:`~censcore.learning.engression.sampling.SubjectWindows`.
+        As of :class:`~censcore.learning.subject_windows.SubjectWindows`.
     """
 
     def __init__(

@@ -15,10 +15,10 @@ from censcore.learning.engression.exported import export_sampler
 from censcore.learning.engression.from_batches import FitFromBatches
 from censcore.learning.engression.from_memory import FitFromMemory
 from censcore.learning.engression.mixture import MixtureChoice
-from censcore.learning.engression.structures import structure_of
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.model_contents import check_number
+from censcore.learning.structures import structure_of
 
 __all__ = ["CensoredEngression"]
 

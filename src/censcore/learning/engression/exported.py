@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from censcore.files import write_atomically
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.structures import Structure
 from censcore.learning.engression.time_scale import TimeScale
+from censcore.learning.structures import Structure
 
 __all__ = ["Sampler", "export_sampler"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.structures import Free, Structure
+from censcore.learning.structures import Free, Structure
 from censcore.learning.training.loop import Rows
 from censcore.scores.energy_pairs import energy_loss
 

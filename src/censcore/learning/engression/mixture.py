@@ -13,19 +13,19 @@ from torch import Tensor
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.standardised import Data, Standardised, rows_of
 from censcore.learning.data.streamed import StreamedRows, subjects_in
-from censcore.learning.engression.baseline import Baseline, BaselinePool, fit_baselines
-from censcore.learning.engression.density_network import (
+from censcore.learning.density_network import (
     DensityNetwork,
     DensityPool,
     LogNormalComponents,
     fit_density_network,
 )
+from censcore.learning.engression.baseline import Baseline, BaselinePool, fit_baselines
 from censcore.learning.engression.loss import EngressionTask, bounded
 from censcore.learning.engression.sampling import NoisePool
 from censcore.learning.engression.stacking import mixture_terms, weighed_mixture
-from censcore.learning.engression.structures import Branching, Structure
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.model_contents import check_number
+from censcore.learning.structures import Branching, Structure
 from censcore.learning.training.loop import mix_seed
 
 __all__ = ["BaselineData", "Fold", "MixtureChoice", "choose_mixture"]

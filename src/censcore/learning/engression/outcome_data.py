@@ -14,13 +14,15 @@ from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
 from censcore.learning.batch_training import BatchTraining, followed_outcome, in_numpy
+from censcore.learning.causes import cause_times
 from censcore.learning.data.masks import as_past, check_mask
 from censcore.learning.data.standardised import Data, OnDemand, blocks
-from censcore.learning.engression.causes import cause_times
 from censcore.learning.engression.censoring_quantiles import censoring_quantiles
 from censcore.learning.engression.codings import check_order
 from censcore.learning.engression.mixture import BaselineData
-from censcore.learning.engression.structures import (
+from censcore.learning.engression.time_scale import TimeScale
+from censcore.learning.engression.training_censoring import TrainingCensoring
+from censcore.learning.structures import (
     Branching,
     Competing,
     Free,
@@ -28,8 +30,6 @@ from censcore.learning.engression.structures import (
     Semicompeting,
     Structure,
 )
-from censcore.learning.engression.time_scale import TimeScale
-from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.inputs import scoring_inputs
 

@@ -8,38 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from censcore._numerics import scramble
 from censcore.learning.engression.generator import Generator
+from censcore.learning.subject_windows import SubjectWindows
 
-__all__ = ["NoisePool", "SubjectWindows", "chunks_of", "places", "pool_size", "shares"]
+__all__ = ["NoisePool", "chunks_of", "shares"]
 
-_POOL = 2**14  # noise vectors that subjects share; each subject uses a window of them
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
-
-
-class SubjectWindows:
-    """Random numbers that all subjects share, of which each uses a window that its covariates tell.
-
-    Parameters
-    ----------
-    m : int
-        Draws per subject.
-    device : torch.device
-        Where they are drawn.
-    subjects : int, optional
-        So many subjects share nothing: each has the next window, whatever its covariates are.
-    """
-
-    def __init__(self, m: int, device: torch.device, subjects: int | None = None) -> None:
-        self.m, self.device, self.apart = m, device, subjects is not None
-        self.size = pool_size(m) if subjects is None else m * subjects
-
-    def window(self, x: Tensor) -> Tensor:
-        """Places (n, m) of the numbers of subjects with covariates (n, d)."""
-        start = self.m * np.arange(len(x)) if self.apart else places(x.cpu().numpy(), self.size)
-        first = torch.from_numpy(start).to(self.device)
-        return (first[:, None] + torch.arange(self.m, device=self.device)) % self.size
 
 
 class NoisePool(SubjectWindows):
@@ -110,15 +85,6 @@ def chunks_of(n: int, m: int, network: Generator) -> Iterator[slice]:
         yield slice(start, min(n, start + step))
 
 
-def pool_size(m: int) -> int:
-    """How many draws all subjects share, a power of two, where each has m of them.
-
-    >>> pool_size(10)
-    16384
-    """
-    return max(_POOL, 4 << (m - 1).bit_length())
-
-
 def shares(m: int, weights: Sequence[float], offset: float = 0.5) -> list[int]:
     """How many of m draws each component of a mixture makes.
 
@@ -131,18 +97,3 @@ def shares(m: int, weights: Sequence[float], offset: float = 0.5) -> list[int]:
     """
     ends = np.cumsum([0.0, *weights])
     return [int(size) for size in np.diff(np.floor(ends / ends[-1] * m + offset))]
-
-
-def places(x: np.ndarray, size: int) -> np.ndarray:
-    """A place below ``size``, a power of two, for every row of float32 covariates, from its content.
-
-    >>> x = np.array([[0.5, 1.0], [0.5, -1.0], [0.5, 1.0]], dtype=np.float32)
-    >>> first, second, third = places(x, 2**14)
-    >>> first == third, first == second
-    (np.True_, np.False_)
-    """
-    bits = np.ascontiguousarray(x + np.float32(0)).view(np.uint32).astype(np.uint64)  # -0.0 becomes 0.0
-    state = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in bits.T:
-        state = scramble(state ^ column)
-    return (state >> np.uint64(33)).astype(np.int64) & (size - 1)

@@ -10,7 +10,7 @@ import censcore as cs
 from censcore.distributions.joint_events import first_is
 from censcore.exceptions import CensoringWarning, InvalidInputError, UnsupportedOutcomeError
 from censcore.learning.engression.loss import EngressionTask
-from censcore.learning.engression.structures import Ordered, Semicompeting
+from censcore.learning.structures import Ordered, Semicompeting
 from censcore.scores.energy_pairs import energy_loss
 
 torch.set_num_threads(1)

@@ -10,8 +10,8 @@ from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.engression.baseline import Baseline, BaselinePool, fit_baselines
 from censcore.learning.engression.sampling import shares
 from censcore.learning.engression.stacking import best_mixture, mixture_terms, weighed_mixture
-from censcore.learning.engression.structures import Competing, Free, Ordered, Semicompeting
 from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.learning.structures import Competing, Free, Ordered, Semicompeting
 
 torch.set_num_threads(1)
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 import censcore as cs
 from censcore.exceptions import ModelFileError
-from censcore.learning.engression.density_network import (
+from censcore.learning.density_network import (
     DensityNetwork,
     DensityTask,
     LogNormalComponents,
@@ -16,8 +16,8 @@ from censcore.learning.engression.density_network import (
 from censcore.learning.engression.mixture import _held_out_terms
 from censcore.learning.engression.sampling import NoisePool
 from censcore.learning.engression.stacking import weighed_mixture
-from censcore.learning.engression.structures import Free, Ordered
 from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.learning.structures import Free, Ordered
 from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)

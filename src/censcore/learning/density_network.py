@@ -11,13 +11,20 @@ from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.standardised import OnDemand
-from censcore.learning.engression.sampling import SubjectWindows
-from censcore.learning.engression.structures import Structure
+from censcore.learning.structures import Structure
+from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.task import Rows
 
-__all__ = ["DensityNetwork", "DensityPool", "LogNormalComponents", "fit_density_network"]
+__all__ = [
+    "DensityNetwork",
+    "DensityPool",
+    "DensityTask",
+    "LogNormalComponents",
+    "fit_density_network",
+    "moments_of",
+]
 
 # Chosen on simulated data of 300 to 10,000 subjects, and flat there.
 _COMPONENTS, _WIDTH, _NETWORKS = 5, 64, 4
@@ -38,6 +45,8 @@ class LogNormalComponents(nn.Module):
     ----------
     d, k : int
         Covariates and event times.
+    components, width, networks : int
+        Log-normal components and hidden units of each network, and how many there are.
 
     Examples
     --------
@@ -46,30 +55,37 @@ class LogNormalComponents(nn.Module):
     (torch.Size([4, 6, 5]), torch.Size([4, 6, 5, 2]), torch.Size([4, 6, 5, 2]))
     """
 
-    def __init__(self, d: int, k: int) -> None:
+    def __init__(
+        self,
+        d: int,
+        k: int,
+        components: int = _COMPONENTS,
+        width: int = _WIDTH,
+        networks: int = _NETWORKS,
+    ) -> None:
         super().__init__()
-        self.k = k
-        start = torch.zeros(_NETWORKS, 1, _COMPONENTS, 1 + 2 * k)
+        self.k, self.components, self.count = k, components, networks
+        start = torch.zeros(networks, 1, components, 1 + 2 * k)
         location, log_scale = start[..., 1 : 1 + k], start[..., 1 + k :]
-        location += torch.linspace(-1.5, 1.5, _COMPONENTS)[:, None] + 0.1 * torch.randn(location.shape)
+        location += torch.linspace(-1.5, 1.5, components)[:, None] + 0.1 * torch.randn(location.shape)
         log_scale -= 0.7
-        outputs = _COMPONENTS * (1 + 2 * k)
-        self.linear = nn.Parameter(torch.zeros(_NETWORKS, d, outputs))
+        outputs = components * (1 + 2 * k)
+        self.linear = nn.Parameter(torch.zeros(networks, d, outputs))
         self.start = nn.Parameter(start.flatten(2))
-        self.first, self.first_bias = _layer(d)
-        self.second, self.second_bias = _layer(_WIDTH)
-        self.last = nn.Parameter(torch.zeros(_NETWORKS, _WIDTH, outputs))
+        self.first, self.first_bias = _layer(networks, d, width)
+        self.second, self.second_bias = _layer(networks, width, width)
+        self.last = nn.Parameter(torch.zeros(networks, width, outputs))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Logarithms of weights, locations and logarithms of scales of standardised log-times.
 
         Networks are the first axis, subjects the second, components the third.
         """
-        x = x.expand(_NETWORKS, -1, -1)
+        x = x.expand(self.count, -1, -1)
         hidden = nn.functional.silu(torch.baddbmm(self.first_bias, x, self.first))
         hidden = nn.functional.silu(torch.baddbmm(self.second_bias, hidden, self.second))
         out = torch.baddbmm(torch.baddbmm(self.start, x, self.linear), hidden, self.last)
-        out = out.unflatten(2, (_COMPONENTS, 1 + 2 * self.k))
+        out = out.unflatten(2, (self.components, 1 + 2 * self.k))
         log_weight, location, log_scale = out.split([1, self.k, self.k], dim=3)
         return log_weight[..., 0].log_softmax(dim=2), location, log_scale.clamp(*_LOG_SCALES)
 
@@ -83,11 +99,11 @@ class LogNormalComponents(nn.Module):
         return [self.start, self.first_bias, self.second_bias]
 
 
-def _layer(inputs: int) -> tuple[nn.Parameter, nn.Parameter]:
+def _layer(networks: int, inputs: int, width: int) -> tuple[nn.Parameter, nn.Parameter]:
     """Weights and biases of a layer in every network, as torch draws them."""
     bound = 1 / math.sqrt(inputs)
-    weight = torch.empty(_NETWORKS, inputs, _WIDTH).uniform_(-bound, bound)
-    return nn.Parameter(weight), nn.Parameter(torch.empty(_NETWORKS, 1, _WIDTH).uniform_(-bound, bound))
+    weight = torch.empty(networks, inputs, width).uniform_(-bound, bound)
+    return nn.Parameter(weight), nn.Parameter(torch.empty(networks, 1, width).uniform_(-bound, bound))
 
 
 class DensityTask:
@@ -146,7 +162,7 @@ class DensityNetwork(nn.Module):
 
     Examples
     --------
-    >>> from censcore.learning.engression.structures import Free
+    >>> from censcore.learning.structures import Free
     >>> network = DensityNetwork(LogNormalComponents(3, 2), np.zeros(2), np.ones(2))
     >>> network.pool(Free(2), m=5, seed=0).draw(torch.zeros(4, 3)).shape
     torch.Size([4, 5, 2])
@@ -200,7 +216,7 @@ class DensityPool(SubjectWindows):
     seed : int
         Of the random numbers that subjects share.
     subjects : int, optional
-        As of :class:`~censcore.learning.engression.sampling.SubjectWindows`.
+        As of :class:`~censcore.learning.subject_windows.SubjectWindows`.
     """
 
     def __init__(
@@ -257,7 +273,7 @@ def fit_density_network(
     n, d = x.shape
     u = np.log(np.maximum(time, 1e-6 * time[time > 0].min(initial=1.0)))
     used = np.where(counts, u, np.nan)
-    center, spread = _moments(used)
+    center, spread = moments_of(used)
     rows: dict[str, Tensor | OnDemand] = {
         "x": x,
         "u": torch.from_numpy(np.where(counts, (u - center) / spread, 0.0).astype(np.float32)),
@@ -278,7 +294,7 @@ def fit_density_network(
     return None if history.interrupted else DensityNetwork(networks, center, spread).to(device).eval()
 
 
-def _moments(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments_of(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of every column, of values that are not NaN."""
     count = np.maximum(1, (~np.isnan(u)).sum(axis=0))
     center = np.nansum(u, axis=0) / count

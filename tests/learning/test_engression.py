@@ -14,6 +14,7 @@ import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
 from censcore.estimators.censoring_choice import _log_score, choose_censoring
 from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
+from censcore.learning import subject_windows
 from censcore.learning.engression import Generator, sampling
 from censcore.learning.engression.censoring_quantiles import censoring_quantiles
 from censcore.learning.engression.loss import EngressionTask
@@ -293,7 +294,7 @@ def test_draws_belong_to_a_subject_and_not_to_its_place(model):
 
 def test_draws_of_different_subjects_are_nearly_independent():
     """Ranks of the noise: the windows of two subjects in the pool rarely overlap."""
-    start = sampling.places(DATA.X.astype(np.float32), 2**14)
+    start = subject_windows.places(DATA.X.astype(np.float32), 2**14)
     assert len(np.unique(start)) > 560
     assert stats.kstest(start / 2**14, "uniform").pvalue > 0.01
 

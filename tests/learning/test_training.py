@@ -9,7 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 import torch
-from tests.estimators.small_trainings import WITH_TESTS, Regression
+from tests.learning.small_trainings import WITH_TESTS, Regression
 
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.learning.data.standardised import rows_of
@@ -112,7 +112,7 @@ def test_resuming_after_kill_9(tmp_path):
         import os, signal, sys, torch
         from torch import nn
         from censcore.learning.training.loop import Recipe, train
-        from tests.estimators.small_trainings import Regression
+        from tests.learning.small_trainings import Regression
         torch.set_num_threads(1)
         g = torch.Generator().manual_seed(1)
         x = torch.randn(200, 3, generator=g)

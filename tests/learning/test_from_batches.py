@@ -12,7 +12,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileEr
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
-from tests.estimators.small_trainings import SMALL, in_batches, sample, weights_of  # noqa: E402
+from tests.learning.small_trainings import SMALL, in_batches, sample, weights_of  # noqa: E402
 
 from censcore.learning.data.sources import Block, as_source  # noqa: E402
 from censcore.learning.data.streamed import StreamedRows  # noqa: E402

@@ -15,7 +15,7 @@ import censcore as cs
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 import torch.distributed as dist  # noqa: E402
-from tests.estimators.small_trainings import (  # noqa: E402
+from tests.learning.small_trainings import (  # noqa: E402
     SMALL,
     WITH_TESTS,
     Regression,
