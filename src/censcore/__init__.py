@@ -42,10 +42,12 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import CauseSpecific as CauseSpecific
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
+    from censcore.estimators import JointFromMargins as JointFromMargins
     from censcore.estimators import KaplanMeier as KaplanMeier
     from censcore.estimators import LogLogisticRegression as LogLogisticRegression
     from censcore.estimators import LogNormalRegression as LogNormalRegression
     from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
+    from censcore.estimators import Stacking as Stacking
     from censcore.estimators import Turnbull as Turnbull
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
@@ -146,6 +148,8 @@ _EXPORTS = {
         "from_risk",
         "AalenJohansen",
         "CauseSpecific",
+        "Stacking",
+        "JointFromMargins",
         "as_competing_forecast",
     ],
     "learning.engression": ["CensoredEngression"],

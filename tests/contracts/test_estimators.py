@@ -17,6 +17,11 @@ torch.set_num_threads(1)
 NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 64, "device": "cpu"}
 ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_generators": 1}
 
+MEMBERS = [
+    ("weibull", cs.WeibullRegression()),
+    ("normal", cs.LogNormalRegression()),
+    ("km", cs.KaplanMeier()),
+]
 CASES = {
     "KaplanMeier": (cs.KaplanMeier(), 1),
     "WeibullRegression": (cs.WeibullRegression(), 1),
@@ -30,6 +35,14 @@ CASES = {
     "WithCensoring": (cs.WithCensoring(cs.WeibullRegression()), 1),
     "Censoring": (cs.Censoring(cs.KaplanMeier()), 1),
     "Censoring, shared": (cs.Censoring(cs.CoxRegression()), 2),
+    "Stacking": (cs.Stacking(MEMBERS), 1),
+    "Stacking, log score": (cs.Stacking(SMOOTH, "log_score"), 1),
+    "Stacking, two times": (
+        cs.Stacking([(name, cs.JointFromMargins(model)) for name, model in MEMBERS], baselines=["km"]),
+        2,
+    ),
+    "JointFromMargins": (cs.JointFromMargins(cs.WeibullRegression(), "gumbel"), 2),
+    "JointFromMargins, one time": (cs.JointFromMargins(cs.CoxRegression()), 1),
     "CensoredEngression, one time": (cs.CensoredEngression(**ENGRESSION), 1),
     "CensoredEngression": (cs.CensoredEngression(**ENGRESSION), 2),
     "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=30, device="cpu"), 1),

@@ -463,6 +463,10 @@ ESTIMATORS = {
     "load": function(cs.load, path="nothing.censcore"),
     "TrainingTable": function(cs.TrainingTable, data=FRAME, time="time", event="event", rows=10),
     "OutcomeTable": function(cs.OutcomeTable, data="nothing.parquet", time="t", event="d", rows=10),
+    "Stacking": estimator(
+        cs.Stacking, estimators=[("km", cs.KaplanMeier()), ("exponential", cs.WeibullRegression(alpha=0.1))]
+    ),
+    "JointFromMargins": estimator(cs.JointFromMargins, estimator=cs.WeibullRegression(alpha=0.1)),
     "CensoredEngression": neural(
         "CensoredEngression",
         Y12,

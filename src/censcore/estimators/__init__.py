@@ -11,11 +11,13 @@ from censcore.estimators.cause_specific import CauseSpecific
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.competing_risks_adapters import as_competing_forecast
 from censcore.estimators.cox import CoxRegression
+from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.lognormal import LogLogisticRegression, LogNormalRegression
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
 from censcore.estimators.risk import from_risk
+from censcore.estimators.stacking import Stacking
 from censcore.estimators.turnbull import Turnbull
 from censcore.estimators.weibull import WeibullRegression
 
@@ -25,11 +27,13 @@ __all__ = [
     "CauseSpecific",
     "Censoring",
     "CoxRegression",
+    "JointFromMargins",
     "KaplanMeier",
     "LogLogisticRegression",
     "LogNormalRegression",
     "NotFitted",
     "PiecewiseExponentialRegression",
+    "Stacking",
     "SurvivalEstimator",
     "Turnbull",
     "WeibullRegression",

@@ -1,4 +1,4 @@
-"""Competing risks for censored engression: event times of which one is finite, and their predictions."""
+"""Competing risks as event times of which one is finite, and draws of such times as a forecast."""
 
 from __future__ import annotations
 

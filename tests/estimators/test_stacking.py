@@ -1,0 +1,219 @@
+"""Stacks: weights by held-out scores and priors, every kind of outcome, scikit-learn's conventions."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import censcore as cs
+from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, best_mixture, stacked_weights
+from censcore.exceptions import InvalidInputError
+from censcore.simulation import LogNormalScenario, WeibullScenario
+
+COX, KM, WEIBULL = cs.CoxRegression(alpha=1.0), cs.KaplanMeier(), cs.WeibullRegression(alpha=1.0)
+DATA = WeibullScenario("uniform").sample(300, seed=0)
+JOINT = LogNormalScenario(k=2, censoring="uniform").sample(300, seed=0)
+
+
+def quadratic(n=200, seed=0, members=3):
+    """Losses of mixtures of random ensembles under the energy score of one uncensored time."""
+    rng = np.random.default_rng(seed)
+    y, z = rng.normal(size=n), rng.normal(rng.normal(size=(1, members, 1)), 1.0, (n, members, 30))
+    a = np.abs(z - y[:, None, None]).mean(axis=2)
+    D = np.abs(z[:, :, None, :, None] - z[:, None, :, None, :]).mean(axis=(3, 4))
+    own = np.einsum("ijj->ij", D)
+    return a, D, QuadraticLosses(a - own / 2, D - (own[:, :, None] + own[:, None]) / 2, np.ones(n))
+
+
+def test_losses_of_mixtures_are_the_energy_scores_of_mixtures():
+    a, D, losses = quadratic()
+    w = np.array([0.2, 0.5, 0.3])
+    whole = a @ w - 0.5 * np.einsum("j,ijk,k->i", w, D, w)
+    np.testing.assert_allclose(losses.s @ w - 0.5 * np.einsum("j,ijk,k->i", w, losses.D, w), whole)
+    best = best_mixture(a.mean(axis=0), D.mean(axis=0))
+    np.testing.assert_allclose(losses.best([0, 1, 2]), best, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["quadratic", "log"])
+def test_the_best_share_of_two_has_the_smallest_loss(kind):
+    losses = quadratic()[2]
+    if kind == "log":
+        losses = LogLosses(np.random.default_rng(0).exponential(size=(300, 3)), np.ones(300))
+    first, second = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.4, 0.6])
+
+    def loss(q):
+        w = q * first + (1 - q) * second
+        if kind == "log":
+            return -np.log(losses.f @ w).mean()
+        return (losses.s @ w - 0.5 * np.einsum("j,ijk,k->i", w, losses.D, w)).mean()
+
+    best, error = losses.along(first, second)
+    assert 0 < error < 1
+    assert loss(best) <= min(loss(best - 0.01), loss(best + 0.01))
+
+
+def test_the_error_of_the_best_share_is_its_spread_over_samples():
+    rng, shares, errors = np.random.default_rng(0), (), ()
+    for _ in range(300):
+        f = np.abs(rng.normal(size=(400, 2))) + 0.1
+        share, error = LogLosses(-np.log(f), np.ones(400)).along(*np.eye(2))
+        shares, errors = (*shares, share), (*errors, error)
+    assert abs(np.std(shares) / np.sqrt(np.mean(errors)) - 1) < 0.15
+
+
+def test_without_held_out_subjects_the_prior_decides():
+    np.testing.assert_allclose(stacked_weights(None, [0, 1, 2], [], 50.0), 1 / 3)
+    np.testing.assert_allclose(stacked_weights(None, [0], [1, 2], 200.0), [0.5, 0.25, 0.25])
+    few = cs.Stacking([("a", KM), ("b", cs.WeibullRegression(alpha=1.0))], random_state=0)
+    few.fit(None, cs.RightCensored(np.arange(1.0, 9.0), np.ones(8)))
+    assert few.weights_ == {"a": 0.5, "b": 0.5}
+    assert few.scores_ == {}
+
+
+def test_many_held_out_subjects_decide_against_the_prior():
+    data = WeibullScenario("uniform").sample(4000, seed=1)
+    stack = cs.Stacking([("km", KM), ("weibull", WEIBULL)], random_state=0).fit(data.X, data.y)
+    assert stack.weights_["weibull"] > 0.9
+    assert stack.scores_["weibull"] < stack.scores_["km"]
+
+
+def test_a_stack_is_at_least_as_good_as_its_members():
+    """Two misspecified models, each right for half of the subjects."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        side = rng.random(n) < 0.5
+        T = np.where(side, rng.exponential(1.0, n), np.exp(0.2 * rng.normal(size=n) + 1.0))
+        return cs.RightCensored(np.minimum(T, 6.0), T < 6.0)
+
+    train, test = draw(2000), draw(2000)
+    members = [("exponential", WEIBULL), ("lognormal", cs.LogNormalRegression(alpha=1.0))]
+    C = cs.PointMass(6.0)
+    for score in ("energy_score", "log_score"):
+        stack = cs.Stacking(members, score, random_state=0).fit(None, train, censoring=C)
+        loss = cs.crps if score == "energy_score" else cs.log_score
+        fitted = [m.fit(None, train).predict_distribution() for _, m in members]
+        best = min(loss(test, F, C).mean() for F in fitted)
+        found = loss(test, stack.predict_distribution(), C).mean()
+        assert found < loss(test, cs.Mixture(fitted, [0.5, 0.5]), C).mean()  # what is known beforehand
+        assert found < 1.01 * best
+
+
+def test_closed_forms_stay_closed():
+    stack = cs.Stacking([("cox", COX), ("weibull", WEIBULL)], random_state=0).fit(DATA.X, DATA.y)
+    F = stack.predict_distribution(DATA.X[:5])
+    assert isinstance(F, cs.Mixture)
+    parts = [model.predict_distribution(DATA.X[:5]).sf(1.0) for model in stack.estimators_.values()]
+    expected = sum(w * part for w, part in zip(stack.weights_.values(), parts, strict=True))
+    np.testing.assert_allclose(F.sf(1.0), expected)
+    draws = stack.sample(DATA.X[:5], 4000)
+    assert np.abs((draws > 1.0).mean(axis=1) - F.sf(1.0)).max() < 0.04
+
+
+def test_several_times_are_joined():
+    members = [("weibull", cs.JointFromMargins(WEIBULL)), ("km", cs.JointFromMargins(KM))]
+    stack = cs.Stacking(members, baselines=["km"], random_state=0).fit(JOINT.X, JOINT.y)
+    F = stack.predict_distribution(JOINT.X[:4])
+    assert isinstance(F, cs.JointMixture)
+    assert stack.sample(JOINT.X[:4], 7).shape == (4, 7, 2)
+
+
+def competing(n=400):
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    F = cs.CauseSpecificHazards([cs.Exponential(np.exp(X[:, 0])), cs.Exponential(0.5)], names=["a", "b"])
+    time, cause = F.sample(1, seed=1)
+    return X, cs.CompetingRisks(time[:, 0], cause[:, 0], names=["a", "b"]).censor_at(2.0), F
+
+
+def test_competing_risks():
+    X, y, F = competing()
+    members = [("cox", cs.CauseSpecific(COX)), ("aj", cs.AalenJohansen())]
+    stack = cs.Stacking(members, baselines=["aj"], random_state=0).fit(X, y)
+    found = stack.predict_distribution(X)
+    assert found.names == ("a", "b")
+    assert np.abs(found.cif([0.5, 1.5]) - F.cif([0.5, 1.5])).mean() < 0.06
+    same = cs.JointFromMargins(COX).fit(X, y).predict_distribution(X).cif([1.0])
+    np.testing.assert_allclose(same, members[0][1].fit(X, y).predict_distribution(X).cif([1.0]))
+
+
+def test_semi_competing_risks():
+    rng = np.random.default_rng(0)
+    first, end = rng.exponential(size=400), 1.5 * rng.exponential(size=400)
+    seen = first < end
+    y = cs.SemiCompetingRisks(
+        np.stack([np.where(seen, first, end), end], axis=1), np.stack([seen, end > 0], axis=1)
+    )
+    members = [("weibull", cs.JointFromMargins(WEIBULL)), ("km", cs.JointFromMargins(KM))]
+    stack = cs.Stacking(members, random_state=0, n_samples=4000).fit(None, y)
+    z = stack.predict_distribution().samples[0]
+    never = np.isinf(z[:, 0])
+    assert (z[~never, 0] <= z[~never, 1]).all()
+    assert abs(never.mean() - 0.4) < 0.05  # P(first > end)
+
+
+@pytest.mark.parametrize(("copula", "theta"), [("clayton", 3.0), ("gumbel", 2.0), ("independent", None)])
+def test_copula_of_ranks(copula, theta):
+    margins = [cs.Exponential(1.0), cs.Weibull(2.0, 1.5)]
+    truth = cs.Copula(copula, margins, theta) if theta else cs.Independent(margins)
+    T, C = truth.sample(2000, 0)[0], np.random.default_rng(1).uniform(0, 3, (2000, 1))
+    y = cs.RightCensored(np.minimum(T, C), C >= T)
+    for estimator in (WEIBULL, KM):
+        model = cs.JointFromMargins(estimator, copula).fit(None, y)
+        assert model.theta_ is None if theta is None else abs(model.theta_ / theta - 1) < 0.15
+
+
+def test_members_of_other_libraries_and_pipelines():
+    members = [("piped", make_pipeline(StandardScaler(), cs.CoxRegression())), ("km", KM)]
+    stack = cs.Stacking(members, random_state=0).fit(DATA.X, DATA.y, np.ones(300))
+    assert stack.weights_["piped"] > 0.5
+
+
+def test_conventions_of_scikit_learn():
+    stack = cs.Stacking([("cox", COX), ("km", KM)])
+    assert stack.get_params()["cox__alpha"] == 1.0
+    assert clone(stack).set_params(cox__alpha=2.0, km=WEIBULL).get_params()["cox__alpha"] == 2.0
+    assert stack.get_params()["cox__alpha"] == 1.0
+    stack.fit(DATA.X, DATA.y)
+    assert not hasattr(COX, "coef_")
+    assert list(stack.summary().columns) == ["weight", "loss", "note"]
+
+
+def test_members_that_cannot_be_fitted():
+    y = cs.RightCensored(np.r_[0.0, np.arange(1.0, 60.0)], np.ones(60))
+    members = [("weibull", WEIBULL), ("km", KM)]
+    with pytest.raises(InvalidInputError, match="zero"):
+        cs.Stacking(members).fit(None, y)
+    stack = cs.Stacking(members, leave_out=True).fit(None, y)
+    assert stack.weights_ == {"km": 1.0}
+    assert "zero" in stack.summary().loc["weibull", "note"]
+
+
+def test_groups_are_held_out_together(monkeypatch):
+    seen = []
+    stack = cs.Stacking([("km", KM)], random_state=0)
+    keep = stack._folds
+    monkeypatch.setattr(stack, "_folds", lambda units: seen.append(keep(units)) or seen[-1])
+    groups = np.arange(300) // 3
+    stack.fit(DATA.X, DATA.y, groups=groups)
+    assert len(seen[0]) == 5
+    assert all(not set(groups[train]) & set(groups[test]) for train, test in seen[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"estimators": []}, "named pairs"),
+        ({"estimators": [("a", KM), ("a", COX)]}, "different"),
+        ({"score": "auc"}, "score"),
+        ({"baselines": ["x"]}, "baselines"),
+        ({"cv": 1}, "cv"),
+        ({"cv": "all"}, "cv"),
+        ({"n_samples": 0}, "n_samples"),
+    ],
+)
+def test_settings_are_checked(change, match):
+    with pytest.raises(InvalidInputError, match=match):
+        cs.Stacking(**{"estimators": [("km", KM)]} | change).fit(DATA.X, DATA.y)
+    with pytest.raises(InvalidInputError, match="copula"):
+        cs.JointFromMargins(KM, "frank").fit(DATA.X, DATA.y)
