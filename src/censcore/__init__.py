@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
+    from censcore.learning.best_forecast import BestForecast as BestForecast
     from censcore.learning.copula import CopulaWeibull as CopulaWeibull
     from censcore.learning.data.sources import TrainingTable as TrainingTable
     from censcore.learning.engression import CensoredEngression as CensoredEngression
@@ -154,6 +155,7 @@ _EXPORTS = {
     ],
     "learning.engression": ["CensoredEngression"],
     "learning.mixture_density_network": ["MixtureDensityNetwork"],
+    "learning.best_forecast": ["BestForecast"],
     "learning.loading": ["load"],
     "learning.copula": ["CopulaWeibull"],
     "learning.grid": ["JointGridModel"],
@@ -187,6 +189,7 @@ _SUBMODULES = [
 #: These need torch, which the other estimators do not.
 _IN_TORCH = {
     "learning.engression",
+    "learning.best_forecast",
     "learning.mixture_density_network",
     "learning.loading",
     "learning.copula",

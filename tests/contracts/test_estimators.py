@@ -17,11 +17,8 @@ torch.set_num_threads(1)
 NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 64, "device": "cpu"}
 ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_generators": 1}
 
-MEMBERS = [
-    ("weibull", cs.WeibullRegression()),
-    ("normal", cs.LogNormalRegression()),
-    ("km", cs.KaplanMeier()),
-]
+SMOOTH = [("weibull", cs.WeibullRegression()), ("normal", cs.LogNormalRegression())]
+MEMBERS = [*SMOOTH, ("km", cs.KaplanMeier())]
 CASES = {
     "KaplanMeier": (cs.KaplanMeier(), 1),
     "WeibullRegression": (cs.WeibullRegression(), 1),

@@ -22,9 +22,9 @@ from censcore.distributions import (
     LogNormal,
     Mixture,
 )
+from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.exceptions import ModelFileError
 from censcore.learning.batch_training import in_numpy
-from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.learning.data.masks import check_mask
 from censcore.learning.data.standardised import OnDemand, blocks
 from censcore.learning.data.streamed import subjects_in

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
+from censcore.estimators.cause_times import cause_times
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.learning.batch_training import followed_outcome, in_numpy
-from censcore.estimators.cause_times import cause_times
 from censcore.learning.data.first_pass import FirstPass
 from censcore.learning.data.sources import Block
 from censcore.learning.engression.censoring_quantiles import LEVELS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from censcore.learning.batch_training import followed_outcome
 from censcore.learning.data.masks import as_past, check_mask
 from censcore.learning.data.standardised import Data, rows_of
 from censcore.learning.engression.codings import warn_of_ties
+from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.generator_training import GeneratorTraining
 from censcore.learning.engression.mixture import Fold
 from censcore.learning.engression.tails import end_of_follow_up
@@ -74,6 +76,62 @@ class FitFromMemory(GeneratorTraining):
         -------
         self
         """
+        self._fit(X, y, sample_weight, censoring, groups, mask, eval_set, callbacks)
+        return self
+
+    def cross_fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        folds: Sequence[tuple[np.ndarray, np.ndarray]],
+        sample_weight: Array | None = None,
+        *,
+        censoring: Any = None,
+        groups: Array | None = None,
+    ) -> list[tuple[Self, ...]]:
+        """Train one network for every fold, and pool them; for use by :class:`~censcore.Stacking`.
+
+        One fold alone is held out as in :meth:`fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, censoring, groups
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model with the network alone that has not seen the held-out subjects, and one
+            with another network that it is pooled with, if any.
+        """
+        self._fit(X, y, sample_weight, censoring, groups, folds=folds)
+        if any(history.interrupted for history in self.histories_):
+            raise KeyboardInterrupt
+        models = [self._alone(network) for network in self._fold_networks[: len(folds)]]
+        if len(models) == 1:
+            return [(models[0],)]
+        return [(model, models[(i + 1) % len(models)]) for i, model in enumerate(models)]
+
+    def _alone(self, network: Generator) -> Self:
+        """The model with one network."""
+        model = copy(self)
+        model._generators = [network]
+        return model
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        censoring: Any,
+        groups: Any,
+        mask: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
+        callbacks: Sequence[Callback] = (),
+        folds: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
+    ) -> None:
         self._check_settings()
         self._forget()
         outcome = self._check_outcome(y, mask)
@@ -96,29 +154,44 @@ class FitFromMemory(GeneratorTraining):
         )
         validation = None
         if eval_set is not None:
-            parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
-            validation = self._evaluation_rows(*parts)
-        folds = self._folds(everything, validation, groups)
+            validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "censoring", "mask"))
+        parts = self._folds(everything, validation, groups, folds)
         self._baseline_sample = None
         self._fit_folds(
-            folds, callbacks, lambda: self._baseline_data(everything["x"], outcome, counts, sample_weight)
+            parts, callbacks, lambda: self._baseline_data(everything["x"], outcome, counts, sample_weight)
         )
-        return self
 
-    def _folds(self, everything: Data, validation: Data | None, groups: np.ndarray | None) -> list[Fold]:
+    def _folds(
+        self,
+        everything: Data,
+        validation: Data | None,
+        groups: np.ndarray | None,
+        given: Sequence[tuple[np.ndarray, np.ndarray]] | None,
+    ) -> list[Fold]:
         """The subjects of every generator, and those that validate it."""
         n = len(everything["x"])
+        if given is not None:
+            again = [Fold(slice(None), everything, None, groups)] if len(given) == 1 and n <= _SOME else []
+            return [self._fold(everything, groups, *rows) for rows in given] + again
         if validation is not None or self._held_out_share == 0:
             count = 1 if self.n_generators == "auto" else int(self.n_generators)
             return [Fold(slice(None), everything, validation, groups)] * count
         if self.n_generators == "auto" and _FEW < n <= _SOME:
-            return [self._fold(everything, groups, 0), Fold(slice(None), everything, None, groups)]
+            return [self._split_fold(everything, groups, 0), Fold(slice(None), everything, None, groups)]
         count = (_FOLDS if n <= _FEW else 1) if self.n_generators == "auto" else int(self.n_generators)
-        return [self._fold(everything, groups, i) for i in range(count)]
+        return [self._split_fold(everything, groups, i) for i in range(count)]
 
-    def _fold(self, everything: Data, groups: np.ndarray | None, part: int) -> Fold:
+    def _split_fold(self, everything: Data, groups: np.ndarray | None, part: int) -> Fold:
         """All subjects but one part, which is held out."""
-        rows, held_out = self._split(len(everything["x"]), groups, False, part)
+        return self._fold(everything, groups, *self._split(len(everything["x"]), groups, False, part))
+
+    @staticmethod
+    def _fold(
+        everything: Data,
+        groups: np.ndarray | None,
+        rows: np.ndarray | slice,
+        held_out: np.ndarray | None,
+    ) -> Fold:
         return Fold(
             rows,
             rows_of(everything, rows),

@@ -59,6 +59,7 @@ class GeneratorTraining(OutcomeData):
     ordered: bool
     n_samples: int
     _generators: list[Generator]
+    _fold_networks: list[Generator]  # before one that failed is left out
     _mixture: MixtureChoice
     _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
 
@@ -112,6 +113,7 @@ class GeneratorTraining(OutcomeData):
             self._generators.append(task.network)
             if history.interrupted:
                 break
+        self._fold_networks = list(self._generators)
         if len(tasks) > 1 and folds[0].validation is not None and folds[-1].validation is None:
             failed = _is_worse(tasks[-1], tasks[0], folds[0].validation, self._seed)
             self._generators = self._generators[:1] if failed else self._generators[1:]

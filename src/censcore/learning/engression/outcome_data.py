@@ -11,10 +11,10 @@ from torch import Tensor
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
+from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
 from censcore.learning.batch_training import BatchTraining, followed_outcome, in_numpy
-from censcore.estimators.cause_times import cause_times
 from censcore.learning.data.masks import as_past, check_mask
 from censcore.learning.data.standardised import Data, OnDemand, blocks
 from censcore.learning.engression.censoring_quantiles import censoring_quantiles

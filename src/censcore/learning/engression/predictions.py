@@ -13,8 +13,8 @@ from torch import Tensor
 from censcore._arrays import Array, as_float, to_numpy
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.distributions.joint_events import JointEvent
-from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.estimators.cause_times import of_draws
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.sampling import shares
 from censcore.learning.engression.tails import with_tail
