@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 import censcore as cs
+from censcore.learning import Network, Training
 from censcore.learning.engression.loss import EngressionTask
 from censcore.learning.training.loop import Recipe, _Run
 from censcore.scores.energy_pairs import energy_loss
@@ -24,7 +25,7 @@ from censcore.simulation import LogNormalScenario, Sample
 
 CPU = torch.device("cpu")
 SUBJECTS, HELD_OUT, MEMBERS, ROUNDS = 4000, 1000, 512, 9
-SAME_SIZE: dict[str, Any] = {"width": 100, "depth": 1, "noise_dim": 100}
+SAME_SIZE = Network(width=100, depth=1, noise_dim=100)
 
 
 class Uncensored(EngressionTask):
@@ -48,7 +49,7 @@ def prepared(k: int, censoring: str) -> _Run:
 
     scenario = LogNormalScenario(k, censoring=censoring)
     data = scenario.sample(SUBJECTS, seed=0)
-    model = cs.CensoredEngression(random_state=0, device="cpu", validation_fraction=0.0)
+    model = cs.CensoredEngression(random_state=0, device="cpu", training=Training(validation_fraction=0.0))
     with patch("censcore.learning.neural_estimator.train", look), suppress(Stop):
         model.fit(data.X, data.y, scenario.censoring_distribution(data.X))
     task = found["task"]
@@ -120,7 +121,7 @@ def peer(train: Sample, test: Sample, **settings: Any) -> tuple[float, float, fl
 
 def ours(train: Sample, test: Sample, epochs: int) -> tuple[float, float, float]:
     """The same of a fit of so many epochs here, its validation included."""
-    model = cs.CensoredEngression(epochs=epochs, random_state=0, device="cpu", **SAME_SIZE)
+    model = cs.CensoredEngression(epochs=epochs, random_state=0, device="cpu", network=SAME_SIZE)
     start = time.perf_counter(), time.process_time()
     model.fit(train.X, train.latent)
     wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]

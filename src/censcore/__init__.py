@@ -224,6 +224,8 @@ def __getattr__(name: str) -> Any:
             raise _missing(f"{name} needs torch: pip install 'censcore[torch]'.") from error
     elif name in _SUBMODULES:
         value = import_module(f"censcore.{name}")
+    elif name == "learning" and _has_torch():
+        value = import_module("censcore.learning")
     elif name == "__version__":
         from importlib.metadata import version
 

@@ -52,7 +52,7 @@ def test_folds_partition_the_subjects_and_gaps_are_filled_from_training_data():
 
 
 def test_a_fold_of_real_data():
-    cell = {"data": "lymph node", "fold": 0, "repetition": 0, "engression": TINY}
+    cell = {"data": "lymph node", "fold": 0, "repetition": 0, "engression": {"epochs": 2, "n_samples": 64}}
     methods = ["Censored engression", "Independent Kaplan-Meier", "Independent Weibull"]
     results = [
         real_data.score_fold(cell | {"censoring_distribution": name, "methods": methods})

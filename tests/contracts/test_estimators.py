@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from lifelines import CoxPHFitter, KaplanMeierFitter, WeibullAFTFitter
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.testing import check_estimator
@@ -15,7 +16,7 @@ ensemble, linear_model = (pytest.importorskip(f"sksurv.{name}") for name in ("en
 torch.set_num_threads(1)
 
 NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 64, "device": "cpu"}
-ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_generators": 1}
+ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_networks": 1}
 
 SMOOTH = [("weibull", cs.WeibullRegression()), ("normal", cs.LogNormalRegression())]
 MEMBERS = [*SMOOTH, ("km", cs.KaplanMeier())]
@@ -40,8 +41,8 @@ CASES = {
     ),
     "JointFromMargins": (cs.JointFromMargins(cs.WeibullRegression(), "gumbel"), 2),
     "JointFromMargins, one time": (cs.JointFromMargins(cs.CoxRegression()), 1),
-    "CensoredEngression, one time": (cs.CensoredEngression(**ENGRESSION), 1),
-    "CensoredEngression": (cs.CensoredEngression(**ENGRESSION), 2),
+    "CensoredEngression, one time": (engression(**ENGRESSION), 1),
+    "CensoredEngression": (engression(**ENGRESSION), 2),
     "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=30, device="cpu"), 1),
     "MixtureDensityNetwork": (
         cs.MixtureDensityNetwork(epochs=30, components=3, n_networks=2, device="cpu"),

@@ -7,7 +7,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
-from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, best_mixture, stacked_weights
+from censcore.estimators.stacking_weights import (
+    LogLosses,
+    QuadraticLosses,
+    best_mixture,
+    shares,
+    stacked_weights,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import LogNormalScenario, WeibullScenario
 
@@ -60,6 +66,79 @@ def test_the_error_of_the_best_share_is_its_spread_over_samples():
         share, error = LogLosses(-np.log(f), np.ones(400)).along(*np.eye(2))
         shares, errors = (*shares, share), (*errors, error)
     assert abs(np.std(shares) / np.sqrt(np.mean(errors)) - 1) < 0.15
+
+
+def test_the_weights_are_the_minimum_over_the_simplex():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        points = rng.normal(size=(4, 3))
+        D = 1 + np.linalg.norm(points[:, None] - points[None], axis=2)
+        np.fill_diagonal(D, 1.0)
+        a = 1 + 0.3 * rng.random(4)
+        w = best_mixture(a, D)
+        assert w.min() >= 0
+        assert w.sum() == pytest.approx(1)
+        others = rng.dirichlet(np.full(4, 0.4), size=4000)
+        losses = others @ a - 0.5 * np.einsum("ij,jk,ik->i", others, D, others)
+        assert a @ w - 0.5 * w @ D @ w <= losses.min() + 1e-9
+
+
+def test_the_weight_of_the_network_is_a_posterior_mean():
+    rng = np.random.default_rng(0)
+    D = np.broadcast_to(np.array([[1.0, 1.1], [1.1, 1.0]]), (400, 2, 2))
+
+    def weight(gain, noise, events):
+        a = 1 + np.stack([np.zeros(400), -gain + noise * rng.normal(size=400)], axis=1)
+        return stacked_weights(QuadraticLosses(a, D, np.ones(400)), [0], [1], events)[0]
+
+    # subjects that agree decide, however many events there are
+    for events in (50, 5000):
+        assert weight(0.1, 0.01, events) == pytest.approx(0.0, abs=0.01)  # better than any mixture
+        assert weight(0.0, 0.01, events) == pytest.approx(0.5, abs=0.02)  # as good, and different
+        assert weight(-0.1, 0.01, events) == pytest.approx(1.0, abs=0.01)
+    # the number of events decides where they do not
+    assert np.mean([weight(0.0, 30.0, 50) for _ in range(20)]) == pytest.approx(0.2, abs=0.05)
+    assert np.mean([weight(0.0, 30.0, 5000) for _ in range(20)]) == pytest.approx(0.96, abs=0.05)
+
+
+def test_the_posterior_is_that_of_quadrature():
+    rng = np.random.default_rng(2)
+    a = 1 + 0.3 * rng.normal(size=(300, 2))
+    D = np.broadcast_to(np.array([[1.0, 1.1], [1.1, 1.0]]), (300, 2, 2))
+    q = np.linspace(-2, 3, 5001)
+    scores = a[:, :1] * q + a[:, 1:] * (1 - q) - 0.5 * (q**2 + (1 - q) ** 2 + 2.2 * q * (1 - q))
+    lowest = q[scores.mean(axis=0).argmin()]
+    slopes = (scores[:, 2001] - scores[:, 2000]) / (q[1] - q[0])  # at q = 0
+    error = slopes.std(ddof=1) / np.sqrt(300) / 0.2
+    density = np.exp(-(((q - lowest) / error) ** 2) / 2 - ((q - 300 / 500) / 0.35) ** 2 / 2)
+    expected = float((q * density).sum() / density.sum())
+    assert 0 < expected < 1
+    assert stacked_weights(QuadraticLosses(a, D, np.ones(300)), [0], [1], 300.0)[0] == pytest.approx(
+        expected, abs=1e-3
+    )
+
+
+def test_shares_are_exact_in_expectation():
+    found = np.mean([shares(3, [0.62, 0.3, 0.08], (i + 0.5) / 1000) for i in range(1000)], axis=0)
+    np.testing.assert_allclose(found, [1.86, 0.9, 0.24], atol=0.003)
+    assert all(sum(shares(m, [0.62, 0.3, 0.08], 0.99)) == m for m in range(1, 20))
+
+
+def test_networks_share_by_a_prior_of_their_own():
+    D = np.array([[1.0, 1.1, 1.3], [1.1, 1.0, 1.3], [1.3, 1.3, 1.0]])
+    rng = np.random.default_rng(0)
+    a = 1 + 0.4 * rng.normal(size=(300, 3))
+    found = stacked_weights(QuadraticLosses(a, np.stack([D] * 300), np.ones(300)), [0, 1], [2], 1e9)
+    # the second against the first, by the formula of the posterior mean
+    slope = a[:, 0] - a[:, 1] - (D[1, 0] - D[1, 1])
+    curvature, error = 0.2, slope.std(ddof=1) / np.sqrt(300) / 0.2
+    best = -slope.mean() / curvature
+    q = (best / error**2 + 0.5 / 0.2**2) / (1 / error**2 + 1 / 0.2**2)
+    assert found[0] / found[:2].sum() == pytest.approx(q, abs=1e-6)
+    assert found.sum() == pytest.approx(1.0)
+    alike = QuadraticLosses(np.ones((5, 2)), np.ones((5, 2, 2)), np.ones(5))
+    np.testing.assert_allclose(stacked_weights(alike, [0, 1], [], 9.0), 0.5)
+    np.testing.assert_allclose(stacked_weights(alike, [0], [1], 100.0), [1 / 3, 2 / 3])
 
 
 def test_without_held_out_subjects_the_prior_decides():
@@ -149,7 +228,7 @@ def test_semi_competing_risks():
     z = stack.predict_distribution().samples[0]
     never = np.isinf(z[:, 0])
     assert (z[~never, 0] <= z[~never, 1]).all()
-    assert abs(never.mean() - 0.4) < 0.05  # P(first > end)
+    assert abs(never.mean() - (1 - seen.mean())) < 0.04
 
 
 @pytest.mark.parametrize(("copula", "theta"), [("clayton", 3.0), ("gumbel", 2.0), ("independent", None)])
@@ -187,6 +266,20 @@ def test_members_that_cannot_be_fitted():
     stack = cs.Stacking(members, leave_out=True).fit(None, y)
     assert stack.weights_ == {"km": 1.0}
     assert "zero" in stack.summary().loc["weibull", "note"]
+
+
+@pytest.mark.parametrize(
+    "X", [None, np.repeat([[0.0], [1.0]], 30, axis=0), np.r_[np.zeros(40), 1:21][:, None]]
+)
+def test_held_out_subjects_share_no_random_numbers(X):
+    y = cs.RightCensored(np.random.default_rng(0).exponential(size=60), np.ones(60))
+    stack = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(X, y)
+    z = stack._apart(stack.estimators_["weibull"], X, 60, 0)
+    assert z.shape == (60, 256)
+    assert len(np.unique(z)) == z.size
+    if X is not None:  # draws follow the covariates
+        F = stack.estimators_["weibull"].predict_distribution(X)
+        assert np.abs(F.cdf(z).mean(axis=1) - 0.5).max() < 5 / np.sqrt(12 * 256)
 
 
 def test_groups_are_held_out_together(monkeypatch):

@@ -67,6 +67,8 @@ CIF = np.array([[[0.1, 0.3, 0.4], [0.2, 0.2, 0.5]], [[0.0, 0.1, 0.1], [0.3, 0.3,
 INTERVALS = cs.IntervalCensored(TIME, TIME + np.array([1.0, np.inf, 0.5, 1.0, np.inf, 0.25]))
 X = np.column_stack([np.linspace(-1, 1, 12), np.tile([0.0, 1.0, 3.0], 4)])
 Y12 = cs.RightCensored(np.tile(TIME, 2) + np.linspace(0, 0.5, 12), np.tile(EVENT, 2))
+NETWORK = cs.learning.Network(width=4, depth=1, noise_dim=2) if cs._has_torch() else None
+TRAINING = cs.learning.Training(samples=2) if cs._has_torch() else None
 Y12_2 = cs.RightCensored(np.tile(Y2.time, (2, 1)), np.tile(Y2.event, (2, 1)))
 INTERVALS12 = cs.IntervalCensored(np.tile(INTERVALS.lower, 2), np.tile(INTERVALS.upper, 2))
 CAUSES12 = cs.CompetingRisks(Y12.time, np.tile([1, 0, 2, 1, 0, 2], 2))
@@ -472,13 +474,12 @@ ESTIMATORS = {
         Y12,
         random_state=0,
         epochs=1,
-        width=4,
-        depth=1,
-        noise_dim=2,
         n_samples=8,
-        samples=2,
         device="cpu",
+        network=NETWORK,
+        training=TRAINING,
     ),
+    "BestForecast": neural("BestForecast", Y12, random_state=0, epochs=1, n_samples=8, device="cpu"),
     "MixtureDensityNetwork": neural(
         "MixtureDensityNetwork",
         Y12_2,

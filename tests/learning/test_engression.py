@@ -9,6 +9,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
@@ -33,14 +34,14 @@ SMALL = {
     "epochs": 3,
     "random_state": 0,
     "n_samples": 64,
-    "n_generators": 1,
+    "n_networks": 1,
     "device": "cpu",
 }
 
 
 @pytest.fixture(scope="module")
 def model():
-    return cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+    return engression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def test_shapes_of_predictions(model):
@@ -69,39 +70,39 @@ def test_joint_probabilities_agree_with_the_samples(model):
 
 
 def test_the_same_seed_gives_the_same_model_and_draws(model):
-    again = cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+    again = engression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert (model.sample(DATA.X[:9]) == again.sample(DATA.X[:9])).all()
-    other = cs.CensoredEngression(**SMALL | {"random_state": 1}).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+    other = engression(**SMALL | {"random_state": 1}).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert (model.sample(DATA.X[:9]) != other.sample(DATA.X[:9])).any()
 
 
 def test_univariate_outcomes_get_univariate_forecasts():
     y = DATA.y.marginal(0)
-    model = cs.CensoredEngression(**SMALL).fit(DATA.X, y, censoring=DISTRIBUTION)
+    model = engression(**SMALL).fit(DATA.X, y, censoring=DISTRIBUTION)
     assert model.predict_distribution(DATA.X).shape == (600,)
     assert model.predict_survival_function(DATA.X, [1.0, 2.0]).shape == (600, 2)
 
 
 def test_no_covariates():
-    model = cs.CensoredEngression(**SMALL).fit(None, DATA.y, censoring=DISTRIBUTION)
+    model = engression(**SMALL).fit(None, DATA.y, censoring=DISTRIBUTION)
     assert model.predict_distribution(np.empty((3, 0))).shape == (3, 2)
     assert model.predict_distribution().shape == (1, 2)
     with pytest.raises(InvalidInputError, match="covariates"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION).predict_distribution()
+        engression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION).predict_distribution()
 
 
 def test_without_covariates_nothing_is_ignored_by_a_pooled_curve():
-    model = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(None, DATA.y)
+    model = engression(**SMALL | {"epochs": 1}).fit(None, DATA.y)
     assert "KaplanMeier" in model.censoring_choice_
 
 
 def test_scikit_learn_conventions(model):
     copy = clone(model)
     assert copy.get_params() == model.get_params()
-    assert copy.set_params(width=8).width == 8
+    assert copy.set_params(epochs=8).epochs == 8
     with pytest.raises(NotFittedError, match="fit"):
         copy.predict(DATA.X)
-    pipe = make_pipeline(StandardScaler(), cs.CensoredEngression(**SMALL))
+    pipe = make_pipeline(StandardScaler(), engression(**SMALL))
     pipe.fit(DATA.X, DATA.y, censoredengression__censoring=DISTRIBUTION)
     assert pipe.predict(DATA.X[:3]).shape == (3, 2)
     with pytest.raises(ValueError, match="features"):
@@ -110,7 +111,7 @@ def test_scikit_learn_conventions(model):
 
 def test_the_choice_of_the_censoring_distribution_is_reported():
     def fit(y, censoring=None, **settings):
-        model = cs.CensoredEngression(**SMALL | {"epochs": 1} | settings)
+        model = engression(**SMALL | {"epochs": 1} | settings)
         return model.fit(DATA.X, y, censoring=censoring)
 
     assert "KaplanMeier" in fit(DATA.y).censoring_choice_
@@ -130,7 +131,7 @@ def test_the_choice_of_the_censoring_distribution_is_reported():
 def test_covariates_that_predict_censoring_warn_and_name_the_remedy():
     scenario = LogNormalScenario(k=2, censoring="conditional")
     data = scenario.sample(2000, seed=0)
-    model = cs.CensoredEngression(**SMALL | {"epochs": 1})
+    model = engression(**SMALL | {"epochs": 1})
     for pooled in (None, cs.KaplanMeier()):
         with pytest.warns(CensoringWarning, match=r"predict censoring: p < 0.001.*censoring='auto'"):
             model.fit(data.X, data.y, censoring=pooled)
@@ -196,8 +197,8 @@ def test_resuming_a_fit(tmp_path, model):
 
     settings = SMALL | {"checkpoint": tmp_path / "state"}
     with pytest.raises(Stop):
-        cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
-    resumed = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+        engression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
+    resumed = engression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert (resumed.sample(DATA.X[:5]) == model.sample(DATA.X[:5])).all()
 
 
@@ -212,11 +213,11 @@ def test_several_generators_pool_their_samples_and_resume(tmp_path):
         if len(epochs) == 5:  # in the midst of the second generator
             raise Stop
 
-    settings = SMALL | {"n_generators": 2}
-    pooled = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+    settings = SMALL | {"n_networks": 2}
+    pooled = engression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert pooled.sample(DATA.X[:3], 11).shape == (3, 11, 2)
     assert len(pooled.histories_) == 2
-    resumed = cs.CensoredEngression(**settings, checkpoint=tmp_path / "state")
+    resumed = engression(**settings, checkpoint=tmp_path / "state")
     with pytest.raises(Stop):
         resumed.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
     with pytest.raises(NotFittedError):
@@ -232,7 +233,7 @@ def test_validation_rows_of_ones_own():
     X, y, mask = DATA.X[400:], DATA.y[400:], np.ones((200, 2), dtype=bool)
 
     def fit(*rows):
-        model = cs.CensoredEngression(**SMALL)
+        model = engression(**SMALL)
         return model.fit(DATA.X[:400], DATA.y[:400], censoring=DISTRIBUTION, eval_set=rows)
 
     losses = [
@@ -242,7 +243,7 @@ def test_validation_rows_of_ones_own():
     assert losses[0] == losses[1] == losses[2]
     mask[:, 1] = False
     assert fit(X, y, DISTRIBUTION, mask).history_.epochs[-1].validation_loss < losses[0]
-    naive = cs.CensoredEngression(**SMALL | {"objective": "naive"})
+    naive = engression(**SMALL | {"objective": "naive"})
     assert np.isfinite(naive.fit(DATA.X, DATA.y, eval_set=(X, y)).history_.epochs[-1].validation_loss)
 
 
@@ -251,7 +252,7 @@ def test_ctrl_c_leaves_a_fitted_model():
         if epoch.epoch == 1:
             raise KeyboardInterrupt
 
-    model = cs.CensoredEngression(**SMALL | {"n_generators": 3}).fit(
+    model = engression(**SMALL | {"n_networks": 3}).fit(
         DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[interrupt]
     )
     assert model.history_.interrupted
@@ -261,10 +262,10 @@ def test_ctrl_c_leaves_a_fitted_model():
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
     settings = SMALL | {"checkpoint": tmp_path / "state"}
-    cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+    engression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     for change in ({"beta": 0.5}, {"samples": 4}, {"activation": "relu"}, {"residual": False}):
         with pytest.raises(ModelFileError, match="other data, settings or seed"):
-            cs.CensoredEngression(**settings | change).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+            engression(**settings | change).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monkeypatch):
@@ -311,10 +312,8 @@ def test_componentwise_censoring():
     assert not train.y.shares_censoring
     settings = SMALL | {"width": 32, "epochs": 15, "n_samples": 128}
     models = {
-        "censored": cs.CensoredEngression(**settings).fit(
-            train.X, train.y, censoring=cs.Censoring(cs.KaplanMeier())
-        ),
-        "naive": cs.CensoredEngression(objective="naive", **settings).fit(train.X, train.y),
+        "censored": engression(**settings).fit(train.X, train.y, censoring=cs.Censoring(cs.KaplanMeier())),
+        "naive": engression(objective="naive", **settings).fit(train.X, train.y),
     }
     assert type(models["censored"].censoring_).__name__ == "Independent"
     C = scenario.censoring_distribution(test.X)
@@ -341,22 +340,18 @@ def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
     monkeypatch.setattr("censcore.learning.neural_estimator.train", look)
     covariates = np.column_stack([groups, DATA.X])
     with pytest.raises(KeyboardInterrupt):
-        cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, censoring=DISTRIBUTION, groups=groups)
+        engression(**SMALL).fit(covariates, DATA.y, censoring=DISTRIBUTION, groups=groups)
     inside, outside = (set(seen[part]["x"][:][:, 0].tolist()) for part in ("rows", "validation"))
     assert not inside & outside
     assert len(outside) == 30
     assert len(np.unique(seen["groups"])) == len(inside) == 120
     with pytest.raises(InvalidInputError, match="groups"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION, groups=groups[:-1])
+        engression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION, groups=groups[:-1])
 
 
 def test_bfloat16_networks_keep_a_float32_loss():
-    half = cs.CensoredEngression(**SMALL | {"precision": "bfloat16"}).fit(
-        DATA.X, DATA.y, censoring=DISTRIBUTION
-    )
-    full = cs.CensoredEngression(**SMALL | {"precision": "float32"}).fit(
-        DATA.X, DATA.y, censoring=DISTRIBUTION
-    )
+    half = engression(**SMALL | {"precision": "bfloat16"}).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+    full = engression(**SMALL | {"precision": "float32"}).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     losses = [[e.train_loss for e in m.history_.epochs] for m in (half, full)]
     assert losses[0] != losses[1]
     np.testing.assert_allclose(*losses, rtol=0.02)
@@ -383,7 +378,7 @@ def test_the_distribution_of_c_may_use_the_names_of_columns():
     import pandas as pd
 
     frame = pd.DataFrame(DATA.X, columns=list("abcd")).assign(arm=(DATA.X[:, 0] > 0).astype(float))
-    model = cs.CensoredEngression(**SMALL).fit(frame, DATA.y, censoring=cs.KaplanMeier(stratify="arm"))
+    model = engression(**SMALL).fit(frame, DATA.y, censoring=cs.KaplanMeier(stratify="arm"))
     assert len(model.censoring_) == 600
     assert np.isfinite(model.score(frame[:90], DATA.y[:90]))
     assert list(model.feature_names_in_) == list(frame.columns)
@@ -391,7 +386,7 @@ def test_the_distribution_of_c_may_use_the_names_of_columns():
 
 def test_the_distribution_of_c_of_other_rows(model, tmp_path):
     one_per_row = cs.Uniform(np.zeros(600), np.full(600, 5.0))
-    fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, censoring=one_per_row)
+    fitted = engression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, censoring=one_per_row)
     with pytest.raises(InvalidInputError, match="censoring distribution of these subjects"):
         fitted.score(DATA.X[:9], DATA.y[:9])
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], censoring=one_per_row[:9]))
@@ -443,7 +438,7 @@ def test_masked_coordinates_do_not_matter():
     time[:300, 1], event[:300, 1] = 50.0, False
     fits = []
     for outcome in (DATA.y, cs.RightCensored(time, event)):
-        model = cs.CensoredEngression(**SMALL | {"epochs": 1, "validation_fraction": 0.0})
+        model = engression(**SMALL | {"epochs": 1, "validation_fraction": 0.0})
         fits.append(model.fit(DATA.X, outcome, mask=mask))
     assert (fits[0].sample(DATA.X[:5]) == fits[1].sample(DATA.X[:5])).all()
     assert (fits[0].follow_up_ == fits[1].follow_up_).all()
@@ -466,11 +461,11 @@ def test_masked_coordinates_do_not_matter():
 )
 def test_wrong_settings_are_refused(changes, message):
     with pytest.raises(InvalidInputError, match=message):
-        cs.CensoredEngression(**SMALL | changes).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+        engression(**SMALL | changes).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def test_wrong_data_are_refused():
-    model = cs.CensoredEngression(**SMALL)
+    model = engression(**SMALL)
     with pytest.raises(InvalidInputError, match="rows"):
         model.fit(DATA.X[:10], DATA.y, censoring=DISTRIBUTION)
     with pytest.raises(InvalidInputError, match="sample_weight"):
@@ -491,11 +486,11 @@ def test_wrong_data_are_refused():
 def test_event_times_that_nobody_saw(model):
     nothing = cs.RightCensored(DATA.y.time, np.zeros((600, 2)))
     with pytest.raises(InvalidInputError, match="No subject has an event"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, nothing)
+        engression(**SMALL).fit(DATA.X, nothing)
     time = np.column_stack([DATA.y.time[:, 0], DATA.y.time.max(axis=1)])
     one = cs.RightCensored(time, DATA.y.event & np.array([True, False]))
     with pytest.warns(UserWarning, match=r"coordinates \[1\]"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, one, censoring=DISTRIBUTION)
+        engression(**SMALL).fit(DATA.X, one, censoring=DISTRIBUTION)
 
 
 @pytest.mark.parametrize(
@@ -523,9 +518,7 @@ def test_it_learns_what_censoring_hides():
     settings = SMALL | {"width": 32, "epochs": 15, "n_samples": 128}
     losses = {}
     for objective in ("censored", "naive"):
-        model = cs.CensoredEngression(objective=objective, **settings).fit(
-            train.X, train.y, censoring=C_train
-        )
+        model = engression(objective=objective, **settings).fit(train.X, train.y, censoring=C_train)
         losses[objective] = cs.energy_score(test.y, model.predict_distribution(test.X), C_test, fair=True)
     truth = cs.energy_score(
         test.y, cs.Ensemble(scenario.event_distribution(test.X).sample(128, 0)), C_test, fair=True
@@ -540,7 +533,7 @@ def test_scores_of_subjects_followed_longer_than_those_in_training():
     early = DATA.y.time.max(axis=1) < np.quantile(DATA.y.time.max(axis=1), 0.8)
     early &= ~DATA.y.event.all(axis=1)  # the last time is censored: the estimate ends there
     censoring = cs.Censoring(cs.KaplanMeier())
-    model = cs.CensoredEngression(**SMALL).fit(DATA.X[early], DATA.y[early], censoring=censoring)
+    model = engression(**SMALL).fit(DATA.X[early], DATA.y[early], censoring=censoring)
     end = float(model.censoring_.isf(0.0)[0])
     assert (DATA.y.time > end).any()
     cut = -model.score(DATA.X, DATA.y.censor_at(end))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
@@ -36,9 +37,9 @@ def model() -> cs.CensoredEngression:
         "depth": 2,
         "n_samples": 2000,
         "learning_rate": 1e-2,
-        "n_generators": 1,
+        "n_networks": 1,
     }
-    return cs.CensoredEngression(random_state=0, **settings).fit(*observed(2000, 0))
+    return engression(random_state=0, **settings).fit(*observed(2000, 0))
 
 
 def test_cumulative_incidences_are_learned(model):
@@ -73,12 +74,12 @@ def test_model_files_keep_the_causes(model, tmp_path):
 
 def test_bad_input(model):
     X, y = observed(60, 2)
-    small = cs.CensoredEngression(epochs=1, random_state=0, width=8, depth=1, n_generators=1)
+    small = engression(epochs=1, random_state=0, width=8, depth=1, n_networks=1)
     with pytest.raises(InvalidInputError, match="got none of death among 60 subjects"):
         small.fit(X, cs.CompetingRisks(y.time, np.minimum(y.causes, 1), names=NAMES))
     with pytest.raises(InvalidInputError, match="expected CompetingRisks with the causes relapse, death"):
         model.score(X, y.any_cause())
     with pytest.raises(InvalidInputError, match="CompetingRisks needs objective"):
-        cs.CensoredEngression(objective="naive").fit(X, y)
+        engression(objective="naive").fit(X, y)
     with pytest.raises(InvalidInputError, match="expected one that was fitted to CompetingRisks"):
         small.fit(X, y.any_cause()).predict_cumulative_incidence(X, [1.0])

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.model_selection import cross_val_score
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
@@ -20,7 +21,7 @@ SMALL = {
     "noise_dim": 4,
     "epochs": 1,
     "n_samples": 40,
-    "n_generators": 1,
+    "n_networks": 1,
     "random_state": 0,
     "device": "cpu",
 }
@@ -44,7 +45,7 @@ OUTCOMES = {
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_the_sampler_as_one_module_draws_what_the_model_draws(name):
     y, settings = OUTCOMES[name]
-    model = cs.CensoredEngression(**SMALL, **settings, baseline=False)
+    model = engression(**SMALL, **settings)
     model.fit(X, y, censoring=cs.Uniform(0.0, 3.0))
     sampler = Sampler(model._generators[0], model._structure, model._times, model._center, model._spread)
     x = torch.from_numpy(X[:50].astype(np.float32))
@@ -60,7 +61,7 @@ def test_the_sampler_as_one_module_draws_what_the_model_draws(name):
 @pytest.mark.parametrize("name", ["free", "semi-competing"])
 def test_an_exported_sampler_runs_by_itself(name, tmp_path):
     y, _ = OUTCOMES[name]
-    model = cs.CensoredEngression(**SMALL, baseline=False).fit(X, y, censoring=cs.Uniform(0.0, 3.0))
+    model = engression(**SMALL).fit(X, y, censoring=cs.Uniform(0.0, 3.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about its tools
         model.export(tmp_path / "sampler.pt2")
@@ -74,7 +75,7 @@ def test_an_exported_sampler_runs_by_itself(name, tmp_path):
 
 @pytest.mark.parametrize("y", [Y, SEMI], ids=["free", "semi-competing"])
 def test_joint_models_are_cross_validated_by_the_energy_score(y):
-    model = cs.WithCensoring(cs.CensoredEngression(**SMALL))
+    model = cs.WithCensoring(engression(**SMALL))
     losses = cross_val_score(model, X, y, cv=2, scoring=cs.scorer("energy_score"), error_score="raise")
     assert (losses < 0).all()
     fitted = model.fit(X, y)
@@ -88,7 +89,7 @@ def test_joint_models_are_cross_validated_by_the_energy_score(y):
 def test_each_event_time_may_have_its_censoring_time():
     c = RNG.uniform(0, 3, (120, 2))
     y = cs.RightCensored(np.minimum(T, c), c >= T)
-    model = cs.WithCensoring(cs.CensoredEngression(**SMALL)).fit(X, y)
+    model = cs.WithCensoring(engression(**SMALL)).fit(X, y)
     assert model.censoring_.predict_distribution(X).k == 2
     assert set(cs.scorers(["energy_score", "energy_score:fair"])) == {
         "energy_score",
@@ -100,7 +101,7 @@ def test_each_event_time_may_have_its_censoring_time():
 
 def test_categories_are_named():
     frame = pd.DataFrame({"age": X[:, 0], "sex": ["f", "m"] * 60})
-    model = cs.CensoredEngression(**SMALL)
+    model = engression(**SMALL)
     for table in (frame, frame.astype({"sex": "category"})):
         with pytest.raises(InvalidInputError, match=r"categories or text \(sex\).*OneHotEncoder"):
             model.fit(table, Y, censoring=cs.Uniform(0.0, 3.0))
@@ -110,8 +111,8 @@ def test_categories_are_named():
 
 def test_outcomes_in_torch_are_taken():
     y = cs.RightCensored(torch.from_numpy(Y.time), torch.from_numpy(Y.event))
-    model = cs.CensoredEngression(**SMALL).fit(X, y, censoring=cs.Uniform(0.0, 3.0))
-    same = cs.CensoredEngression(**SMALL).fit(X, Y, censoring=cs.Uniform(0.0, 3.0))
+    model = engression(**SMALL).fit(X, y, censoring=cs.Uniform(0.0, 3.0))
+    same = engression(**SMALL).fit(X, Y, censoring=cs.Uniform(0.0, 3.0))
     np.testing.assert_array_equal(model.sample(X[:3]), same.sample(X[:3]))
     assert model.score(X, y, censoring=cs.Uniform(0.0, 3.0)) == same.score(
         X, Y, censoring=cs.Uniform(0.0, 3.0)
@@ -126,5 +127,5 @@ def test_nan_times_lead_to_the_mask():
 
 
 def test_lists_of_covariates_are_taken():
-    model = cs.CensoredEngression(**SMALL).fit(X.tolist(), Y, censoring=cs.Uniform(0.0, 3.0))
+    model = engression(**SMALL).fit(X.tolist(), Y, censoring=cs.Uniform(0.0, 3.0))
     np.testing.assert_array_equal(model.sample(X[:3].tolist()), model.sample(X[:3]))

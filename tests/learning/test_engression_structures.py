@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.distributions.joint_events import first_is
@@ -20,7 +21,7 @@ SMALL = {
     "depth": 2,
     "noise_dim": 8,
     "n_samples": 256,
-    "n_generators": 1,
+    "n_networks": 1,
     "random_state": 0,
     "device": "cpu",
 }
@@ -44,7 +45,7 @@ def recurrence_and_death(n, seed):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = recurrence_and_death(600, 0)
-    return cs.CensoredEngression(**SMALL, epochs=20).fit(X, y, censoring=cs.Uniform(1.0, 6.0)), X, y
+    return engression(**SMALL, epochs=20).fit(X, y, censoring=cs.Uniform(1.0, 6.0)), X, y
 
 
 def test_chances_of_the_first_event_are_learned(fitted):
@@ -85,7 +86,7 @@ def test_never_without_any_censoring():
     recurs = rng.random(200) < 0.5
     time = np.column_stack([np.where(recurs, 0.5 * death, death), death])
     y = cs.SemiCompetingRisks(time, np.column_stack([recurs, np.ones(200)]))
-    model = cs.CensoredEngression(**SMALL, epochs=3).fit(None, y)
+    model = engression(**SMALL, epochs=3).fit(None, y)
     assert np.isfinite(model.history_.epochs[-1].train_loss)
     assert np.isfinite(model.score(None, y[:1]))
 
@@ -132,18 +133,16 @@ def test_ordered_times_are_in_order():
     rng = np.random.default_rng(0)
     t = np.cumsum(rng.exponential(size=(200, 3)), axis=1)
     y = cs.RightCensored(t, np.ones((200, 3)))
-    z = cs.CensoredEngression(**SMALL, epochs=2, ordered=True).fit(None, y).sample(None, 100)
+    z = engression(**SMALL, epochs=2, ordered=True).fit(None, y).sample(None, 100)
     assert (np.diff(z, axis=2) >= 0).all()
     with pytest.raises(InvalidInputError, match="another order"):
-        cs.CensoredEngression(**SMALL, ordered=True).fit(
-            None, cs.RightCensored(t[:, ::-1], np.ones((200, 3)))
-        )
+        engression(**SMALL, ordered=True).fit(None, cs.RightCensored(t[:, ::-1], np.ones((200, 3))))
     assert Ordered(2).scale((1.0, 1.0)) == [1.0, 0.1]
 
 
 def test_a_death_coded_as_censoring_warns_and_gives_no_estimate_of_censoring():
     _, y = recurrence_and_death(100, 0)
-    model = cs.CensoredEngression(**SMALL, epochs=1)
+    model = engression(**SMALL, epochs=1)
     coded = cs.RightCensored(y.time, y.event)
     with pytest.warns(CensoringWarning, match="coded as censoring"):
         model.fit(None, coded, censoring=cs.Uniform(0.0, 6.0))
@@ -165,9 +164,9 @@ def test_settings_that_cannot_hold_never_are_errors():
     _, y = recurrence_and_death(50, 0)
     for setting in ({"time_transform": "scale"}, {"objective": "naive"}, {"ordered": True}):
         with pytest.raises(InvalidInputError, match="SemiCompetingRisks needs"):
-            cs.CensoredEngression(**SMALL, **setting).fit(None, y)
+            engression(**SMALL, **setting).fit(None, y)
     with pytest.raises(InvalidInputError, match="mask"):
-        cs.CensoredEngression(**SMALL).fit(None, y, mask=np.ones((50, 2), dtype=bool))
+        engression(**SMALL).fit(None, y, mask=np.ones((50, 2), dtype=bool))
     with pytest.raises(InvalidInputError, match="beside the terminal"):
         Semicompeting(5, terminal=0)
 
@@ -183,7 +182,7 @@ def test_an_interrupted_training_with_never_goes_on(tmp_path):
     X, y = recurrence_and_death(80, 0)
 
     def fit(checkpoint=None, callbacks=()):
-        model = cs.CensoredEngression(**SMALL, epochs=3, checkpoint=checkpoint)
+        model = engression(**SMALL, epochs=3, checkpoint=checkpoint)
         return model.fit(X, y, censoring=cs.Uniform(1.0, 6.0), callbacks=callbacks)
 
     fit(tmp_path / "state", [lambda epoch, network: epoch.epoch == 0])

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from tests.learning.small_trainings import engression
 
 import censcore as cs
+from censcore.estimators.tails import end_of_follow_up, with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
-from censcore.learning.engression.tails import end_of_follow_up, with_tail
 
 torch.set_num_threads(1)
 
@@ -18,9 +19,7 @@ Y = cs.RightCensored(T, np.ones((300, 2))).censor_at(1.0)
 
 @pytest.fixture(scope="module")
 def model():
-    return cs.CensoredEngression(**SMALL, n_generators=2, baseline=False, device="cpu").fit(
-        None, Y, censoring=cs.PointMass(1.0)
-    )
+    return engression(**SMALL, n_networks=2, device="cpu").fit(None, Y, censoring=cs.PointMass(1.0))
 
 
 def test_quantiles_and_means_beyond_follow_up_are_later(model):
@@ -51,13 +50,13 @@ def test_the_end_of_follow_up_is_kept_in_files(model, tmp_path):
 
 
 def test_generators_can_be_asked_one_by_one(model):
-    shares = model.by_generator(None, lambda z: (z <= 0.5).mean(axis=1))
+    shares = model.by_network(None, lambda z: (z <= 0.5).mean(axis=1))
     assert shares.shape == (2, 1, 2)
     np.testing.assert_allclose(shares.mean(axis=0), 1 - model.predict_survival_function(None, [0.5])[:, 0])
-    model_of_one = cs.CensoredEngression(**SMALL | {"epochs": 1, "n_generators": 1})
+    model_of_one = engression(**SMALL | {"epochs": 1, "n_networks": 1})
     model_of_one.fit(None, Y, censoring=cs.PointMass(1.0))
-    with pytest.raises(InvalidInputError, match="n_generators"):
-        model_of_one.by_generator(None, np.mean)
+    with pytest.raises(InvalidInputError, match="n_networks"):
+        model_of_one.by_network(None, np.mean)
     with pytest.raises(InvalidInputError, match="beyond"):
         model.predict(None, beyond="guess")
 

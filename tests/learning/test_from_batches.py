@@ -12,7 +12,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileEr
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
-from tests.learning.small_trainings import SMALL, in_batches, sample, weights_of  # noqa: E402
+from tests.learning.small_trainings import SMALL, engression, in_batches, sample, weights_of  # noqa: E402
 
 from censcore.learning.data.sources import Block, as_source  # noqa: E402
 from censcore.learning.data.streamed import StreamedRows  # noqa: E402
@@ -48,7 +48,7 @@ def test_quantiles_by_batch_give_the_model_of_the_table(censoring, monkeypatch):
     models = []
     for kept in (2**24, 0):
         monkeypatch.setattr(quantiles, "_KEPT", kept)
-        models.append(cs.CensoredEngression(**SMALL).fit(X, data.y, censoring=censoring))
+        models.append(engression(**SMALL).fit(X, data.y, censoring=censoring))
     np.testing.assert_array_equal(*[weights_of(model) for model in models])
 
 
@@ -87,8 +87,8 @@ def test_a_thinned_curve_rounds_up(rng):
 def test_units_and_censoring_are_those_of_all_subjects(transform, censoring):
     data = sample(censoring=censoring)
     y = data.y_known if censoring == "administrative" else data.y
-    whole = cs.CensoredEngression(**SMALL, time_transform=transform).fit(data.X, y)
-    parts = cs.CensoredEngression(**SMALL, time_transform=transform).fit_batches(in_batches(data.X, y, 70))
+    whole = engression(**SMALL, time_transform=transform).fit(data.X, y)
+    parts = engression(**SMALL, time_transform=transform).fit_batches(in_batches(data.X, y, 70))
     np.testing.assert_allclose(parts._center, whole._center, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(parts._spread, whole._spread, rtol=1e-5)
     assert parts._times.unit == pytest.approx(whole._times.unit, rel=1e-12)
@@ -106,9 +106,9 @@ def test_units_and_censoring_are_those_of_all_subjects(transform, censoring):
 def test_the_model_is_about_as_good_as_in_memory():
     data, test = sample(2000), sample(1000, seed=1)
     settings = SMALL | {"width": 32, "noise_dim": 16, "samples": 8, "epochs": 10}
-    whole = cs.CensoredEngression(**settings).fit(data.X, data.y)
-    parts = cs.CensoredEngression(**settings).fit_batches(in_batches(data.X, data.y, 200))
-    constant = cs.CensoredEngression(**settings).fit(None, data.y)
+    whole = engression(**settings).fit(data.X, data.y)
+    parts = engression(**settings).fit_batches(in_batches(data.X, data.y, 200))
+    constant = engression(**settings).fit(None, data.y)
     gain = whole.score(test.X, test.y) - constant.score(None, test.y)
     assert gain > 0.02
     assert parts.score(test.X, test.y) > whole.score(test.X, test.y) - 0.15 * gain
@@ -225,13 +225,13 @@ def test_files_give_the_model_of_their_batches(files):
     pattern, frame, _ = files
     covariates = frame[[name for name in frame if name.startswith("x")]]
     y = cs.RightCensored(frame[["t1", "t2"]].to_numpy(), frame[["d1", "d2"]].to_numpy())
-    from_files = cs.CensoredEngression(**SMALL).fit_batches(table(pattern))
+    from_files = engression(**SMALL).fit_batches(table(pattern))
     listed = [(covariates.iloc[i : i + 100], y[i : i + 100]) for i in range(0, 600, 100)]
-    from_list = cs.CensoredEngression(**SMALL).fit_batches(listed)
+    from_list = engression(**SMALL).fit_batches(listed)
     np.testing.assert_array_equal(weights_of(from_files), weights_of(from_list))
     assert from_files.feature_names_in_.tolist() == list(covariates.columns)
-    from_frame = cs.CensoredEngression(**SMALL).fit_batches(table(frame))
-    again = cs.CensoredEngression(**SMALL).fit_batches(lambda: iter(listed))
+    from_frame = engression(**SMALL).fit_batches(table(frame))
+    again = engression(**SMALL).fit_batches(lambda: iter(listed))
     assert from_frame.sample(covariates[:3], 5).shape == again.sample(covariates[:3], 5).shape == (3, 5, 2)
 
 
@@ -266,13 +266,13 @@ def test_columns_of_a_table(files):
 )
 def test_what_is_no_source_raises_an_error(batches, error, words):
     with pytest.raises(error, match=words):
-        cs.CensoredEngression(**SMALL).fit_batches(batches)
+        engression(**SMALL).fit_batches(batches)
 
 
 def test_a_buffer_must_be_positive():
     data = sample(100)
     with pytest.raises(InvalidInputError, match="buffer"):
-        cs.CensoredEngression(**SMALL).fit_batches([(data.X, data.y)], buffer=0)
+        engression(**SMALL).fit_batches([(data.X, data.y)], buffer=0)
 
 
 # ---- what can be trained -------------------------------------------------------------------------------
@@ -283,8 +283,8 @@ def test_estimators_of_the_censoring_distribution(censoring):
     data = sample()
     X = data.X.copy()
     X[:, 0] = X[:, 0] > 0
-    model = cs.CensoredEngression(**SMALL).fit_batches(in_batches(X, data.y), censoring=censoring)
-    whole = cs.CensoredEngression(**SMALL).fit(X, data.y, censoring=censoring)
+    model = engression(**SMALL).fit_batches(in_batches(X, data.y), censoring=censoring)
+    whole = engression(**SMALL).fit(X, data.y, censoring=censoring)
     expected, found = (
         ("sample" if isinstance(censoring, cs.CoxRegression) else "training"),
         model.censoring_choice_,
@@ -309,8 +309,8 @@ def test_other_outcomes():
         np.column_stack([T[:, 0] <= last, T[:, 1] <= C]),
     )
     for y, objective in ((competing, "censored"), (semi, "censored"), (data.y.marginal(0), "naive")):
-        model = cs.CensoredEngression(**SMALL, objective=objective).fit_batches(in_batches(data.X, y))
-        whole = cs.CensoredEngression(**SMALL, objective=objective).fit(data.X, y)
+        model = engression(**SMALL, objective=objective).fit_batches(in_batches(data.X, y))
+        whole = engression(**SMALL, objective=objective).fit(data.X, y)
         assert model._times.unit == pytest.approx(whole._times.unit)
         np.testing.assert_array_equal(model.follow_up_, whole.follow_up_)
         assert model.predict_distribution(data.X[:3]).shape == whole.predict_distribution(data.X[:3]).shape
@@ -337,10 +337,10 @@ def test_rare_events_are_seen_wherever_they_are():
     y = cs.RightCensored(np.full((300, 2), 2.0), np.zeros((300, 2), dtype=bool))
     y.event[290, 0] = y.event[299, 1] = True
     X = np.random.default_rng(0).normal(size=(300, 2))
-    cs.CensoredEngression(**SMALL).fit_batches(in_batches(X, y))
+    engression(**SMALL).fit_batches(in_batches(X, y))
     y.event[:] = False
     with pytest.raises(InvalidInputError, match="No subject has an event"):
-        cs.CensoredEngression(**SMALL).fit_batches(in_batches(X, y))
+        engression(**SMALL).fit_batches(in_batches(X, y))
 
 
 def test_weights_count_relative_to_each_other():
@@ -351,26 +351,15 @@ def test_weights_count_relative_to_each_other():
             (data.X[i : i + 50], data.y[i : i + 50], None if weight is None else weight[i : i + 50])
             for i in range(0, 300, 50)
         ]
-        models.append(weights_of(cs.CensoredEngression(**SMALL).fit_batches(batches)))
+        models.append(weights_of(engression(**SMALL).fit_batches(batches)))
     np.testing.assert_allclose(models[1], models[0], rtol=1e-3, atol=1e-4)
     assert np.abs(models[2] - models[0]).max() > 1e-3
-
-
-def test_the_baselines_are_fitted_to_a_named_sample(tmp_path):
-    data = sample()
-    model = cs.CensoredEngression(**SMALL | {"baseline": True}).fit_batches(in_batches(data.X, data.y))
-    assert "sample of 480" in model.baseline_
-    assert model.baseline_weight_ > 0.5  # two epochs have taught the network nothing
-    model.save(tmp_path / "model.safetensors")
-    again = cs.load(tmp_path / "model.safetensors")
-    assert again.baseline_ == model.baseline_
-    np.testing.assert_array_equal(again.sample(data.X[:3], 7), model.sample(data.X[:3], 7))
 
 
 def test_validation_data_in_memory_hold_nobody_out():
     data, other = sample(300), sample(80, seed=1)
     seen = []
-    model = cs.CensoredEngression(**SMALL).fit_batches(
+    model = engression(**SMALL).fit_batches(
         in_batches(data.X, data.y), eval_set=(other.X, other.y), callbacks=[lambda e, net: seen.append(e)]
     )
     assert all(epoch.validation_loss is not None for epoch in seen)
@@ -383,18 +372,18 @@ def test_validation_data_in_memory_hold_nobody_out():
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(files, tmp_path):
     pattern, _, data = files
     settings = SMALL | {"epochs": 4}
-    whole = cs.CensoredEngression(**settings).fit_batches(table(pattern))
+    whole = engression(**settings).fit_batches(table(pattern))
     state = tmp_path / "state"
-    stopped = cs.CensoredEngression(**settings, checkpoint=state)
+    stopped = engression(**settings, checkpoint=state)
     stopped.fit_batches(table(pattern), callbacks=[lambda epoch, network: epoch.epoch == 1])
     assert len(stopped.history_.epochs) == 2
-    resumed = cs.CensoredEngression(**settings, checkpoint=state).fit_batches(table(pattern))
+    resumed = engression(**settings, checkpoint=state).fit_batches(table(pattern))
     assert len(resumed.history_.epochs) == 4
     np.testing.assert_array_equal(weights_of(resumed), weights_of(whole))
     changed = data.X.copy()
     changed[599, 0] += 1e-3
     with pytest.raises(ModelFileError, match="other data"):
-        cs.CensoredEngression(**settings, checkpoint=state).fit_batches(in_batches(changed, data.y))
+        engression(**settings, checkpoint=state).fit_batches(in_batches(changed, data.y))
 
 
 _MEMORY = """
@@ -411,8 +400,8 @@ def batches(n):
 
 def fit(n):
     model = cs.CensoredEngression(
-        width=8, depth=1, noise_dim=4, samples=2, epochs=1, batch_size=2000, validation_fraction=0.001,
-        random_state=0, baseline=False,
+        epochs=1, random_state=0, network=cs.learning.Network(width=8, depth=1, noise_dim=4),
+        training=cs.learning.Training(samples=2, batch_size=2000, validation_fraction=0.001),
     )
     model.fit_batches(lambda: batches(n), buffer=4000)
 
@@ -449,18 +438,17 @@ def in_masked_batches(X, y, mask, size=100):
 def test_times_that_do_not_count_play_no_part():
     X, y, other, mask = masked()
     one, two = (
-        cs.CensoredEngression(**SMALL).fit_batches(in_masked_batches(X, outcome, mask))
-        for outcome in (y, other)
+        engression(**SMALL).fit_batches(in_masked_batches(X, outcome, mask)) for outcome in (y, other)
     )
     np.testing.assert_array_equal(weights_of(one), weights_of(two))
-    plain = cs.CensoredEngression(**SMALL).fit_batches(in_batches(X, y))
+    plain = engression(**SMALL).fit_batches(in_batches(X, y))
     assert (weights_of(one) != weights_of(plain)).any()
 
 
 def test_masked_batches_have_the_units_and_the_censoring_of_the_subjects_in_memory():
     X, _, other, mask = masked()
-    whole = cs.CensoredEngression(**SMALL).fit(X, other, mask=mask)
-    parts = cs.CensoredEngression(**SMALL).fit_batches(in_masked_batches(X, other, mask))
+    whole = engression(**SMALL).fit(X, other, mask=mask)
+    parts = engression(**SMALL).fit_batches(in_masked_batches(X, other, mask))
     assert parts._times.unit == pytest.approx(whole._times.unit)
     assert parts._times.centre == pytest.approx(whole._times.centre)
     assert parts.follow_up_ == pytest.approx(whole.follow_up_)
@@ -486,12 +474,12 @@ def test_a_table_names_the_columns_of_the_mask():
     frame[["m1", "m2"]] = mask
     of_files = table(frame, mask=["m1", "m2"])
     assert of_files._columns == [f"x{i}" for i in range(X.shape[1])]
-    one = cs.CensoredEngression(**SMALL).fit_batches(of_files)
+    one = engression(**SMALL).fit_batches(of_files)
     # a frame is one part, and so are these batches
-    two = cs.CensoredEngression(**SMALL).fit_batches(lambda: iter(in_masked_batches(X, y, mask)))
+    two = engression(**SMALL).fit_batches(lambda: iter(in_masked_batches(X, y, mask)))
     np.testing.assert_array_equal(weights_of(one), weights_of(two))
     with pytest.raises(InvalidInputError, match=r"NaN in .* subject.*mask"):
-        cs.CensoredEngression(**SMALL).fit_batches(table(frame.drop(columns=["m1", "m2"])))
+        engression(**SMALL).fit_batches(table(frame.drop(columns=["m1", "m2"])))
     with pytest.raises(InvalidInputError, match="mask: got 1 columns, expected one for each of 2"):
         table(frame, mask="m1")
     with pytest.raises(InvalidInputError, match="not available with causes or terminal"):
@@ -502,7 +490,7 @@ def test_a_table_names_the_columns_of_the_mask():
 
 def test_bad_masks_of_batches_are_named():
     X, y, _, mask = masked(100)
-    fit = cs.CensoredEngression(**SMALL).fit_batches
+    fit = engression(**SMALL).fit_batches
     with pytest.raises(InvalidInputError, match="mask in some of them"):
         fit([(X, y, None, None, mask), (X, y)])
     with pytest.raises(InvalidInputError, match=r"expected booleans of shape \(100, 2\)"):
@@ -517,7 +505,7 @@ def test_bad_masks_of_batches_are_named():
 def test_one_batch_may_have_nothing_that_counts():
     X, y, _, mask = masked(200)
     mask[:100] = False
-    model = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit_batches(in_masked_batches(X, y, mask))
+    model = engression(**SMALL | {"epochs": 1}).fit_batches(in_masked_batches(X, y, mask))
     assert np.isfinite(weights_of(model)).all()
 
 
@@ -527,11 +515,11 @@ def test_masked_times_need_no_order():
     time = np.sort(data.y.time, axis=1)
     y = cs.RightCensored(np.where(mask, time, 0.0), data.y.event | ~mask)
     settings = SMALL | {"epochs": 1, "ordered": True}
-    cs.CensoredEngression(**settings).fit_batches(in_masked_batches(data.X, y, mask))
-    cs.CensoredEngression(**settings).fit(data.X, y, mask=mask)
+    engression(**settings).fit_batches(in_masked_batches(data.X, y, mask))
+    engression(**settings).fit(data.X, y, mask=mask)
 
 
-@pytest.mark.parametrize(("model", "settings"), [(cs.CensoredEngression, SMALL), (cs.CopulaWeibull, {})])
+@pytest.mark.parametrize(("model", "settings"), [(engression, SMALL), (cs.CopulaWeibull, {})])
 def test_validation_needs_times_that_count(model, settings):
     X, y, _, mask = masked(100)
     nothing = np.zeros_like(mask)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.learning.training import cuda_graphs
@@ -26,12 +27,12 @@ SETTINGS = {
     "random_state": 0,
     "device": "cuda",
     "n_samples": 64,
-    "n_generators": 1,
+    "n_networks": 1,
 }
 
 
 def fitted(**changes):
-    return cs.CensoredEngression(**SETTINGS | changes).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
+    return engression(**SETTINGS | changes).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def losses(model):
@@ -111,7 +112,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
             raise Stop
 
     whole = fitted()
-    model = cs.CensoredEngression(**SETTINGS, checkpoint=tmp_path / "state")
+    model = engression(**SETTINGS, checkpoint=tmp_path / "state")
     with pytest.raises(Stop):
         model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
     resumed = fitted(checkpoint=tmp_path / "state")
@@ -191,7 +192,7 @@ def test_semi_competing_risks_on_a_gpu():
     recurs = rng.random(500) < 0.5
     time = np.column_stack([np.where(recurs, 0.5 * death, death), death])
     y = cs.SemiCompetingRisks(time, np.column_stack([recurs, np.ones(500)])).censor_at(2.0)
-    model = cs.CensoredEngression(**SETTINGS).fit(None, y, censoring=cs.PointMass(2.0))
+    model = engression(**SETTINGS).fit(None, y, censoring=cs.PointMass(2.0))
     z = model.sample(None, 500)[0]
     assert np.isfinite(losses(model)).all()
     assert (np.isinf(z[:, 0]) | (z[:, 0] <= z[:, 1])).all()
@@ -202,7 +203,7 @@ def test_default_settings_on_a_gpu():
     y_new = SCENARIO.sample(800, seed=1)
     score = {}
     for device in ("cuda", "cpu"):
-        model = cs.CensoredEngression(random_state=0, device=device, epochs=30)
+        model = engression(random_state=0, device=device, epochs=30)
         model.fit(DATA.X[:600], DATA.y.take(slice(600)), censoring=cs.Uniform(0.0, 5.0))
         F = model.predict_distribution(y_new.X)
         score[device] = cs.energy_score(y_new.y, F, cs.Uniform(0.0, 5.0), fair=True).mean()
@@ -211,9 +212,9 @@ def test_default_settings_on_a_gpu():
 
 def test_training_from_batches_on_a_gpu():
     batches = [(DATA.X[s], DATA.y.take(s)) for s in (slice(0, 700), slice(700, 1500))]
-    settings = SETTINGS | {"baseline": False, "epochs": 6}
-    parts = cs.CensoredEngression(**settings).fit_batches(batches, censoring=cs.Uniform(0.0, 5.0))
-    whole = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=cs.Uniform(0.0, 5.0))
+    settings = SETTINGS | {"epochs": 6}
+    parts = engression(**settings).fit_batches(batches, censoring=cs.Uniform(0.0, 5.0))
+    whole = engression(**settings).fit(DATA.X, DATA.y, censoring=cs.Uniform(0.0, 5.0))
     np.testing.assert_allclose(losses(parts)[-1], losses(whole)[-1], rtol=0.05)
 
 

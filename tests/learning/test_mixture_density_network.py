@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 from tests.learning.small_trainings import in_batches, sample  # noqa: E402
 
+from censcore.learning.density_network import DensityTask, LogNormalComponents  # noqa: E402
 from censcore.learning.model_files import read_model_file, write_model_file  # noqa: E402
 
 SMALL = {"epochs": 2, "random_state": 0, "device": "cpu", "n_samples": 4000}
@@ -152,3 +153,69 @@ def test_model_files(joint, tmp_path):
     write_model_file(tmp_path / "wrong", "MixtureDensityNetwork", tensors, huge)
     with pytest.raises(ModelFileError, match="components"):
         cs.load(tmp_path / "wrong")
+
+
+def test_the_loss_is_the_censored_likelihood_of_the_mixture():
+    torch.manual_seed(1)
+    network = LogNormalComponents(3, 2)
+    for parameter in network.parameters():
+        parameter.data += 0.3 * torch.randn(parameter.shape)
+    x, u = torch.randn(5, 3), torch.randn(5, 2)
+    event = torch.tensor([[True, True], [True, False], [False, True], [False, False], [True, True]])
+    counts = torch.ones(5, 2, dtype=torch.bool)
+    counts[4, 1] = False
+    rows = {"x": x, "u": u, "event": event, "counts": counts}
+    found = DensityTask(network, 0.0).loss(network, rows, {}).detach().numpy()
+    log_weight, location, log_scale = (part.detach().double().numpy() for part in network(x))
+    for i in range(5):
+        likelihoods = []
+        for net in range(len(log_weight)):
+            parts = np.exp(log_weight[net, i])
+            for j in np.flatnonzero(counts[i].numpy()):
+                normal = stats.norm(location[net, i, :, j], np.exp(log_scale[net, i, :, j]))
+                parts = parts * (normal.pdf(float(u[i, j])) if event[i, j] else normal.sf(float(u[i, j])))
+            likelihoods.append(parts.sum())
+        assert found[i] == pytest.approx(-np.log(likelihoods).mean(), rel=1e-4)
+
+
+def regression(n, seed, end=4.0):
+    """Two log-normal times, of which a covariate moves the first, and C uniform."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    T = np.exp(np.stack([0.6 * x[:, 0], np.zeros(n)], axis=1) + 0.5 * rng.normal(size=(n, 2)))
+    C = rng.uniform(0.2, end, (n, 1))
+    return x, np.minimum(T, C), C >= T
+
+
+def test_training_finds_a_censored_regression():
+    x, time, event = regression(3000, 0)
+    model = cs.MixtureDensityNetwork(random_state=0, device="cpu").fit(x, cs.RightCensored(time, event))
+    t = np.exp(np.linspace(-1.2, 1.0, 9))
+    for value in (-1.0, 0.0, 1.0):
+        F = model.predict_distribution(np.array([[value, 0.4]]))
+        for j, location in enumerate((0.6 * value, 0.0)):
+            truth = stats.lognorm.cdf(t, 0.5, scale=np.exp(location))
+            np.testing.assert_allclose(F.marginal(j).cdf(t[None])[0], truth, atol=0.05)
+
+
+def test_weights_move_the_forecast():
+    rng = np.random.default_rng(0)
+    early = rng.random(400) < 0.5
+    time = np.where(early, 1.0, 10.0) * np.exp(0.1 * rng.normal(size=400))
+    y = cs.RightCensored(time, np.ones(400))
+    model = cs.MixtureDensityNetwork(random_state=0, device="cpu").fit(None, y, np.where(early, 9.0, 1.0))
+    assert float(model.predict_distribution().cdf(3.0)[0]) == pytest.approx(0.9, abs=0.04)
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_few_subjects_and_constant_times(n):
+    model = cs.MixtureDensityNetwork(**SMALL).fit(None, cs.RightCensored(np.full(n, 2.0), np.ones(n)))
+    assert np.isfinite(model.sample(None, 10)).all()
+
+
+def test_extreme_covariates_and_times_stay_finite():
+    x, time, event = regression(300, 2)
+    model = cs.MixtureDensityNetwork(**SMALL).fit(x, cs.RightCensored(1e30 * time**8, event))
+    z = model.sample(np.array([[1e6, -1e6], [0.0, 0.0]]), 200)
+    assert np.isfinite(z).all()
+    assert (z > 0).all()

@@ -1,8 +1,11 @@
 """Model files: what was written is read back, anything else is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, ModelFileError
@@ -83,9 +86,7 @@ def test_files_of_the_first_version_have_no_checksum(path):
 @pytest.fixture(scope="module")
 def fitted():
     T = np.random.default_rng(0).exponential(size=(60, 2))
-    model = cs.CensoredEngression(
-        width=8, depth=2, noise_dim=4, epochs=1, n_generators=1, random_state=0, device="cpu"
-    )
+    model = engression(width=8, depth=2, noise_dim=4, epochs=1, n_networks=1, random_state=0, device="cpu")
     return model.fit(None, cs.RightCensored(T, np.ones((60, 2))))
 
 
@@ -108,10 +109,11 @@ def change(*names, to):
         (change_weights, "NaN"),
         (change("fitted", "unit", to=-1), "unit: got -1, expected a positive"),
         (change("fitted", "scale", to=[1.0]), "scale: got 1 values"),
-        (change("parameters", "depth", to=10**5), "depth: got 100000"),
-        (change("parameters", "width", to=10**9), "width"),
+        (change("parameters", "network", "depth", to=10**5), "depth: got 100000"),
+        (change("parameters", "network", "width", to=10**9), "width"),
         (change("parameters", "colour", to="red"), "colour"),
-        (change("parameters", "activation", to="none"), "activation"),
+        (change("parameters", "training", "colour", to="red"), "colour"),
+        (change("parameters", "network", "activation", to="none"), "activation"),
         (change("fitted", "generators", to=10**6), "generators"),
         (change("fitted", "generators", to=2), "restored"),
         (change("k", to=3), "scale"),
@@ -142,11 +144,11 @@ def test_a_model_is_loaded_without_knowing_its_class(fitted, tmp_path, path):
 def test_resuming_compares_contents_and_not_their_sums(tmp_path):
     T = np.random.default_rng(0).exponential(size=(60, 1))
     y = [cs.RightCensored(t, np.ones((60, 1))) for t in (T, T[::-1])]
-    model = cs.CensoredEngression(
+    model = engression(
         width=8,
         depth=2,
         epochs=1,
-        n_generators=1,
+        n_networks=1,
         random_state=0,
         device="cpu",
         checkpoint=tmp_path / "state",
@@ -154,7 +156,7 @@ def test_resuming_compares_contents_and_not_their_sums(tmp_path):
     model.fit(None, y[0])
     model.fit(None, y[0])
     with pytest.raises(ModelFileError, match="other data"):
-        model.set_params(validation_fraction=0.0).fit(None, y[0])
+        model.set_params(training=replace(model.training, validation_fraction=0.0)).fit(None, y[0])
     other = model.set_params(checkpoint=tmp_path / "other").fit(None, y[0])
     with pytest.raises(ModelFileError, match="other data"):
         other.fit(None, y[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.exceptions import CenscoreError, InvalidTypeError
@@ -19,8 +20,7 @@ ENGRESSION = {
     "width": 4,
     "samples": 2,
     "n_samples": 4,
-    "n_generators": 1,
-    "baseline": False,
+    "n_networks": 1,
     "random_state": 0,
 }
 
@@ -49,9 +49,10 @@ SETTINGS = {
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_settings_of_networks_are_checked(name, setting):
     y, settings = NETWORKS[name]
+    make = engression if name == "CensoredEngression" else getattr(cs, name)
     for value in SETTINGS[setting]:
         with pytest.raises(CenscoreError, match=f"{setting}.*(must|got|expected)"):
-            getattr(cs, name)(**{**settings, setting: value}).fit(X, y)
+            make(**{**settings, setting: value}).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +63,11 @@ def test_settings_of_networks_are_checked(name, setting):
         "noise_dim": (None, 0, "2"),
         "samples": (None, 1, "2"),
         "n_samples": (None, 0, "8"),
-        "n_generators": (None, 0, 1.5),
+        "n_networks": (None, 0, 1.5),
         "dropout": (None, 1.0, "0"),
         "beta": (None, 2.0, "1"),
         "sparsity": (None, -1.0, "no"),
         "skip": (None, "yes", np.full(3, np.nan)),
-        "baseline": (None, "no"),
         "layer_norm": (None, 2),
         "ordered": ("no", None),
     }.items(),
@@ -75,7 +75,7 @@ def test_settings_of_networks_are_checked(name, setting):
 def test_settings_of_engression_are_checked(setting, values):
     for value in values:
         with pytest.raises(CenscoreError, match=f"{setting}.*(must|got|expected)"):
-            cs.CensoredEngression(**{**ENGRESSION, setting: value}).fit(X, Y)
+            engression(**{**ENGRESSION, setting: value}).fit(X, Y)
 
 
 def test_settings_of_likelihood_models_are_checked():
@@ -93,8 +93,8 @@ def test_settings_of_likelihood_models_are_checked():
 
 def test_numbers_of_numpy_are_settings_too():
     settings = {**ENGRESSION, "width": np.int64(4), "epochs": 1.0, "samples": 2.0}
-    found = cs.CensoredEngression(**settings, batch_size=np.int32(8)).fit(X, Y).predict_distribution(X)
-    expected = cs.CensoredEngression(**ENGRESSION, batch_size=8).fit(X, Y)
+    found = engression(**settings, batch_size=np.int32(8)).fit(X, Y).predict_distribution(X)
+    expected = engression(**ENGRESSION, batch_size=8).fit(X, Y)
     np.testing.assert_array_equal(found.samples, expected.predict_distribution(X).samples)
 
 

@@ -8,10 +8,13 @@ import censcore as cs
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
+
+from tests.learning.small_trainings import engression  # noqa: E402
+
 from censcore.learning.data.standardised import Standardised, moments, rows_of  # noqa: E402
 from censcore.simulation import LogNormalScenario  # noqa: E402
 
-SMALL = {"width": 8, "depth": 1, "noise_dim": 4, "samples": 2, "n_generators": 1}
+SMALL = {"width": 8, "depth": 1, "noise_dim": 4, "samples": 2, "n_networks": 1}
 CENTER, SPREAD = np.float32([1.0, -2.0]), np.float32([2.0, 0.5])
 
 
@@ -71,7 +74,7 @@ def test_moments_are_those_of_numpy_in_one_block_or_many(mapped, monkeypatch):
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-@pytest.mark.parametrize("kind", [cs.CensoredEngression, cs.CopulaWeibull])
+@pytest.mark.parametrize("kind", [engression, cs.CopulaWeibull])
 def test_a_mapped_file_gives_the_model_of_the_array(kind, held_out, tmp_path):
     data = LogNormalScenario(k=2, censoring="administrative").sample(300, seed=0)
     X = data.X.astype(np.float32)
@@ -79,7 +82,7 @@ def test_a_mapped_file_gives_the_model_of_the_array(kind, held_out, tmp_path):
     on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
     predictions = []
     for matrix in (X, on_disk):
-        model = kind(epochs=2, random_state=0, **(SMALL if kind is cs.CensoredEngression else {}))
+        model = kind(epochs=2, random_state=0, **(SMALL if kind is engression else {}))
         model.fit(matrix, data.y_known, eval_set=(matrix[:50], data.y_known[:50]) if held_out else None)
         distribution = model.predict_distribution(matrix[:20])
         predictions.append(distribution.marginal(0).cdf(1.0))
@@ -98,12 +101,13 @@ rng = np.random.default_rng(0)
 c, t = rng.uniform(1, 80, n), rng.exponential(30, (n, 2))
 y = cs.RightCensored(np.minimum(t, c[:, None]), t <= c[:, None], c)
 groups, some = np.arange(n) // 80, slice(0, 500)
-small = {"epochs": 1, "batch_size": 8192, "random_state": 0}
+small = {"epochs": 1, "random_state": 0}
 models = {
     "engression": lambda: cs.CensoredEngression(
-        width=8, depth=1, noise_dim=4, samples=2, n_generators=1, **small
+        n_networks=1, network=cs.learning.Network(width=8, depth=1, noise_dim=4),
+        training=cs.learning.Training(samples=2, batch_size=8192), **small
     ),
-    "copula": lambda: cs.CopulaWeibull(**small),
+    "copula": lambda: cs.CopulaWeibull(batch_size=8192, **small),
 }
 for make in models.values():  # what the libraries themselves take is not counted
     make().fit(np.array(X[some]), y[some])

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import censcore as cs
-
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 import torch.distributed as dist  # noqa: E402
@@ -19,6 +17,7 @@ from tests.learning.small_trainings import (  # noqa: E402
     SMALL,
     WITH_TESTS,
     Regression,
+    engression,
     in_batches,
     sample,
     weights_of,
@@ -75,7 +74,7 @@ def of_batches(rank):
     data, found = sample(), {}
     for name, batches in {"parts": in_batches(data.X, data.y), "one": [(data.X, data.y)]}.items():
         seen.clear()
-        model = cs.CensoredEngression(**SMALL).fit_batches(batches)
+        model = engression(**SMALL).fit_batches(batches)
         found[name] = {
             "weights": weights_of(model).tolist(), "seen": seen.copy(), "unit": model._times.unit,
             "centre": model._center.tolist(), "end": model.follow_up_.tolist(),
@@ -181,7 +180,7 @@ def test_every_process_has_its_share_of_the_subjects(found):
 
 def test_each_of_two_processes_reads_its_share(found):
     two, data = found(of_batches, 2), sample()
-    alone = cs.CensoredEngression(**SMALL).fit_batches(in_batches(data.X, data.y))
+    alone = engression(**SMALL).fit_batches(in_batches(data.X, data.y))
     for name in ("parts", "one"):
         first, second = (process[name] for process in two)
         assert first["weights"] == second["weights"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,12 +16,14 @@ from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.base import SurvivalEstimator
-from censcore.estimators.cause_times import of_draws
+from censcore.estimators.cause_times import CauseTimes, of_draws
 from censcore.estimators.censoring import Censoring
-from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.pipelines import weight_argument
+from censcore.estimators.sample_predictions import SamplePredictions
 from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
+from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_outcome
 from censcore.scores import energy_score, log_score
@@ -34,9 +36,10 @@ _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
 _DRAWS = 256  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
 _SMALLEST = 0.01  # a weight below is none
 _MOST_SAMPLES = 10**6
+_AT_ONCE = 4096  # subjects whose draws are mixed
 
 
-class Stacking(SurvivalEstimator, _BaseComposition):
+class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     r"""Mixture of the forecasts of several estimators, with weights by a held-out proper score.
 
     The forecast is :math:`\sum_jw_jF_j(\cdot\mid x)`. Every estimator is fitted to parts of the subjects and
@@ -214,7 +217,7 @@ class Stacking(SurvivalEstimator, _BaseComposition):
         simple = [places[name] for name in self._simple() if name in places]
         flexible = [i for i in places.values() if i not in simple]
         found = stacked_weights(losses, flexible, simple, _events(outcome))
-        found = np.where(found < _SMALLEST, 0.0, found)
+        found = np.where(found < _SMALLEST, 0.0, found.round(9))  # the last digits depend on the processor
         self.weights_ = {name: float(w) for (name, _), w in zip(pairs, found / found.sum(), strict=True)}
         self.scores_ = {} if losses is None else dict(zip(places, losses.means.tolist(), strict=True))
         self.estimators_ = {
@@ -222,6 +225,7 @@ class Stacking(SurvivalEstimator, _BaseComposition):
             for name, model in pairs
             if self.weights_[name] > 0
         }
+        self._follow_up = end_of_follow_up(_timed(outcome), self.censoring_)
         if X is not None:
             self.n_features_in_ = int(np.shape(X)[1])
         some = None if X is None else take_rows(X, np.arange(1))
@@ -264,11 +268,11 @@ class Stacking(SurvivalEstimator, _BaseComposition):
 
     def _checked(self, y: Any) -> Any:
         """The outcome in NumPy, and what its forecasts look like."""
-        self._names: Any = None
+        self._causes: Any = None
         self._joint = True
         if isinstance(y, CompetingRisks):
             y.any_cause().require_no_entry(type(self).__name__)
-            self._names = y.names
+            self._causes = y.names
         elif not isinstance(y, SemiCompetingRisks):
             y = as_outcome(y).require_no_entry(type(self).__name__)
             self._joint = y.time.ndim == 2
@@ -346,7 +350,7 @@ class Stacking(SurvivalEstimator, _BaseComposition):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
         draws = [
-            [self._draws(model, X, _DRAWS, self._seed + 7919 * j + i) for i, model in enumerate(member)]
+            [self._apart(model, X, len(y), self._seed + 7919 * j + i) for i, model in enumerate(member)]
             for j, member in enumerate(models)
         ]
         endless = bool((to_numpy(C.marginal(0).mass_at_infinity()) > 0).any())
@@ -367,7 +371,7 @@ class Stacking(SurvivalEstimator, _BaseComposition):
                 D[:, i, j] = D[:, j, i] = distance(draws[i][0], draws[j][0], (s[:, i] + s[:, j]) / 2)
         for j, member in enumerate(draws):
             if len(member) > 1:  # models of all folds are pooled, of which held-out subjects see one
-                gain = (1 - 1 / folds) / 2 * distance(*member, (s[:, j] + loss(member[1])) / 2)
+                gain = (1 - 1 / folds) / 2 * distance(member[0], member[1], (s[:, j] + loss(member[1])) / 2)
                 s[:, j] -= gain
                 others = np.arange(J) != j
                 D[:, j, others] -= gain[:, None]
@@ -384,55 +388,69 @@ class Stacking(SurvivalEstimator, _BaseComposition):
         keys = keys_of([np.zeros(1)] if X is None else _columns(X), seed)
         flat = len(F) == 1 < len(keys)
         drawn = F.sample(m * len(keys) if flat else m, SubjectDraws(keys, flat))
-        if self._names is None:
+        if self._causes is None:
             z = np.asarray(drawn)
         else:
-            causes = np.arange(1, len(self._names) + 1)
+            causes = np.arange(1, len(self._causes) + 1)
             z = np.where(drawn.cause[..., None] == causes, drawn.time[..., None], np.inf)
         return z.reshape(len(keys), m, *z.shape[2:])
 
+    def _apart(self, model: Any, X: Any, n: int, seed: int) -> np.ndarray:
+        """Draws of n subjects that share no random numbers, also where their covariates are equal.
+
+        An error of sampling that subjects share would not average out, nor be part of a standard error.
+        """
+        keys = np.zeros(n) if X is None else keys_of(_columns(X))
+        _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        order = np.argsort(group, kind="stable")
+        turn = np.empty(n, dtype=np.int64)  # among the subjects with the same covariates
+        turn[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
+        most = min(int(count.max()), _MOST_SAMPLES // _DRAWS)
+        size = most if len(first) * most <= 4 * n else 1  # subjects that one call draws for
+        parts = []
+        for start in range(0, int(count.max()), size):
+            rows = np.flatnonzero((turn >= start) & (turn < start + size))
+            kinds, place = np.unique(group[rows], return_inverse=True)
+            some = None if X is None else take_rows(X, first[kinds])
+            z = self._draws(model, some, _DRAWS * size, seed + 104_729 * start)
+            z = z.reshape(len(z), size, _DRAWS, *z.shape[2:])
+            parts.append((rows, z[place, turn[rows] - start]))
+        drawn = np.empty((n, *parts[0][1].shape[1:]))
+        for rows, z in parts:
+            drawn[rows] = z
+        return drawn
+
     def _ensemble(self, z: np.ndarray) -> Any:
-        return Ensemble(z) if self._names is None else of_draws(z, self._names)
+        return Ensemble(z) if self._causes is None else of_draws(z, self._causes)
 
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         """Whether there is a mixture in closed form."""
         kind = Joint if self._joint else Univariate
-        return self._names is None and all(
+        return self._causes is None and all(
             isinstance(F, kind) and not isinstance(F, Ensemble) for F in forecasts
         )
 
-    def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
-        """Draw from the mixture; the estimators share the draws by their weights.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        m : int, optional
-            Draws per subject; ``n_samples`` if omitted.
-        seed : int, optional
-            That of the fit if omitted. The draws of a subject follow from the seed and its covariates.
-
-        Returns
-        -------
-        array, (n, m, k), or (n, m) if y was (n,)
-            Event times; of competing risks the times of the causes, of which one is finite.
-        """
+    def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
+        """Draws (subjects, m, k); the estimators share them by their weights."""
         self.check_fitted()
         got, expected = (0 if X is None else np.shape(X)[1]), getattr(self, "n_features_in_", 0)
         if X is not None and got != expected:
             raise InvalidInputError(f"X: got {got} covariates, expected {expected}, as in fit.")
         m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=_MOST_SAMPLES)
         seed = self._seed if seed is None else as_seed(seed)
-        sizes = shares(
-            m, [self.weights_[name] for name in self.estimators_], np.random.default_rng(seed).random()
-        )
-        parts = [
-            self._draws(model, X, size, seed + 7919 * j)
-            for j, (model, size) in enumerate(zip(self.estimators_.values(), sizes, strict=True))
-            if size
-        ]
-        return _mixed(parts)
+        offset = float(np.random.default_rng(seed).random())
+        sizes = shares(m, [self.weights_[name] for name in self.estimators_], offset)
+        n = 1 if X is None else count_rows(X)
+        for start in range(0, n, _AT_ONCE):
+            some = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
+            z = _mixed(
+                [
+                    self._draws(model, some, size, seed + 7919 * j)
+                    for j, (model, size) in enumerate(zip(self.estimators_.values(), sizes, strict=True))
+                    if size
+                ]
+            )
+            yield z if z.ndim == 3 else z[:, :, None]
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the mixture.
@@ -489,6 +507,11 @@ def _censoring_of(X: Any, y: Any, given: Any) -> Distribution:
     return estimator.fit(X, followed).predict_distribution(X)
 
 
+def _timed(y: Any) -> Any:
+    """The outcome with one time per event or cause."""
+    return CauseTimes(y) if isinstance(y, CompetingRisks) else y
+
+
 def _taken(C: Distribution, rows: np.ndarray) -> Distribution:
     return C if len(C) == 1 else C.take(rows)
 
@@ -534,7 +557,8 @@ def _events(y: Any) -> float:
 def _mixed(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Draws of several forecasts together, of all subjects also where one forecast serves them."""
     n = max(len(z) for z in parts)
-    return np.concatenate([np.broadcast_to(z, (n, *z.shape[1:])) for z in parts], axis=1)
+    mixed = np.concatenate([np.broadcast_to(z, (n, *z.shape[1:])) for z in parts], axis=1)
+    return np.ascontiguousarray(mixed)  # sums depend on the layout, which a copy does not keep
 
 
 def _columns(X: Any) -> list[np.ndarray]:

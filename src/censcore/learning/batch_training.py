@@ -9,7 +9,6 @@ import numpy as np
 from torch import Tensor
 
 from censcore._arrays import is_torch, to_numpy
-from censcore._validation import as_number
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.first_pass import FirstPass, first_pass
 from censcore.learning.data.sources import Block, Source, as_source
@@ -67,7 +66,7 @@ class BatchTraining(NeuralEstimator):
 
     def _held_out(self, found: FirstPass, others_validate: bool) -> int:
         """How many subjects of the sample are held out: the first ones."""
-        share = as_number(self.validation_fraction, "validation_fraction", least=0, below=1)
+        share = self._held_out_share
         if others_validate or share == 0 or found.n < 10:
             return 0
         size = min(_HELD_OUT, max(1, round(share * found.n)), len(found.key) - 1)

@@ -29,6 +29,8 @@ class BestForecast(Stacking):
 
     Parameters
     ----------
+    epochs : int
+        Of the generators of :class:`CensoredEngression`, which take most of the time.
     n_samples : int
         Draws per subject in forecasts.
     random_state : int, RandomState or None
@@ -48,6 +50,10 @@ class BestForecast(Stacking):
     Stacking : Other estimators, other scores.
     CensoredEngression : The generator alone.
 
+    References
+    ----------
+    .. [1] D. H. Wolpert (1992). Stacked generalization. Neural Networks 5, 241-259.
+
     Examples
     --------
     >>> import censcore as cs
@@ -58,11 +64,13 @@ class BestForecast(Stacking):
     def __init__(
         self,
         *,
+        epochs: int = 80,
         n_samples: int = 1024,
         random_state: Any = None,
         device: str = "auto",
         progress: bool = False,
     ) -> None:
+        self.epochs = epochs
         self.n_samples = n_samples
         self.random_state = random_state
         self.device = device
@@ -73,14 +81,18 @@ class BestForecast(Stacking):
     set_params = SurvivalEstimator.set_params
 
     def _pairs(self, X: Any) -> list[tuple[str, Any]]:
-        shared = {"random_state": self._seed, "device": self.device, "progress": self.progress}
+        shared: dict[str, Any] = {
+            "random_state": self._seed,
+            "device": self.device,
+            "progress": self.progress,
+        }
         ridge = {"Cox": CoxRegression(alpha=1.0), "Weibull": WeibullRegression(alpha=1.0)}
         if X is None:
             models: dict[str, Any] = {"Weibull": ridge["Weibull"]}
         else:  # a penalty needs covariates of one unit
             models = {name: make_pipeline(StandardScaler(), model) for name, model in ridge.items()}
         return [
-            ("engression", CensoredEngression(**shared, baseline=False)),
+            ("engression", CensoredEngression(epochs=self.epochs, **shared)),
             ("density network", MixtureDensityNetwork(**shared)),
             *(
                 (name, JointFromMargins(model))

@@ -45,7 +45,7 @@ def load(path: str | os.PathLike[str], device: str = "auto") -> Any:
     >>> import tempfile
     >>> import numpy as np, censcore as cs
     >>> y = cs.RightCensored(np.random.default_rng(0).exponential(size=(50, 2)), np.ones((50, 2)))
-    >>> model = cs.CensoredEngression(epochs=1, width=8, random_state=0).fit(None, y)
+    >>> model = cs.CensoredEngression(epochs=1, n_networks=1, random_state=0).fit(None, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(f"{folder}/model")
     ...     again = cs.load(f"{folder}/model")

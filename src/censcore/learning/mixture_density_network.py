@@ -122,6 +122,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     """
 
     _kind: ClassVar[str] = "MixtureDensityNetwork"
+    epochs: int | str  # type: ignore[assignment]
     validation_fraction = 0.0  # the number of steps follows from that of the subjects
 
     def __init__(
@@ -141,7 +142,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         self.components = components
         self.width = width
         self.n_networks = n_networks
-        self.epochs = epochs  # type: ignore[assignment]
+        self.epochs = epochs
         self.learning_rate = learning_rate
         self.n_samples = n_samples
         self.random_state = random_state
@@ -209,7 +210,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     def _recipe(self, n: int) -> Recipe:
         batch = min(n, _BATCH, max(32, n // 8))
-        epochs = self.epochs
+        epochs: Any = self.epochs
         if isinstance(epochs, str) and epochs == "auto":
             epochs = max(1, round(_STEPS * math.sqrt(n) * batch / n))
         return Recipe(epochs, batch, self.learning_rate, weight_decay=0.01, compile=False)
@@ -226,7 +227,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     @torch.no_grad()
     def _parameters(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Weights (n, c), and locations and scales (n, c, k) of the log-times of all networks together."""
-        network = self._network
+        network: Any = self._network
         log_weight, location, log_scale = (
             part.movedim(0, 1).flatten(1, 2) for part in network(x.double().to(network.start.device))
         )

@@ -42,7 +42,10 @@ def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None
     if not bool((tensors["spread"] > 0).all()):
         raise ModelFileError("spread: got values that are not positive.")
     largest = max((size for tensor in tensors.values() for size in tensor.shape), default=0)
-    sizes = settings["parameters"] | {name: settings[name] for name in ("n_features", "k")}
+    parameters = settings["parameters"]
+    sizes = (
+        parameters | parameters.get("network", {}) | {name: settings[name] for name in ("n_features", "k")}
+    )
     for name in _SIZES:
         if name in sizes:
             _check_size(name, sizes[name], largest, least=0 if name == "n_features" else 1)

@@ -6,7 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -162,7 +162,7 @@ class NeuralEstimator(SurvivalEstimator):
 
     @property
     def _held_out_share(self) -> float:
-        return as_number(self.validation_fraction, "validation_fraction", least=0, below=1)
+        return as_number(self._training.validation_fraction, "validation_fraction", least=0, below=1)
 
     @property
     def _seed(self) -> int:
@@ -193,23 +193,30 @@ class NeuralEstimator(SurvivalEstimator):
 
     # ---- training ------------------------------------------------------------------------------
 
+    @property
+    def _training(self) -> Any:
+        """What has the settings of training other than epochs and patience."""
+        return self
+
     def _recipe(self, n: int) -> Recipe:
-        automatic = isinstance(self.batch_size, str) and self.batch_size == "auto"
-        if isinstance(self.batch_size, str) and not automatic:
-            raise InvalidInputError(f"batch_size must be a number or 'auto'; got {self.batch_size!r}.")
+        settings = self._training
+        size = settings.batch_size
+        automatic = isinstance(size, str) and size == "auto"
+        if isinstance(size, str) and not automatic:
+            raise InvalidInputError(f"batch_size must be a number or 'auto'; got {size!r}.")
         return Recipe(
             epochs=self.epochs,
-            batch_size=min(256, max(32, n // 8)) if automatic else self.batch_size,  # type: ignore[arg-type]
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,
-            warmup=self.warmup,
-            clip=self.clip,
-            averaging=self.averaging,
+            batch_size=min(256, max(32, n // 8)) if automatic else size,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            schedule=settings.schedule,
+            warmup=settings.warmup,
+            clip=settings.clip,
+            averaging=settings.averaging,
             patience=self.patience,
-            validate_every=self.validate_every,
-            tolerance=self.tolerance,
-            compile=getattr(self, "compile", False),
+            validate_every=settings.validate_every,
+            tolerance=settings.tolerance,
+            compile=getattr(settings, "compile", False),
         )
 
     def _train(
@@ -293,6 +300,11 @@ class NeuralEstimator(SurvivalEstimator):
         return {name: _as_json(value) for name, value in parameters.items()}
 
     @classmethod
+    def _of_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """An estimator with parameters as ``_plain_parameters`` gives them."""
+        return cls(**parameters)
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
         """Read a model that :meth:`save` wrote.
 
@@ -326,7 +338,7 @@ class NeuralEstimator(SurvivalEstimator):
     @classmethod
     def _restored(cls, tensors: dict[str, torch.Tensor], settings: dict[str, Any]) -> Self:
         """The model that a file describes."""
-        model = cls(**settings["parameters"])
+        model = cls._of_parameters(settings["parameters"])
         model.n_features_in_, model.k_, model._joint = (
             settings["n_features"],
             settings["k"],
@@ -347,6 +359,8 @@ class NeuralEstimator(SurvivalEstimator):
 
 
 def _as_json(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: _as_json(part) for name, part in asdict(value).items()}
     return (
         value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value
     )

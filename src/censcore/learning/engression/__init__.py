@@ -2,5 +2,6 @@
 
 from censcore.learning.engression.estimator import CensoredEngression
 from censcore.learning.engression.generator import Generator
+from censcore.learning.engression.settings import Network, Training
 
-__all__ = ["CensoredEngression", "Generator"]
+__all__ = ["CensoredEngression", "Generator", "Network", "Training"]

@@ -12,14 +12,13 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.cause_times import cause_times
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.tails import end_of_follow_up
 from censcore.learning.batch_training import followed_outcome, in_numpy
 from censcore.learning.data.first_pass import FirstPass
 from censcore.learning.data.sources import Block
 from censcore.learning.engression.censoring_quantiles import LEVELS
 from censcore.learning.engression.codings import check_order, warn_of_ties
-from censcore.learning.engression.generator_training import GeneratorTraining
-from censcore.learning.engression.mixture import BaselineData, Fold
-from censcore.learning.engression.tails import end_of_follow_up
+from censcore.learning.engression.generator_training import Fold, GeneratorTraining
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.training.loop import Callback
@@ -46,10 +45,10 @@ class FitFromBatches(GeneratorTraining):
         One pass finds the number of subjects, the moments of the covariates, the unit of time, the
         Kaplan-Meier estimate of C (of times that are rounded up to 65,536 different ones), and a random
         sample. A share of the subjects, at most 50,000, is held out for validation; which ones follows from
-        their groups or else their places in the data. The baselines, and estimators of C other than
-        Kaplan-Meier, are fitted to a sample of 20,000 others. In every epoch parts of the data are read in
+        their groups or else their places in the data. Estimators of C other than Kaplan-Meier are fitted to a
+        sample of 20,000 others. In every epoch parts of the data are read in
         random order, four side by side, and their subjects are shuffled in a buffer. There is one
-        generator, unless ``n_generators`` is a number.
+        generator, unless ``n_networks`` is a number.
 
         Parameters
         ----------
@@ -92,16 +91,14 @@ class FitFromBatches(GeneratorTraining):
         found = self._first_pass(source, _stratify(censoring))
         held_out = self._held_out(found, eval_set is not None)
         sample = self._sample(found, held_out)
-        outcome = self._learn_units(found, sample, censoring)
+        self._learn_units(found, sample, censoring)
         training = self._streamed(source, found, sample, held_out, buffer)
         validation = self._validation_rows(found, held_out)
         if eval_set is not None:
             parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
             validation = self._evaluation_rows(*parts)
-        count = 1 if self.n_generators == "auto" else int(self.n_generators)
-        folds = [Fold(slice(None), training, validation, None)] * count
-        self._baseline_sample = len(sample)
-        self._fit_folds(folds, callbacks, lambda: self._sampled_baseline(sample, outcome))
+        count = 1 if self.n_networks == "auto" else int(self.n_networks)
+        self._fit_generators([Fold(training, validation, None)] * count, callbacks)
         return self
 
     # ---- before training -----------------------------------------------------------------------
@@ -111,19 +108,23 @@ class FitFromBatches(GeneratorTraining):
             return cause_times(y, type(self).__name__)
         return in_numpy(y) if isinstance(y, SemiCompetingRisks) else super()._plain_outcome(y)
 
-    def _learn_units(self, found: FirstPass, sample: Block, censoring: Any) -> Any:
-        """The kind of outcome, the censoring distribution and the units; the outcome of the sample."""
+    def _learn_units(self, found: FirstPass, sample: Block, censoring: Any) -> None:
+        """The kind of outcome, the censoring distribution and the units."""
         extreme = self._check_outcome(found.extreme.y, found.extreme.mask)
         outcome = self._other_outcome(sample.y)
         if isinstance(outcome, RightCensored) and not self.ordered:
             warn_of_ties(outcome, sample.mask)
         self._training_censoring = TrainingCensoring.choose_counted(
-            self.objective, sample.X, followed_outcome(outcome), censoring, found.follow_up, sample.groups
+            self.training.objective,
+            sample.X,
+            followed_outcome(outcome),
+            censoring,
+            found.follow_up,
+            sample.groups,
         )
         self._follow_up = end_of_follow_up(extreme, self._some_censoring(extreme, sample))
         some = self._as_seen(self._other_outcome(found.sample.y))
         self._times = TimeScale.of_sums(found.times, self._transform, some)
-        return self._as_seen(outcome)
 
     def _some_censoring(self, extreme: Any, sample: Block) -> Distribution:
         """A censoring distribution that reaches as far as any."""
@@ -158,10 +159,6 @@ class FitFromBatches(GeneratorTraining):
         if c.shape[1] == 1 and not self._knows_censoring():  # by chance every time of this block is known
             tensors["c"] = c.expand(-1, LEVELS, -1)
         return tensors
-
-    def _sampled_baseline(self, sample: Block, outcome: Any) -> BaselineData:
-        X = self._check_X(sample.X, len(sample), reset=False)
-        return self._baseline_data(self._standardised(X), outcome, sample.mask, sample.weight)
 
 
 def _stratify(censoring: Any) -> Any:

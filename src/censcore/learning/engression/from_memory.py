@@ -9,14 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from censcore._arrays import Array
+from censcore.estimators.tails import end_of_follow_up
 from censcore.learning.batch_training import followed_outcome
 from censcore.learning.data.masks import as_past, check_mask
 from censcore.learning.data.standardised import Data, rows_of
 from censcore.learning.engression.codings import warn_of_ties
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.generator_training import GeneratorTraining
-from censcore.learning.engression.mixture import Fold
-from censcore.learning.engression.tails import end_of_follow_up
+from censcore.learning.engression.generator_training import Fold, GeneratorTraining
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.training.loop import Callback
@@ -142,7 +141,7 @@ class FitFromMemory(GeneratorTraining):
         if isinstance(outcome, RightCensored) and not self.ordered:
             warn_of_ties(outcome, counts)
         self._training_censoring = TrainingCensoring.choose(
-            self.objective, X, followed_outcome(outcome), censoring, groups
+            self.training.objective, X, followed_outcome(outcome), censoring, groups
         )
         assert self._training_censoring.distribution is not None
         self._follow_up = end_of_follow_up(outcome, self._training_censoring.distribution)
@@ -156,10 +155,7 @@ class FitFromMemory(GeneratorTraining):
         if eval_set is not None:
             validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "censoring", "mask"))
         parts = self._folds(everything, validation, groups, folds)
-        self._baseline_sample = None
-        self._fit_folds(
-            parts, callbacks, lambda: self._baseline_data(everything["x"], outcome, counts, sample_weight)
-        )
+        self._fit_generators(parts, callbacks)
 
     def _folds(
         self,
@@ -171,14 +167,14 @@ class FitFromMemory(GeneratorTraining):
         """The subjects of every generator, and those that validate it."""
         n = len(everything["x"])
         if given is not None:
-            again = [Fold(slice(None), everything, None, groups)] if len(given) == 1 and n <= _SOME else []
+            again = [Fold(everything, None, groups)] if len(given) == 1 and n <= _SOME else []
             return [self._fold(everything, groups, *rows) for rows in given] + again
         if validation is not None or self._held_out_share == 0:
-            count = 1 if self.n_generators == "auto" else int(self.n_generators)
-            return [Fold(slice(None), everything, validation, groups)] * count
-        if self.n_generators == "auto" and _FEW < n <= _SOME:
-            return [self._split_fold(everything, groups, 0), Fold(slice(None), everything, None, groups)]
-        count = (_FOLDS if n <= _FEW else 1) if self.n_generators == "auto" else int(self.n_generators)
+            count = 1 if self.n_networks == "auto" else int(self.n_networks)
+            return [Fold(everything, validation, groups)] * count
+        if self.n_networks == "auto" and _FEW < n <= _SOME:
+            return [self._split_fold(everything, groups, 0), Fold(everything, None, groups)]
+        count = (_FOLDS if n <= _FEW else 1) if self.n_networks == "auto" else int(self.n_networks)
         return [self._split_fold(everything, groups, i) for i in range(count)]
 
     def _split_fold(self, everything: Data, groups: np.ndarray | None, part: int) -> Fold:
@@ -193,7 +189,6 @@ class FitFromMemory(GeneratorTraining):
         held_out: np.ndarray | None,
     ) -> Fold:
         return Fold(
-            rows,
             rows_of(everything, rows),
             None if held_out is None else rows_of(everything, held_out),
             None if groups is None else groups[rows],

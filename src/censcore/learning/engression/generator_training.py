@@ -1,98 +1,85 @@
-"""How the generators of censored engression are trained, and what they are mixed with."""
+"""How the generators of censored engression are trained."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from censcore._validation import as_count, as_number, check_flag, check_option
+from censcore._validation import as_count, check_flag, check_kind
 from censcore.learning.data.standardised import Data
 from censcore.learning.data.streamed import StreamedRows, sample_of, subjects_in
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.loss import EngressionTask, bounded
-from censcore.learning.engression.mixture import BaselineData, Fold, MixtureChoice, choose_mixture
 from censcore.learning.engression.outcome_data import OutcomeData
-from censcore.learning.engression.time_scale import TRANSFORMS
-from censcore.learning.engression.training_censoring import OBJECTIVES
+from censcore.learning.engression.settings import Network, Training
 from censcore.learning.model_contents import MOST_SAMPLES
 from censcore.learning.training.devices import pick_device
 from censcore.learning.training.held_out import held_out_losses
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import Callback
 
-__all__ = ["GeneratorTraining"]
+__all__ = ["Fold", "GeneratorTraining"]
 
 # of the penalty on covariates: in units of the noise, and for more covariates than these
 _SPARSITY, _FEW_COVARIATES = 0.6, 5
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 
 _AT_ONCE = 1024  # subjects
-_MOST_GENERATORS = 1000
+_MOST_NETWORKS = 1000
 
 _log = logging.getLogger("censcore")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Subjects that train a generator, and those held out for its validation.
+
+    Attributes
+    ----------
+    training, validation : Data
+        Their data, and those of the others, if any.
+    groups : array or None
+        Groups of the training subjects.
+    """
+
+    training: Data | StreamedRows
+    validation: Data | None
+    groups: np.ndarray | None
 
 
 class GeneratorTraining(OutcomeData):
     """Generators of the shape that the parameters describe, trained on folds of the subjects."""
 
-    width: int
-    depth: int
-    noise_dim: int
-    noise_everywhere: bool
-    activation: str
-    residual: bool
-    layer_norm: bool
-    skip: bool
-    dropout: float
-    output: str
-    beta: float
-    samples: int
-    sparsity: float | str
-    baseline: bool
-    n_generators: int | str
-    precision: str
-    ordered: bool
+    network: Network
+    training: Training
+    n_networks: int | str
     n_samples: int
     _generators: list[Generator]
     _fold_networks: list[Generator]  # before one that failed is left out
-    _mixture: MixtureChoice
-    _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
 
     def _check_settings(self) -> None:
-        check_option(self.objective, "objective", OBJECTIVES)
-        check_option(self.time_transform, "time_transform", TRANSFORMS)
-        check_option(self.precision, "precision", ("auto", "float32", "bfloat16"))
-        for name in ("noise_everywhere", "residual", "layer_norm", "skip", "ordered", "baseline"):
-            check_flag(getattr(self, name), name)
-        as_count(self.samples, "samples", least=2, most=MOST_SAMPLES)
+        check_kind(self.network, "network", Network, "Network(width=..., ...)")
+        check_kind(self.training, "training", Training, "Training(learning_rate=..., ...)")
+        self.network.check()
+        self.training.check()
+        check_flag(self.ordered, "ordered")
+        as_count(self.training.samples, "samples", least=2, most=MOST_SAMPLES)
         as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
-        if not _is_auto(self.n_generators):
-            as_count(self.n_generators, "n_generators", most=_MOST_GENERATORS)
-        if not _is_auto(self.sparsity):
-            as_number(self.sparsity, "sparsity", least=0)
-        as_number(self.beta, "beta", above=0, below=2)
+        if not _is_auto(self.n_networks):
+            as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
 
-    def _fit_folds(
-        self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
-    ) -> None:
-        """Train the generators, and choose what they are mixed with."""
-        tasks, histories = self._fit_generators(folds, callbacks)
-        self._mixture = MixtureChoice()
-        if self.baseline:
-            self._mixture = choose_mixture(
-                data(), folds, tasks, self._times, self._seed, len(self._generators)
-            )
-            _log.info("baseline of censored engression: %s", self._mixture.words)
-        self.history_, self.histories_ = histories[0], histories
+    @property
+    def _training(self) -> Training:
+        return self.training
 
-    def _fit_generators(
-        self, folds: Sequence[Fold], callbacks: Sequence[Callback]
-    ) -> tuple[list[EngressionTask], list[History]]:
+    def _fit_generators(self, folds: Sequence[Fold], callbacks: Sequence[Callback]) -> None:
+        """Train a generator on every fold."""
         device = pick_device(self.device)
         self._generators = []
         tasks: list[EngressionTask] = []
@@ -119,7 +106,7 @@ class GeneratorTraining(OutcomeData):
             self._generators = self._generators[:1] if failed else self._generators[1:]
             if failed:
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
-        return tasks, histories
+        self.history_, self.histories_ = histories[0], histories
 
     def _epochs_again(self, first: History, some: Fold, everybody: Fold) -> int:
         """Epochs of the training on all subjects, which nothing stops: as many steps as the first took."""
@@ -132,8 +119,8 @@ class GeneratorTraining(OutcomeData):
         That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
         of many grows with the root of the logarithm of their number.
         """
-        if not _is_auto(self.sparsity):
-            return float(self.sparsity)
+        if not _is_auto(self.training.sparsity):
+            return float(self.training.sparsity)
         excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
         scale = self._scale_of_loss(sample_of(rows))
         return _SPARSITY * scale * float(np.sqrt(excess / subjects_in(rows)))
@@ -159,25 +146,18 @@ class GeneratorTraining(OutcomeData):
             return Generator(
                 self._n_inputs,
                 self._structure.outputs,
-                width=self.width,
-                depth=self.depth,
-                noise_dim=self.noise_dim,
-                noise_everywhere=self.noise_everywhere,
-                activation=self.activation,
-                residual=self.residual,
-                layer_norm=self.layer_norm,
-                skip=self.skip,
-                dropout=self.dropout,
-                output=self.output,
+                **asdict(self.network),
                 logits=self._structure.logits,
             )
 
     def _task(self, network: Generator, device: torch.device, sparsity: float = 0.0) -> EngressionTask:
-        mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
+        mixed = self.training.precision == "bfloat16" or (
+            self.training.precision == "auto" and device.type == "cuda"
+        )
         scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
-        samples = int(self.samples)
+        samples = int(self.training.samples)
         return EngressionTask(
-            network, scale, samples, self.beta, mixed, self._structure, self._times.bounded, sparsity
+            network, scale, samples, self.training.beta, mixed, self._structure, self._times.bounded, sparsity
         )
 
 

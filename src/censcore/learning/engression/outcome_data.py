@@ -19,7 +19,7 @@ from censcore.learning.data.masks import as_past, check_mask
 from censcore.learning.data.standardised import Data, OnDemand, blocks
 from censcore.learning.engression.censoring_quantiles import censoring_quantiles
 from censcore.learning.engression.codings import check_order
-from censcore.learning.engression.mixture import BaselineData
+from censcore.learning.engression.settings import Training
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.structures import (
@@ -39,9 +39,8 @@ __all__ = ["OutcomeData"]
 class OutcomeData(BatchTraining):
     """Outcomes of every kind, checked, within follow-up, and in the units of the loss."""
 
-    objective: str
+    training: Training
     ordered: bool
-    time_transform: str
     _structure: Structure
     _times: TimeScale
     _training_censoring: TrainingCensoring
@@ -56,11 +55,15 @@ class OutcomeData(BatchTraining):
                 check_order(outcome, check_mask(mask, outcome))
             return outcome
         check_mask(mask, y)
-        if self.objective == "naive" or self.ordered or self.time_transform not in ("auto", "bounded"):
+        if (
+            self.training.objective == "naive"
+            or self.ordered
+            or self.training.time_transform not in ("auto", "bounded")
+        ):
             raise InvalidInputError(
                 f"{type(y).__name__} needs objective 'censored' or 'latent', ordered=False and "
                 "time_transform 'auto' or 'bounded', where an event that never happens is an ordinary point; "
-                f"got {self.objective!r}, {self.ordered} and {self.time_transform!r}."
+                f"got {self.training.objective!r}, {self.ordered} and {self.training.time_transform!r}."
             )
         if isinstance(y, CompetingRisks):
             self._structure = Competing(y.n_causes, y.names)
@@ -74,13 +77,15 @@ class OutcomeData(BatchTraining):
     @property
     def _transform(self) -> str:
         """The unit of the loss."""
-        if self.time_transform != "auto":
-            return self.time_transform
+        if self.training.time_transform != "auto":
+            return self.training.time_transform
         return "bounded" if isinstance(self._structure, Branching) else "scale"
 
     def _as_seen(self, y: Any) -> Any:
         """The outcome as the objective treats it."""
-        return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self.objective == "naive" else y
+        return (
+            RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self.training.objective == "naive" else y
+        )
 
     def _tensors(
         self, X: np.ndarray, y: Any, C: Distribution, mask: np.ndarray | None = None, weight: Any = None
@@ -135,17 +140,6 @@ class OutcomeData(BatchTraining):
         if not isinstance(y, SemiCompetingRisks):
             return followed, C
         return y.censor_at(np.where(followed.event, np.inf, followed.time)), C
-
-    @staticmethod
-    def _baseline_data(x: Any, y: Any, mask: np.ndarray | None, weight: Any) -> BaselineData:
-        n = len(y)
-        return BaselineData(
-            x,
-            to_numpy(y.time).reshape(n, -1),
-            to_numpy(y.event).reshape(n, -1).astype(bool),
-            mask,
-            None if weight is None else check_weights(weight, n),
-        )
 
 
 def _anything(y: RightCensored) -> Distribution:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from censcore.learning.engression.generator import Generator
 from censcore.learning.subject_windows import SubjectWindows
 
-__all__ = ["NoisePool", "chunks_of", "shares"]
+__all__ = ["NoisePool", "chunks_of"]
 
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
@@ -83,17 +82,3 @@ def chunks_of(n: int, m: int, network: Generator) -> Iterator[slice]:
     step = max(1, units // (m * network.width))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
-
-
-def shares(m: int, weights: Sequence[float], offset: float = 0.5) -> list[int]:
-    """How many of m draws each component of a mixture makes.
-
-    With a uniform ``offset`` the expected numbers are exactly proportional to the weights.
-
-    >>> shares(10, [0.5, 0.3, 0.2])
-    [5, 3, 2]
-    >>> shares(1, [0.5, 0.3, 0.2], offset=0.9), shares(1, [0.5, 0.3, 0.2], offset=0.1)
-    ([1, 0, 0], [0, 0, 1])
-    """
-    ends = np.cumsum([0.0, *weights])
-    return [int(size) for size in np.diff(np.floor(ends / ends[-1] * m + offset))]

@@ -12,9 +12,7 @@ from censcore._arrays import Array, to_numpy
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["TRANSFORMS", "TimeScale"]
-
-TRANSFORMS = ("auto", "scale", "log1p", "bounded")
+__all__ = ["TimeScale"]
 
 
 @dataclass(frozen=True)

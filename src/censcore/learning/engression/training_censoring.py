@@ -21,9 +21,7 @@ from censcore.learning.data.summaries import CountedTimes
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["OBJECTIVES", "TrainingCensoring"]
-
-OBJECTIVES = ("censored", "naive", "latent")
+__all__ = ["TrainingCensoring"]
 
 ALARM = 0.01  # p-value of the test of covariates below which there is a warning
 _TESTED = 20_000  # subjects, at most, that the test looks at

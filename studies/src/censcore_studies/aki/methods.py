@@ -13,7 +13,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.aki.data import AkiRows
 from censcore_studies.aki.preprocessing import Preprocessing
-from censcore_studies.kit.networks import ONE_NETWORK
+from censcore_studies.kit.networks import ONE_NETWORK, engression
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -138,9 +138,7 @@ class Method:
         """The untrained estimator."""
         shared: dict[str, Any] = {"random_state": preset.seed, "device": device, "checkpoint": checkpoint}
         if self.kind == "engression":
-            from censcore.learning.engression import CensoredEngression
-
-            return CensoredEngression(
+            return engression(
                 time_transform="log1p",
                 n_samples=preset.members,
                 **ONE_NETWORK,

@@ -10,10 +10,9 @@ from censcore.distributions import Distribution
 from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.exceptions import InvalidInputError
 from censcore.learning.copula import CopulaWeibull
-from censcore.learning.engression import CensoredEngression
 from censcore.learning.grid import JointGridModel
 from censcore.simulation import LogNormalScenario, Sample
-from censcore_studies.kit.networks import ONE_NETWORK
+from censcore_studies.kit.networks import ONE_NETWORK, engression
 
 __all__ = ["FEASIBLE", "LINEAR", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
 
@@ -33,7 +32,7 @@ def _oracle(scenario: LogNormalScenario, train: Sample, valid: Sample, options: 
 
 def _engression(objective: str) -> Callable[..., Fitted]:
     def fit(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
-        model = CensoredEngression(
+        model = engression(
             objective=objective,
             random_state=options["seed"],
             device=options.get("device", "cpu"),

@@ -1,4 +1,4 @@
-"""Predictions of estimators that draw samples of the event times."""
+"""Predictions of estimators that forecast by draws of the event times."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.distributions.joint_events import JointEvent
-from censcore.estimators.cause_times import of_draws
+from censcore.estimators.tails import with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
-from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.sampling import shares
-from censcore.learning.engression.tails import with_tail
-from censcore.learning.structures import Competing, Structure
 
 __all__ = ["SamplePredictions"]
 
@@ -28,38 +22,12 @@ class SamplePredictions:
 
     _joint: bool
     _follow_up: np.ndarray
-    _structure: Structure
-    _generators: list[Generator]
+    _causes: Any  # names, of competing risks
     check_fitted: Callable[[], None]
 
     @abstractmethod
-    def _tensor_chunks(
-        self, X: Array | None, m: int | None, seed: int | None, baselines: bool = True
-    ) -> Iterator[Tensor]:
-        """Draws (subjects, m, k) of consecutive subjects, on the device of the model."""
-
     def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
-        for z in self._tensor_chunks(X, m, seed):
-            yield z.cpu().numpy()
-
-    def sample_chunks(
-        self, X: Array | None, m: int | None = None, seed: int | None = None
-    ) -> Iterator[Tensor]:
-        """Draw as :meth:`sample` does, chunk by chunk of subjects, as tensors on the device of the model.
-
-        For work that should stay on a GPU, such as scores of very many subjects.
-
-        Parameters
-        ----------
-        X, m, seed
-            As in :meth:`sample`.
-
-        Yields
-        ------
-        tensor, (subjects, m, k)
-            The draws of the next subjects.
-        """
-        return self._tensor_chunks(X, m, seed)
+        """Draws (subjects, m, k) of consecutive subjects."""
 
     def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
         """Draw from the distribution of T given x.
@@ -82,30 +50,6 @@ class SamplePredictions:
         times = np.concatenate(list(self._chunks(X, m, seed)))
         return times if self._joint else times[:, :, 0]
 
-    def predict_distribution(
-        self, X: Array | None = None, n_samples: int | None = None, seed: int | None = None
-    ) -> Ensemble | CauseEnsemble:
-        """Predict the distribution of T given x, as an ensemble of draws.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        n_samples : int, optional
-            Draws per subject; ``n_samples`` of the estimator if omitted.
-        seed : int, optional
-            Seed of the draws; that of the fit if omitted.
-
-        Returns
-        -------
-        Ensemble or CauseEnsemble
-            One ensemble per subject; of times and causes for competing risks.
-        """
-        draws = self.sample(X, n_samples, seed)
-        if isinstance(self._structure, Competing):
-            return of_draws(draws, self._structure.names)
-        return Ensemble(draws)
-
     def predict_cumulative_incidence(self, X: Array | None, times: Array) -> np.ndarray:
         """Predict cumulative incidences P(T <= t, cause j | x) of competing risks.
 
@@ -122,7 +66,7 @@ class SamplePredictions:
             One curve per cause.
         """
         self.check_fitted()
-        if not isinstance(self._structure, Competing):
+        if self._causes is None:
             raise InvalidInputError(
                 "predict_cumulative_incidence: got a model of event times, expected one that was fitted to "
                 "CompetingRisks(time, cause). predict_survival_function gives P(T > t)."
@@ -150,7 +94,7 @@ class SamplePredictions:
         beyond : {"later", "exponential", "extrapolate"}
             What is said of times beyond ``follow_up_``. ``"later"``: infinity, to be read as "later than
             ``follow_up_``, or never". ``"exponential"``: a tail with the constant hazard that the subject has
-            on average over the second half of follow-up. ``"extrapolate"``: what the generator draws.
+            on average over the second half of follow-up. ``"extrapolate"``: what the model draws.
 
         Returns
         -------
@@ -253,39 +197,6 @@ class SamplePredictions:
             return happened.mean(axis=1)
 
         return np.concatenate([share(z) for z in self._chunks(X, None, None)])
-
-    def by_generator(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Compute a statistic for the draws of each generator, to see how far they disagree.
-
-        Draws of a baseline (``baseline_``) are left out.
-
-        Generators differ by their seeds alone. Where their answers differ the data do not settle the
-        question, within follow-up because there are few of them, and beyond it because there are none.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        statistic : callable
-            Maps draws (subjects, m, k) to values with the subjects as first axis, for instance
-            ``lambda z: (z <= 5.0).mean(axis=1)``.
-
-        Returns
-        -------
-        array, (n_generators, n, ...)
-            One statistic for each; their standard deviation, ``.std(axis=0, ddof=1)``, is the spread.
-        """
-        self.check_fitted()
-        if len(self._generators) < 2:
-            raise InvalidInputError(
-                "by_generator needs two or more generators to compare; got one. Fit with n_generators=4."
-            )
-        parts: list[list[np.ndarray]] = [[] for _ in self._generators]
-        for z in self._tensor_chunks(X, None, None, baselines=False):
-            ends = np.cumsum(shares(z.shape[1], [1.0] * len(parts)))[:-1]
-            for part, draws in zip(parts, np.split(z.cpu().numpy(), ends, axis=1), strict=True):
-                part.append(np.asarray(statistic(draws)))
-        return np.stack([np.concatenate(part) for part in parts])
 
     def _by_coordinate(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """A statistic of samples (subjects, m, k) for all subjects; without the last axis if y was (n,)."""
