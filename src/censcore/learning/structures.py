@@ -89,14 +89,6 @@ class Ordered(Structure):
         """Sums of the gaps."""
         return out.cumsum(dim=-1), None
 
-    def from_latent(self, times: Tensor) -> Tensor:
-        """The largest time so far.
-
-        >>> Ordered(2).from_latent(torch.tensor([[[3.0, 1.0]]]))
-        tensor([[[3., 3.]]])
-        """
-        return times.cummax(dim=-1).values
-
 
 class Branching(Structure):
     """Draws that can take several values, which differ in the events that happen."""

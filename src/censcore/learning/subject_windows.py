@@ -22,18 +22,14 @@ class SubjectWindows:
         Draws per subject.
     device : torch.device
         Where they are drawn.
-    subjects : int, optional
-        So many subjects share nothing: each has the next window, whatever its covariates are.
     """
 
-    def __init__(self, m: int, device: torch.device, subjects: int | None = None) -> None:
-        self.m, self.device, self.apart = m, device, subjects is not None
-        self.size = pool_size(m) if subjects is None else m * subjects
+    def __init__(self, m: int, device: torch.device) -> None:
+        self.m, self.device, self.size = m, device, pool_size(m)
 
     def window(self, x: Tensor) -> Tensor:
         """Places (n, m) of the numbers of subjects with covariates (n, d)."""
-        start = self.m * np.arange(len(x)) if self.apart else places(x.cpu().numpy(), self.size)
-        first = torch.from_numpy(start).to(self.device)
+        first = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(self.device)
         return (first[:, None] + torch.arange(self.m, device=self.device)) % self.size
 
 

@@ -33,8 +33,6 @@ class NoisePool(SubjectWindows):
         Of the noise.
     mixed : bool
         Let the network compute in bfloat16.
-    subjects : int, optional
-        As of :class:`SubjectWindows`.
 
     Examples
     --------
@@ -46,10 +44,8 @@ class NoisePool(SubjectWindows):
     (torch.Size([2, 5, 2]), True)
     """
 
-    def __init__(
-        self, network: Generator, m: int, seed: int, mixed: bool = False, subjects: int | None = None
-    ) -> None:
-        super().__init__(m, network.last.weight.device, subjects)
+    def __init__(self, network: Generator, m: int, seed: int, mixed: bool = False) -> None:
+        super().__init__(m, network.last.weight.device)
         self.network, self.mixed = network, mixed
         # the same numbers on every device, so that a model answers alike wherever it runs
         source = torch.Generator().manual_seed(seed)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from torch import Tensor
 
 from censcore._arrays import Array, to_numpy
 from censcore.exceptions import InvalidInputError
@@ -73,10 +72,6 @@ class TimeScale:
     def forward(self, time: np.ndarray) -> np.ndarray:
         """Times to the scale of the loss."""
         return (np.log1p(time) if self.transform == "log1p" else time) / self.unit
-
-    def forward_tensor(self, time: Tensor) -> Tensor:
-        """Times to the scale of the loss, in torch."""
-        return (time.log1p() if self.transform == "log1p" else time) / self.unit
 
     @property
     def bounded(self) -> bool:

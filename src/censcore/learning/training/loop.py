@@ -42,7 +42,6 @@ def train(
     callbacks: Sequence[Callback] = (),
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    alone: bool = False,
 ) -> History:
     """Train ``task.network`` in place and leave it with the best weights.
 
@@ -70,8 +69,6 @@ def train(
         run would have ended.
     progress : bool
         Show a progress bar.
-    alone : bool
-        Let every process of a group train the network on all subjects, instead of one together.
 
     Returns
     -------
@@ -96,7 +93,7 @@ def train(
     >>> history.epochs[-1].train_loss < 0.01
     True
     """
-    run = _Run(task, rows, validation, recipe, seed, device, groups, alone=alone)
+    run = _Run(task, rows, validation, recipe, seed, device, groups)
     state = run.state
     if checkpoint is not None and Path(checkpoint).exists():
         held_out = 0 if validation is None else subjects_in(validation)
@@ -130,17 +127,16 @@ class _Run:
         device: torch.device,
         groups: np.ndarray | None,
         captured: bool = True,
-        alone: bool = False,
     ) -> None:
         self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
         self.seed, self.device = seed, device
-        self.rank, self.processes = (0, 1) if alone else rank_and_processes()
+        self.rank, self.processes = rank_and_processes()
         n = subjects_in(rows)
         self.batches = Batches(n, recipe.batch_size, groups)
         network = task.network.to(device)
         self.subjects: np.ndarray | None = None
         self.shared: SharedGradient | None = None
-        if not alone and torch.distributed.is_available() and torch.distributed.is_initialized():
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
             if not isinstance(rows, StreamedRows):  # which has the share of this process already
                 self.subjects = share_of(n, groups, self.rank, self.processes)
                 own = None if groups is None else np.asarray(groups)[self.subjects]
