@@ -84,13 +84,13 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="module")
 def brief_density_network() -> Iterator[None]:
-    """The density network beside the generators of an engression trains a twelfth of its steps.
+    """The mixture density network trains a twelfth of its steps.
 
     For claims that need no accuracy: most of the time of a small fit goes into this network.
     """
     pytest.importorskip("torch", reason="networks need the extra 'torch'")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("censcore.estimators.engression.density_network._STEPS", 1.0)
+        patch.setattr("censcore.learning.mixture_density_network._STEPS", 1.0)
         yield
 
 

@@ -17,14 +17,15 @@ import numpy as np
 import torch
 
 import censcore as cs
-from censcore.estimators.engression.loss import EngressionTask
-from censcore.estimators.neural.training import Recipe, _Run
+from censcore.learning import Network, Training
+from censcore.learning.engression.loss import EngressionTask
+from censcore.learning.training.loop import Recipe, _Run
 from censcore.scores.energy_pairs import energy_loss
 from censcore.simulation import LogNormalScenario, SimulatedData
 
 CPU = torch.device("cpu")
 SUBJECTS, HELD_OUT, MEMBERS, ROUNDS = 4000, 1000, 512, 9
-SAME_SIZE: dict[str, Any] = {"width": 100, "depth": 1, "noise_dim": 100}
+SAME_SIZE = Network(width=100, depth=1, noise_dim=100)
 
 
 class Uncensored(EngressionTask):
@@ -48,8 +49,8 @@ def prepared(k: int, censoring: str) -> _Run:
 
     scenario = LogNormalScenario(k, censoring=censoring)
     data = scenario.sample(SUBJECTS, seed=0)
-    model = cs.CensoredEngression(random_state=0, device="cpu", validation_fraction=0.0)
-    with patch("censcore.estimators.neural.estimator.train", look), suppress(Stop):
+    model = cs.CensoredEngression(random_state=0, device="cpu", training=Training(validation_fraction=0.0))
+    with patch("censcore.learning.neural_estimator.train", look), suppress(Stop):
         model.fit(data.X, data.y, scenario.censoring_distribution(data.X))
     task = found["task"]
     if censoring == "none":
@@ -120,7 +121,7 @@ def peer(train: SimulatedData, test: SimulatedData, **settings: Any) -> tuple[fl
 
 def ours(train: SimulatedData, test: SimulatedData, epochs: int) -> tuple[float, float, float]:
     """The same of a fit of so many epochs here, its validation included."""
-    model = cs.CensoredEngression(epochs=epochs, random_state=0, device="cpu", **SAME_SIZE)
+    model = cs.CensoredEngression(epochs=epochs, random_state=0, device="cpu", network=SAME_SIZE)
     start = time.perf_counter(), time.process_time()
     model.fit(train.X, train.latent)
     wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]

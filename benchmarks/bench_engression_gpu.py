@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 import censcore as cs
-from censcore.estimators.engression import Generator
-from censcore.estimators.engression.loss import EngressionTask
-from censcore.estimators.neural.training import Recipe, _Run
+from censcore.learning.engression import Generator
+from censcore.learning.engression.loss import EngressionTask
+from censcore.learning.training.loop import Recipe, _Run
 
 CUDA = torch.device("cuda")
 RECIPE = Recipe(
@@ -81,7 +81,7 @@ def epoch(compiled: bool, streamed: bool = False) -> None:
     n = 4_831_810
     rows = data(n, torch.device("cpu") if streamed else CUDA)
     groups = np.random.default_rng(0).integers(0, 60_000, size=n)
-    with patch("censcore.estimators.neural.training.fits_on_device", lambda *_: not streamed):
+    with patch("censcore.learning.training.loop.fits_on_device", lambda *_: not streamed):
         run = _Run(task(), rows, None, replace(RECIPE, epochs=3, compile=compiled), 0, CUDA, groups)
     each = milliseconds(run)
     words = ("compiled" if compiled else "captured") + (", streamed from memory" if streamed else "")

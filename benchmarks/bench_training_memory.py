@@ -30,8 +30,8 @@ from benchmarks.growth import grown
 
 def model():
     return cs.CensoredEngression(
-        width=8, depth=1, noise_dim=4, samples=2, epochs=1, batch_size=8192, time_transform="log1p",
-        n_generators=1,
+        epochs=1, n_networks=1, network=cs.learning.Network(width=8, depth=1, noise_dim=4),
+        training=cs.learning.Training(samples=2, batch_size=8192, time_transform="log1p"),
     )
 """
 

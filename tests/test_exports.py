@@ -199,7 +199,15 @@ for name in cs._SUBMODULES:
 """
     absent, not_listed, no_members, *facts = _without_torch(code)
     names = {name for module in cs._IN_TORCH for name in cs._EXPORTS[module]}
-    assert names == {"CensoredEngression", "CopulaWeibull", "JointGridModel", "TrainingTable", "load"}
+    assert names == {
+        "BestForecast",
+        "CensoredEngression",
+        "CopulaWeibull",
+        "JointGridModel",
+        "MixtureDensityNetwork",
+        "TrainingTable",
+        "load",
+    }
     assert set(absent.split()) == set(not_listed.split()) == set(no_members.split()) == names
     assert facts == ["True", "True True"]
 

@@ -13,6 +13,7 @@ import torch
 import censcore as cs
 from censcore import evaluation, outcomes, simulation
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
+from tests.learning.small_trainings import engression
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -30,8 +31,7 @@ ENGRESSION = {
     "width": 4,
     "samples": 2,
     "n_samples": 4,
-    "n_generators": 1,
-    "baseline": False,
+    "n_networks": 1,
     "random_state": 0,
 }
 
@@ -62,7 +62,7 @@ def regressions():
         cs.Censoring(cs.WeibullRegression(), cv=3),
         cs.Adapted(cs.CoxRegression()),
         evaluation.WithCensoring(cs.WeibullRegression()),
-        cs.CensoredEngression(**ENGRESSION),
+        engression(**ENGRESSION),
         cs.CopulaWeibull(hidden=(4,), epochs=1, random_state=0),
     ]
 
@@ -207,7 +207,7 @@ TEXT = {
     "X": lambda: cs.CoxRegression().fit(text(X), Y),
     "X as objects": lambda: cs.CoxRegression().fit(text(X).astype(object), Y),
     "X as lists": lambda: cs.CoxRegression().fit(text(X).tolist(), Y),
-    "X of a network": lambda: cs.CensoredEngression(epochs=1).fit(text(X).astype(object), Y),
+    "X of a network": lambda: engression(epochs=1).fit(text(X).astype(object), Y),
     "edges of a grid": lambda: cs.JointGridModel(edges=["0", "1"], epochs=1).fit(X, TWO),
 }
 
@@ -233,7 +233,7 @@ WITHOUT_ENTRIES = {
     "cause": lambda make: cs.CompetingRisks(torch.as_tensor(TIME), make(CAUSE)),
     "cause of times in NumPy": lambda make: cs.CompetingRisks(TIME, make(CAUSE)),
     "X": lambda make: cs.CoxRegression().fit(make(X), Y),
-    "X of a network": lambda make: cs.CensoredEngression(epochs=1).fit(make(X), Y),
+    "X of a network": lambda make: engression(epochs=1).fit(make(X), Y),
     "a parameter": lambda make: cs.Weibull(make(WEIGHT), 1.0),
     "weights": lambda make: cs.mean_loss(TIME, sample_weight=make(WEIGHT)),
     "groups": lambda make: cs.mean_loss(TIME, groups=make(GROUPS)),
@@ -440,7 +440,7 @@ def test_options_of_a_comparison_are_checked_before_they_are_compared(call, matc
         ({"epochs": 4e16}, "epochs must be a whole number from 1 to 10000000"),
         ({"samples": 10**20}, "samples must be a whole number from 2 to 1000000"),
         ({"n_samples": 10**20}, "n_samples must be a whole number from 1 to 1000000"),
-        ({"n_generators": 10**20}, "n_generators must be a whole number from 1 to 1000"),
+        ({"n_networks": 10**20}, "n_networks must be a whole number from 1 to 1000"),
         ({"random_state": 10**20}, "random_state must be a whole number from 0"),
         ({"learning_rate": 1e300}, "learning_rate must be a finite number above 0"),
         ({"validation_fraction": np.ones(3)}, "validation_fraction must be a number"),
@@ -449,7 +449,7 @@ def test_options_of_a_comparison_are_checked_before_they_are_compared(call, matc
 )
 def test_sizes_of_networks_and_of_their_training_have_bounds_that_errors_name(settings, match):
     with pytest.raises(CenscoreError, match=match):
-        cs.CensoredEngression(**{**ENGRESSION, **settings}).fit(X, Y, censoring=C)
+        engression(**{**ENGRESSION, **settings}).fit(X, Y, censoring=C)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import censcore as cs
 from censcore import evaluation
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
+from tests.learning.small_trainings import engression
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -22,7 +23,7 @@ QUICK = {"scores": "crps", "reference": None, "horizon": 2.0}
 
 def regressions():
     """Every regression, and what hands covariates on to one."""
-    small = {"epochs": 1, "width": 4, "samples": 2, "n_samples": 4, "n_generators": 1, "baseline": False}
+    small = {"epochs": 1, "width": 4, "samples": 2, "n_samples": 4, "n_networks": 1}
     return [
         cs.CoxRegression(),
         cs.WeibullRegression(),
@@ -33,7 +34,7 @@ def regressions():
         cs.Censoring(cs.WeibullRegression(), cv=3),
         cs.Adapted(cs.CoxRegression()),
         evaluation.WithCensoring(cs.WeibullRegression()),
-        cs.CensoredEngression(**small, random_state=0),
+        engression(**small, random_state=0),
         cs.CopulaWeibull(hidden=(4,), epochs=1, random_state=0),
     ]
 

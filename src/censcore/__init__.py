@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.distributions import Gompertz as Gompertz
     from censcore.distributions import Independent as Independent
     from censcore.distributions import JointGrid as JointGrid
+    from censcore.distributions import JointMixture as JointMixture
     from censcore.distributions import LogLogistic as LogLogistic
     from censcore.distributions import LogNormal as LogNormal
     from censcore.distributions import Mixture as Mixture
@@ -42,21 +43,18 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import FineGray as FineGray
+    from censcore.estimators import JointFromMargins as JointFromMargins
     from censcore.estimators import KaplanMeier as KaplanMeier
     from censcore.estimators import LogLogisticRegression as LogLogisticRegression
     from censcore.estimators import LogNormalRegression as LogNormalRegression
     from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
+    from censcore.estimators import Stacking as Stacking
     from censcore.estimators import Turnbull as Turnbull
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
     from censcore.estimators import from_draws as from_draws
     from censcore.estimators import from_risk as from_risk
-    from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
-    from censcore.estimators.engression import CensoredEngression as CensoredEngression
-    from censcore.estimators.grid import JointGridModel as JointGridModel
-    from censcore.estimators.loading import load as load
-    from censcore.estimators.neural.sources import TrainingTable as TrainingTable
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import at_landmark as at_landmark
@@ -71,6 +69,13 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
+    from censcore.learning.best_forecast import BestForecast as BestForecast
+    from censcore.learning.copula import CopulaWeibull as CopulaWeibull
+    from censcore.learning.data.sources import TrainingTable as TrainingTable
+    from censcore.learning.engression import CensoredEngression as CensoredEngression
+    from censcore.learning.grid import JointGridModel as JointGridModel
+    from censcore.learning.loading import load as load
+    from censcore.learning.mixture_density_network import MixtureDensityNetwork as MixtureDensityNetwork
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -111,6 +116,7 @@ _EXPORTS = {
         "Independent",
         "Copula",
         "JointGrid",
+        "JointMixture",
         "CumulativeIncidence",
         "CauseSpecificHazards",
         "CauseEnsemble",
@@ -145,13 +151,17 @@ _EXPORTS = {
         "AalenJohansen",
         "CauseSpecific",
         "FineGray",
+        "Stacking",
+        "JointFromMargins",
         "as_competing_forecast",
     ],
-    "estimators.engression": ["CensoredEngression"],
-    "estimators.loading": ["load"],
-    "estimators.copula": ["CopulaWeibull"],
-    "estimators.grid": ["JointGridModel"],
-    "estimators.neural.sources": ["TrainingTable"],
+    "learning.engression": ["CensoredEngression"],
+    "learning.mixture_density_network": ["MixtureDensityNetwork"],
+    "learning.best_forecast": ["BestForecast"],
+    "learning.loading": ["load"],
+    "learning.copula": ["CopulaWeibull"],
+    "learning.grid": ["JointGridModel"],
+    "learning.data.sources": ["TrainingTable"],
     "evaluation": [
         "Comparison",
         "at_landmark",
@@ -180,11 +190,13 @@ _SUBMODULES = [
 ]
 #: These need torch, which the other estimators do not.
 _IN_TORCH = {
-    "estimators.engression",
-    "estimators.loading",
-    "estimators.copula",
-    "estimators.grid",
-    "estimators.neural.sources",
+    "learning.engression",
+    "learning.best_forecast",
+    "learning.mixture_density_network",
+    "learning.loading",
+    "learning.copula",
+    "learning.grid",
+    "learning.data.sources",
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -214,6 +226,8 @@ def __getattr__(name: str) -> Any:
             raise _missing(f"{name} needs torch: pip install 'censcore[torch]'.") from error
     elif name in _SUBMODULES:
         value = import_module(f"censcore.{name}")
+    elif name == "learning" and _has_torch():
+        value = import_module("censcore.learning")
     elif name == "__version__":
         from importlib.metadata import version
 

@@ -11,7 +11,6 @@ from censcore_studies.real_data import comparison as real_data
 from censcore_studies.real_data.data import DATA, load_survival_data
 
 torch.set_num_threads(1)
-pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 TINY = {"width": 16, "depth": 2, "noise_dim": 8, "epochs": 2, "n_samples": 64}
 
@@ -53,7 +52,7 @@ def test_folds_partition_the_subjects_and_gaps_are_filled_from_training_data():
 
 
 def test_a_fold_of_real_data():
-    cell = {"data": "lymph node", "fold": 0, "repetition": 0, "engression": TINY}
+    cell = {"data": "lymph node", "fold": 0, "repetition": 0, "engression": {"epochs": 2, "n_samples": 64}}
     methods = ["Censored engression", "Independent Kaplan-Meier", "Independent Weibull"]
     results = [
         real_data.score_fold(cell | {"censoring_distribution": name, "methods": methods})

@@ -55,7 +55,7 @@ def test_censoring_leaves_the_latent_times_alone():
 
 @pytest.mark.parametrize("method", ["Censored engression", "Naive observed engression", "Latent engression"])
 def test_engression_runs_as_a_method(method, monkeypatch):
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.engression import CensoredEngression
 
     quick = CensoredEngression.__init__.__kwdefaults__ | {"epochs": 2}
     monkeypatch.setattr(CensoredEngression.__init__, "__kwdefaults__", quick)
@@ -66,7 +66,7 @@ def test_engression_runs_as_a_method(method, monkeypatch):
 
 @pytest.mark.parametrize("name", ["kaplan-meier", "cox"])
 def test_the_censoring_distribution_may_be_estimated_in_training(name, monkeypatch):
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.engression import CensoredEngression
 
     quick = CensoredEngression.__init__.__kwdefaults__ | {"epochs": 1}
     monkeypatch.setattr(CensoredEngression.__init__, "__kwdefaults__", quick)

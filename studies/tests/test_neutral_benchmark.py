@@ -253,11 +253,11 @@ def test_the_fold_with_levels_drawn_at_random_is_explained_by_one_draw():
 
 @needs_data
 def test_cells_of_other_defaults_are_other_cells(monkeypatch):
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.best_forecast import BestForecast
 
     (before,) = benchmark_cells(["veteran"], ["Censored engression"], 1)[:1]
-    defaults = dict(CensoredEngression().get_params(), epochs=7)
-    monkeypatch.setattr(CensoredEngression, "get_params", lambda self, deep=True: defaults)
+    defaults = dict(BestForecast().get_params(), epochs=7)
+    monkeypatch.setattr(BestForecast, "get_params", lambda self, deep=True: defaults)
     (after,) = benchmark_cells(["veteran"], ["Censored engression"], 1)[:1]
     assert before.name == after.name
     assert before.key != after.key

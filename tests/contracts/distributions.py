@@ -22,6 +22,7 @@ from censcore.distributions import (
     GroupedCauses,
     Independent,
     JointGrid,
+    JointMixture,
     LogLogistic,
     LogNormal,
     Mixture,
@@ -124,6 +125,13 @@ JOINT: dict[str, Callable[[], Distribution]] = {
         "clayton", [Weibull(1.2, 2.0), Exponential([1.0, 2.0]), LogNormal(0.0, 1.0)], theta=[0.5, 3.0]
     ),
     "Copula, Gumbel": lambda: Copula("gumbel", [Weibull(1.2, 2.0), Exponential([1.0, 2.0])], theta=1.7),
+    "JointMixture": lambda: JointMixture(
+        [
+            Independent([Exponential(2.0), Weibull(1.5, 1.0)]),
+            Independent([Exponential(0.5), Weibull(2.0, [2.0, 3.0])]),
+        ],
+        [[0.3, 0.7], [0.6, 0.4]],
+    ),
     "JointGrid": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5),
     "JointGrid, censored": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5).censor_at([3.0, INF]),
     "JointGrid, cured": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail="infinity"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from lifelines import CoxPHFitter, KaplanMeierFitter, WeibullAFTFitter
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.testing import check_estimator
@@ -15,8 +16,10 @@ ensemble, linear_model = (pytest.importorskip(f"sksurv.{name}") for name in ("en
 torch.set_num_threads(1)
 
 NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 64, "device": "cpu"}
-ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_generators": 1}
+ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_networks": 1}
 
+SMOOTH = [("weibull", cs.WeibullRegression()), ("normal", cs.LogNormalRegression())]
+MEMBERS = [*SMOOTH, ("km", cs.KaplanMeier())]
 CASES = {
     "KaplanMeier": (cs.KaplanMeier(), 1),
     "WeibullRegression": (cs.WeibullRegression(), 1),
@@ -30,8 +33,21 @@ CASES = {
     "WithCensoring": (cs.WithCensoring(cs.WeibullRegression()), 1),
     "Censoring": (cs.Censoring(cs.KaplanMeier()), 1),
     "Censoring, shared": (cs.Censoring(cs.CoxRegression()), 2),
-    "CensoredEngression, one time": (cs.CensoredEngression(**ENGRESSION), 1),
-    "CensoredEngression": (cs.CensoredEngression(**ENGRESSION), 2),
+    "Stacking": (cs.Stacking(MEMBERS), 1),
+    "Stacking, log score": (cs.Stacking(SMOOTH, "log_score"), 1),
+    "Stacking, two times": (
+        cs.Stacking([(name, cs.JointFromMargins(model)) for name, model in MEMBERS], baselines=["km"]),
+        2,
+    ),
+    "JointFromMargins": (cs.JointFromMargins(cs.WeibullRegression(), "gumbel"), 2),
+    "JointFromMargins, one time": (cs.JointFromMargins(cs.CoxRegression()), 1),
+    "CensoredEngression, one time": (engression(**ENGRESSION), 1),
+    "CensoredEngression": (engression(**ENGRESSION), 2),
+    "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=30, device="cpu"), 1),
+    "MixtureDensityNetwork": (
+        cs.MixtureDensityNetwork(epochs=30, components=3, n_networks=2, device="cpu"),
+        2,
+    ),
     "CopulaWeibull, one time": (cs.CopulaWeibull(**NETWORK), 1),
     "CopulaWeibull, three times": (cs.CopulaWeibull("clayton", **NETWORK), 3),
     "JointGridModel": (cs.JointGridModel(bins=6, hidden=(8,), **NETWORK), 2),

@@ -97,7 +97,9 @@ ESTIMATORS = [
     PiecewiseExponentialRegression(breaks=1, alpha=1.0),
     Turnbull(),
     CoxRegression(alpha=1.0),
-    CensoredEngression(epochs=1, width=8, depth=2, noise_dim=4, n_samples=20, device="cpu"),
+    CensoredEngression(
+        epochs=1, n_samples=20, device="cpu", network=cs.learning.Network(width=8, depth=2, noise_dim=4)
+    ),
     CopulaWeibull(epochs=1),
 ]
 

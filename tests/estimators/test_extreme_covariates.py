@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
@@ -90,7 +91,7 @@ def test_networks_say_what_single_precision_cannot_hold(kind):
     two = cs.RightCensored(np.column_stack([Y.time, Y.time]), np.column_stack([Y.event, Y.event]))
     tiny = {"random_state": 0, "epochs": 1}
     model, y = {
-        "engression": (cs.CensoredEngression(width=4, depth=1, n_generators=1, baseline=False, **tiny), Y),
+        "engression": (engression(width=4, depth=1, n_networks=1, **tiny), Y),
         "copula": (cs.CopulaWeibull(hidden=(4,), **tiny), two),
         "grid": (cs.JointGridModel(bins=3, hidden=(4,), **tiny), two),
     }[kind]

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.learning.small_trainings import engression
+
 CHANGES = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate"}
 GROWTH = {"open", "os.mkdir"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -24,7 +26,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 IMPORTED = (
     "duckdb", "matplotlib.figure", "matplotlib.backends.backend_agg", "pandas", "rich.console", "rich.table",
     "safetensors.torch", "sklearn.isotonic", "torch._dynamo", "array_api_compat.torch", "censcore.cli.app",
-    "censcore.estimators.engression.estimator", "censcore_studies.aki.study",
+    "censcore.learning.engression.estimator", "censcore_studies.aki.study",
     "censcore_studies.cli.reproduce", "censcore_studies.forecast_evaluation.raw",
 )  # fmt: skip
 
@@ -158,12 +160,12 @@ def train(out: Path) -> None:
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(80, 2)), rng.exponential(size=(80, 2))
     y = cs.RightCensored(np.minimum(T, 1.5), T <= 1.5, np.full(80, 1.5))
-    model = cs.CensoredEngression(
+    model = engression(
         width=8,
         depth=2,
         noise_dim=4,
         epochs=4,
-        n_generators=2,
+        n_networks=2,
         random_state=0,
         device="cpu",
         checkpoint=out / "state",

@@ -24,6 +24,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from tests.contracts.distributions import DISTRIBUTIONS
+from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore import distributions, estimators, evaluation, outcomes
@@ -69,9 +70,17 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "PiecewiseExponentialRegression": lambda: cs.PiecewiseExponentialRegression(breaks=2).fit(X, Y),
     "Turnbull": lambda: cs.Turnbull().fit(None, INTERVALS),
     "WeibullRegression": lambda: cs.WeibullRegression().fit(X, Y),
-    "CensoredEngression": lambda: cs.CensoredEngression(
-        width=8, depth=1, noise_dim=2, n_samples=8, n_generators=2, **NETWORK
+    "CensoredEngression": lambda: engression(
+        width=8, depth=1, noise_dim=2, n_samples=8, n_networks=2, **NETWORK
     ).fit(X, JOINT),
+    "MixtureDensityNetwork": lambda: cs.MixtureDensityNetwork(
+        width=4, n_samples=8, epochs=1, random_state=0
+    ).fit(X, JOINT),
+    "Stacking": lambda: cs.Stacking(
+        [("km", cs.KaplanMeier()), ("weibull", cs.WeibullRegression())], random_state=0
+    ).fit(X, Y),
+    "JointFromMargins": lambda: cs.JointFromMargins(cs.WeibullRegression()).fit(X, JOINT),
+    "BestForecast": lambda: cs.BestForecast(n_samples=8, epochs=1, random_state=0).fit(X, JOINT),
     "CopulaWeibull": lambda: cs.CopulaWeibull(**NETWORK).fit(X, JOINT),
     "JointGridModel": lambda: cs.JointGridModel(bins=3, hidden=(4,), **NETWORK).fit(X, JOINT),
     "WithCensoring": lambda: cs.WithCensoring(cs.WeibullRegression()).fit(X, Y),

@@ -16,12 +16,12 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.evaluation.designs.batches.partial_sums import read_partial
 from censcore.evaluation.designs.fold_store import load_forecast, save_forecast
 from censcore.evaluation.report.export import latex_table
 from censcore.evaluation.report.page import whole_page
 from censcore.exceptions import ModelFileError
+from censcore.learning.model_files import read_model_file, write_model_file
 
 # ---- stores ------------------------------------------------------------------------------------------
 

@@ -14,9 +14,10 @@ import censcore as cs
 from censcore.exceptions import CenscoreError, ModelFileError
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.usefixtures("brief_density_network")
 
-from censcore.estimators.neural.model_files import (  # noqa: E402
+from tests.learning.small_trainings import engression  # noqa: E402
+
+from censcore.learning.model_files import (  # noqa: E402
     kind_of_file,
     read_model_file,
     write_model_file,
@@ -27,8 +28,8 @@ X, T = RNG.normal(size=(60, 2)), RNG.exponential(size=(60, 2))
 Y = cs.RightCensored(np.minimum(T, 1.5), T <= 1.5, np.full(60, 1.5))
 NETWORK = {"epochs": 1, "device": "cpu", "random_state": 0}
 MODELS = {
-    "CensoredEngression": lambda: cs.CensoredEngression(
-        width=8, depth=2, noise_dim=4, n_samples=8, n_generators=1, **NETWORK
+    "CensoredEngression": lambda: engression(
+        width=8, depth=2, noise_dim=4, n_samples=8, n_networks=1, **NETWORK
     ),
     "CopulaWeibull": lambda: cs.CopulaWeibull(**NETWORK),
     "JointGridModel": lambda: cs.JointGridModel(bins=4, hidden=(4,), **NETWORK),
@@ -147,8 +148,8 @@ def test_tensors_with_a_right_checksum(saved):
 
 def test_checkpoints_with_a_right_checksum(tmp_path):
     path = tmp_path / "state"
-    model = cs.CensoredEngression(
-        width=8, depth=2, noise_dim=4, n_generators=1, checkpoint=path, **NETWORK | {"epochs": 2}
+    model = engression(
+        width=8, depth=2, noise_dim=4, n_networks=1, checkpoint=path, **NETWORK | {"epochs": 2}
     )
     model.fit(X, Y)
     kind = kind_of_file(path)

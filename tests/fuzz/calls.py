@@ -14,7 +14,7 @@ from tests.fuzz.recipes import RECIPES, TYPICAL, Target
 #: Arguments that say how much work to do: a number that fits into memory and takes minutes is no mistake.
 WORK = (
     "m", "n", "refits", "replicates", "epochs", "samples", "n_samples", "bins", "breaks", "max_iter",
-    "width", "depth", "noise_dim", "n_generators",
+    "width", "depth", "noise_dim", "n_networks",
 )  # fmt: skip
 MUCH, TOO_MUCH = 500, 1e14
 

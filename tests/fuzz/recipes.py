@@ -67,6 +67,8 @@ CIF = np.array([[[0.1, 0.3, 0.4], [0.2, 0.2, 0.5]], [[0.0, 0.1, 0.1], [0.3, 0.3,
 INTERVALS = cs.IntervalCensored(TIME, TIME + np.array([1.0, np.inf, 0.5, 1.0, np.inf, 0.25]))
 X = np.column_stack([np.linspace(-1, 1, 12), np.tile([0.0, 1.0, 3.0], 4)])
 Y12 = cs.RightCensored(np.tile(TIME, 2) + np.linspace(0, 0.5, 12), np.tile(EVENT, 2))
+NETWORK = cs.learning.Network(width=4, depth=1, noise_dim=2) if cs._has_torch() else None
+TRAINING = cs.learning.Training(samples=2) if cs._has_torch() else None
 Y12_2 = cs.RightCensored(np.tile(Y2.time, (2, 1)), np.tile(Y2.event, (2, 1)))
 INTERVALS12 = cs.IntervalCensored(np.tile(INTERVALS.lower, 2), np.tile(INTERVALS.upper, 2))
 CAUSES12 = cs.CompetingRisks(Y12.time, np.tile([1, 0, 2, 1, 0, 2], 2))
@@ -201,6 +203,9 @@ DISTRIBUTIONS = {
     "Ensemble": univariate("Ensemble", cs.Ensemble, samples=np.linspace(0.2, 4.0, 12).reshape(2, 6)),
     "Independent": joint("Independent", cs.Independent, distributions=PARTS),
     "Copula": joint("Copula", cs.Copula, family="clayton", marginals=PARTS, theta=SHAPES),
+    "JointMixture": joint(
+        "JointMixture", cs.JointMixture, components=[cs.Independent(PARTS)] * 2, weights=np.array([0.4, 0.6])
+    ),
     "JointGrid": joint(
         "JointGrid", cs.JointGrid, edges=np.array([0.0, 1.0, 2.0, 4.0]), probabilities=CELLS, tail=0.5
     ),
@@ -461,16 +466,29 @@ ESTIMATORS = {
     "load": function(cs.load, path="nothing.censcore"),
     "TrainingTable": function(cs.TrainingTable, data=FRAME, time="time", event="event", rows=10),
     "OutcomeTable": function(cs.OutcomeTable, data="nothing.parquet", time="t", event="d", rows=10),
+    "Stacking": estimator(
+        cs.Stacking, estimators=[("km", cs.KaplanMeier()), ("exponential", cs.WeibullRegression(alpha=0.1))]
+    ),
+    "JointFromMargins": estimator(cs.JointFromMargins, estimator=cs.WeibullRegression(alpha=0.1)),
     "CensoredEngression": neural(
         "CensoredEngression",
         Y12,
         random_state=0,
         epochs=1,
-        width=4,
-        depth=1,
-        noise_dim=2,
         n_samples=8,
-        samples=2,
+        device="cpu",
+        network=NETWORK,
+        training=TRAINING,
+    ),
+    "BestForecast": neural("BestForecast", Y12, random_state=0, epochs=1, n_samples=8, device="cpu"),
+    "MixtureDensityNetwork": neural(
+        "MixtureDensityNetwork",
+        Y12_2,
+        random_state=0,
+        epochs=1,
+        width=4,
+        components=2,
+        n_samples=8,
         device="cpu",
     ),
     "CopulaWeibull": neural("CopulaWeibull", Y12_2, random_state=0, epochs=1, hidden=(4,)),

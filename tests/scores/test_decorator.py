@@ -7,9 +7,9 @@ import pickle
 
 import numpy as np
 import pytest
-from censcore.evaluation.measures.case_scores import CASE_SCORES
 
 import censcore as cs
+from censcore.evaluation.measures.case_scores import CASE_SCORES
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.scores import SCORES, ScoreInfo, register, score
 from censcore.testing import check_score

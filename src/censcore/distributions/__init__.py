@@ -74,6 +74,7 @@ from censcore.distributions.grouped_causes import GroupedCauses
 from censcore.distributions.hazard import ByHazard
 from censcore.distributions.independent import Independent
 from censcore.distributions.joint import FromMarginals, Joint
+from censcore.distributions.joint_mixture import JointMixture
 from censcore.distributions.loglogistic import LogLogistic
 from censcore.distributions.lognormal import LogNormal
 from censcore.distributions.mixture import Mixture
@@ -111,6 +112,7 @@ __all__ = [
     "Independent",
     "Joint",
     "JointGrid",
+    "JointMixture",
     "LogLogistic",
     "LogNormal",
     "Mixture",

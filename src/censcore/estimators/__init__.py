@@ -1,8 +1,6 @@
 """Estimators of event-time distributions: ``fit(X, y)``, then ``predict_distribution(X)``.
 
-Neural estimators need torch and live in :mod:`censcore.estimators.engression`,
-:mod:`censcore.estimators.copula` and :mod:`censcore.estimators.grid`; what they share is in
-:mod:`censcore.estimators.neural`.
+Those that need torch live in :mod:`censcore.learning`.
 """
 
 from censcore.estimators.aalen_johansen import AalenJohansen
@@ -14,11 +12,13 @@ from censcore.estimators.censoring import Censoring
 from censcore.estimators.competing_risks_adapters import as_competing_forecast
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.fine_gray import FineGray
+from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.lognormal import LogLogisticRegression, LogNormalRegression
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
 from censcore.estimators.risk import from_risk
+from censcore.estimators.stacking import Stacking
 from censcore.estimators.turnbull import Turnbull
 from censcore.estimators.weibull import WeibullRegression
 
@@ -29,11 +29,13 @@ __all__ = [
     "Censoring",
     "CoxRegression",
     "FineGray",
+    "JointFromMargins",
     "KaplanMeier",
     "LogLogisticRegression",
     "LogNormalRegression",
     "NotFitted",
     "PiecewiseExponentialRegression",
+    "Stacking",
     "SurvivalEstimator",
     "Turnbull",
     "WeibullRegression",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.estimators.neural.likelihood import leave_out_times
 from censcore.exceptions import InvalidInputError
+from censcore.learning.likelihood import leave_out_times
 from censcore_studies.aki import (
     FEATURES,
     METHODS,
@@ -34,7 +34,6 @@ from censcore_studies.aki.preprocessing import Preprocessing
 from censcore_studies.aki.report import _Page
 
 torch = pytest.importorskip("torch", reason="the study trains networks")
-pytestmark = pytest.mark.usefixtures("brief_density_network")
 
 TINY = Preset(
     "tiny",

@@ -13,12 +13,12 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.aki.data import AkiRows
 from censcore_studies.aki.preprocessing import Preprocessing
-from censcore_studies.kit.networks import ONE_NETWORK
+from censcore_studies.kit.networks import ONE_NETWORK, engression
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from censcore.estimators.neural import Callback, NeuralEstimator
+    from censcore.learning import Callback, NeuralEstimator
 
 __all__ = ["METHODS", "PRESETS", "Method", "Preset", "preset_named"]
 
@@ -138,9 +138,7 @@ class Method:
         """The untrained estimator."""
         shared: dict[str, Any] = {"random_state": preset.seed, "device": device, "checkpoint": checkpoint}
         if self.kind == "engression":
-            from censcore.estimators.engression import CensoredEngression
-
-            return CensoredEngression(
+            return engression(
                 time_transform="log1p",
                 n_samples=preset.members,
                 **ONE_NETWORK,
@@ -150,10 +148,10 @@ class Method:
             )
         hidden = preset.hidden if self.conditional else ()
         if self.kind == "grid":
-            from censcore.estimators.grid import JointGridModel
+            from censcore.learning.grid import JointGridModel
 
             return JointGridModel(preset.bins, hidden=hidden, **preset.likelihood, **shared)
-        from censcore.estimators.copula import CopulaWeibull
+        from censcore.learning.copula import CopulaWeibull
 
         return CopulaWeibull(hidden=hidden, **self.options, **preset.likelihood, **shared)
 

@@ -16,7 +16,7 @@ from censcore_studies.aki.methods import METHODS, Method, Preset, preset_named
 from censcore_studies.kit.store import Stage, content_key, locked, run_stage, write_json
 
 if TYPE_CHECKING:
-    from censcore.estimators.neural import Callback, Epoch
+    from censcore.learning import Callback, Epoch
 
 __all__ = ["train"]
 

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from censcore.distributions import Ensemble
-from censcore.estimators.engression import CensoredEngression
 from censcore.exceptions import InvalidInputError
 from censcore.scores import energy_score, mean_loss
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.cells import Cell, run_cells
-from censcore_studies.kit.networks import ONE_NETWORK
+from censcore_studies.kit.networks import ONE_NETWORK, engression
 from censcore_studies.kit.tables import StudyTable
 
 __all__ = ["VARIANTS", "ablation_cells", "excess_cell", "report_ablations", "run_ablations"]
@@ -63,7 +62,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no averaging": {"averaging": None},
     "constant learning rate": {"schedule": "constant"},
     "keep the best validation loss": {"tolerance": 0.0},
-    "four generators": {"n_generators": 4},
+    "four generators": {"n_networks": 4},
     "naive": {"objective": "naive"},
 }
 
@@ -80,7 +79,7 @@ def excess_cell(settings: dict[str, Any]) -> dict[str, Any]:
     train, valid, test = sets
     C = scenario.censoring_distribution(test.X)  # the same for all subjects
     variant = ONE_NETWORK | VARIANTS[options["variant"]]
-    model = CensoredEngression(random_state=options["repetition"], device=options["device"], **variant)
+    model = engression(random_state=options["repetition"], device=options["device"], **variant)
     model.fit(train.X, train.y, censoring=C, eval_set=(valid.X, valid.y, C))
     forecasts = {
         "model": Ensemble(model.sample(test.X, options["members"]).astype(np.float64)),

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
-from censcore.estimators.engression import CensoredEngression
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.figures import AMBER, FAINT, GREY, INK, TEAL, new_figure, picture
-from censcore_studies.kit.networks import ONE_NETWORK
+from censcore_studies.kit.networks import ONE_NETWORK, engression
 from censcore_studies.kit.tables import StudyTable
 
 if TYPE_CHECKING:
@@ -122,9 +121,7 @@ def recover(
     C = SCENARIO.censoring_distribution(train.X)
     samples = {"truth": np.asarray(SCENARIO.event_distribution(X).sample(members, [seed, 2]))}
     for objective in objectives:
-        model = CensoredEngression(
-            objective=objective, random_state=seed, device="cpu", **(ONE_NETWORK | settings)
-        )
+        model = engression(objective=objective, random_state=seed, device="cpu", **(ONE_NETWORK | settings))
         samples[objective] = model.fit(train.X, train.y, censoring=C).sample(X, members)
     return Recovery(X, samples)
 

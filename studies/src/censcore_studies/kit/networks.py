@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["ONE_NETWORK"]
+if TYPE_CHECKING:
+    from censcore.learning.engression import CensoredEngression
 
-#: The method of the paper: one network, all covariates alike, and no part of the draws from a simple model.
-#: The defaults of the library would mix in the very models that a study compares it with.
-ONE_NETWORK: dict[str, Any] = {"n_generators": 1, "baseline": False, "sparsity": 0.0}
+__all__ = ["ONE_NETWORK", "engression"]
+
+#: The method of the paper: one network, and all covariates alike.
+ONE_NETWORK: dict[str, Any] = {"n_networks": 1, "sparsity": 0.0}
+
+
+def engression(**settings: Any) -> CensoredEngression:
+    """Censored engression with settings by their names, whether of the estimator, the network or training.
+
+    >>> engression(width=8, learning_rate=0.01, epochs=3).network.width
+    8
+    """
+    from censcore.learning import Network, Training
+    from censcore.learning.engression import CensoredEngression
+
+    def taken(make: Any) -> Any:
+        return make(**{part.name: settings.pop(part.name) for part in fields(make) if part.name in settings})
+
+    return CensoredEngression(network=taken(Network), training=taken(Training), **settings)

@@ -8,12 +8,11 @@ from typing import Any
 
 from censcore.distributions import Distribution
 from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
-from censcore.estimators.copula import CopulaWeibull
-from censcore.estimators.engression import CensoredEngression
-from censcore.estimators.grid import JointGridModel
 from censcore.exceptions import InvalidInputError
+from censcore.learning.copula import CopulaWeibull
+from censcore.learning.grid import JointGridModel
 from censcore.simulation import LogNormalScenario, SimulatedData
-from censcore_studies.kit.networks import ONE_NETWORK
+from censcore_studies.kit.networks import ONE_NETWORK, engression
 
 __all__ = ["FEASIBLE", "LINEAR", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
 
@@ -37,7 +36,7 @@ def _engression(objective: str) -> Callable[..., Fitted]:
     def fit(
         scenario: LogNormalScenario, train: SimulatedData, valid: SimulatedData, options: dict[str, Any]
     ) -> Fitted:
-        model = CensoredEngression(
+        model = engression(
             objective=objective,
             random_state=options["seed"],
             device=options.get("device", "cpu"),

@@ -92,19 +92,19 @@ def _adapted(model: Any, X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame)
 
 
 def _engression(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: int) -> Distribution:
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.best_forecast import BestForecast
 
     with warnings.catch_warnings():
         # that covariates predict censoring is no reason to leave the default here
         warnings.simplefilter("ignore", CensoringWarning)
-        return CensoredEngression(random_state=seed, device="cpu").fit(X, y).predict_distribution(X_new)
+        return BestForecast(random_state=seed, device="cpu").fit(X, y).predict_distribution(X_new)
 
 
 def _engression_defaults() -> dict[str, Any]:
-    from censcore.estimators.engression import CensoredEngression
+    from censcore.learning.best_forecast import BestForecast
 
-    settings = {name: value for name, value in CensoredEngression().get_params().items() if name != "device"}
-    return settings | {"version": 3}  # raise it when the same settings give other forecasts
+    settings = {name: value for name, value in BestForecast().get_params().items() if name != "device"}
+    return settings | {"version": 4}  # raise it when the same settings give other forecasts
 
 
 def _of_package(package: str) -> Callable[[], dict[str, Any]]:

@@ -1,0 +1,52 @@
+"""Competing risks as event times of which one is finite, and draws of such times as a forecast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, to_numpy
+from censcore.distributions import CauseEnsemble
+from censcore.estimators.aalen_johansen import check_every_cause
+from censcore.outcomes import CompetingRisks, SemiCompetingRisks
+
+__all__ = ["CauseTimes", "cause_times", "of_draws"]
+
+
+class CauseTimes(SemiCompetingRisks):
+    r"""The times :math:`T_1,\dots,T_m` of the causes: T for the cause of the event, never for the others.
+
+    The first event of any cause takes the place of the terminal event: it decides what is known of C.
+
+    >>> y = CauseTimes(CompetingRisks([2.0, 5.0], [1, 0], n_causes=2))
+    >>> y.known_time
+    array([[ 2., inf],
+           [ 5.,  5.]])
+    """
+
+    def __init__(self, risks: CompetingRisks) -> None:
+        m, time, cause = risks.n_causes, to_numpy(risks.time), to_numpy(risks.causes)
+        self.time = np.repeat(time[:, None], m, axis=1)
+        self.event = cause[:, None] == np.arange(1, m + 1)
+        self.terminal = 0
+        self._end = risks.any_cause()
+
+    @property
+    def never(self) -> Array:
+        """Whether a cause is known never to happen, because another one was first; (n, m)."""
+        return ~self.event & self._end.event[:, None]
+
+
+def cause_times(y: CompetingRisks, name: str, training: bool = False) -> CauseTimes:
+    """The times of the causes in NumPy; every cause must occur where they train the estimator ``name``."""
+    y.any_cause().require_no_entry(name)
+    if training:
+        check_every_cause(y, name)
+    return CauseTimes(y.like(np.zeros(1)))
+
+
+def of_draws(z: np.ndarray, names: Any) -> CauseEnsemble:
+    """Draws (n, samples, m) of the times of the causes as draws of time and cause."""
+    time, first = z.min(axis=2), z.argmin(axis=2)
+    return CauseEnsemble(time, np.where(np.isfinite(time), first + 1, 0), names=names)

@@ -1,0 +1,166 @@
+"""Joint models from models of one event time, joined by a copula."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from censcore._arrays import Array, to_numpy
+from censcore._validation import check_option
+from censcore.distributions import CauseSpecificHazards, Copula, Distribution, Exponential, Independent
+from censcore.distributions.before_terminal import before_terminal
+from censcore.estimators.adapted import as_estimator
+from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.cause_times import cause_times
+from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
+
+__all__ = ["JointFromMargins"]
+
+_LARGEST_HAZARD = 12.0  # in the likelihood of the dependence
+_DEPENDENCE = (np.log(1e-3), np.log(20.0))  # what is searched: log theta, or log(theta - 1) for Gumbel's
+
+
+class JointFromMargins(SurvivalEstimator):
+    r"""One model for each event time, joined by a copula that is fitted to their ranks.
+
+    The margins are fitted one by one. Then the dependence :math:`\theta`, the same for all subjects,
+    maximises the censored likelihood of the cumulative hazards :math:`H_j(y_j\mid x)` at the observed times,
+    which are unit exponential where the margins are right (inference functions for margins [1]_).
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of one event time; it is cloned for each. Anything with ``predict_distribution`` or that
+        :class:`Adapted` takes.
+    copula : {"clayton", "gumbel", "independent"}
+        Of :class:`~censcore.Copula`.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        The fitted margins.
+    theta_ : float or None
+        The dependence; None where there is none to fit.
+
+    Notes
+    -----
+    One event time needs no copula, and the forecast is that of the estimator. Where one event prevents
+    another, in competing and semi-competing risks, the dependence cannot be learned: the estimators describe
+    the hazard of each event among those who are free of it, and hazards act independently.
+
+    See Also
+    --------
+    censcore.CopulaWeibull : Weibull margins and copula in one likelihood.
+    Stacking : Can have it as a member.
+
+    References
+    ----------
+    .. [1] H. Joe (1997). Multivariate Models and Dependence Concepts. Chapman and Hall, London.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.simulation import LogNormalScenario
+    >>> data = LogNormalScenario(k=2, censoring="uniform").sample(300, seed=0)
+    >>> model = cs.JointFromMargins(cs.CoxRegression(alpha=1.0)).fit(data.X, data.y)
+    >>> model.predict_distribution(data.X)
+    Copula(shape=(300, 2))
+    """
+
+    def __init__(self, estimator: Any, copula: str = "clayton") -> None:
+        self.estimator = estimator
+        self.copula = copula
+
+    @property
+    def represents_atoms(self) -> bool:
+        """Whether the estimator does."""
+        return bool(getattr(self.estimator, "represents_atoms", False))
+
+    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
+        """Fit the margins, then the dependence.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
+        check_option(self.copula, "copula", ("clayton", "gumbel", "independent"))
+        name, self._names, self._terminal = type(self).__name__, None, None
+        if isinstance(y, CompetingRisks):
+            self._names, y = y.names, cause_times(y, name, training=True)
+        elif isinstance(y, SemiCompetingRisks):
+            self._terminal = y.terminal
+        else:
+            y = as_outcome(y).require_no_entry(name)
+        time, event = (to_numpy(part).reshape(len(y), -1) for part in (y.time, y.event))
+        check_rows(X, len(y))
+        weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        self._one_time = y.time.ndim == 1
+        self.estimators_ = [
+            fit_weighted(as_estimator(self.estimator), X, RightCensored(time[:, j], event[:, j]), weight)
+            for j in range(time.shape[1])
+        ]
+        self.theta_ = None
+        if self._names is None and self._terminal is None and time.shape[1] > 1:
+            self.theta_ = self._dependence(X, time, event, weight)
+        return self
+
+    def _dependence(
+        self, X: Any, time: np.ndarray, event: np.ndarray, weight: np.ndarray | None
+    ) -> float | None:
+        """Theta that maximises the likelihood of the cumulative hazards, as if they were known."""
+        if self.copula == "independent":
+            return None
+        H = np.column_stack([_hazard(model, X, time[:, j]) for j, model in enumerate(self.estimators_)])
+        least = 0.0 if self.copula == "clayton" else 1.0
+        margins = [Exponential(1.0)] * time.shape[1]
+
+        def loss(log_strength: float) -> float:
+            joint = Copula(self.copula, margins, least + np.exp(log_strength))
+            return -float(np.average(joint.log_likelihood(H, event), weights=weight))
+
+        best = minimize_scalar(loss, bounds=_DEPENDENCE, method="bounded").x
+        return least if best < _DEPENDENCE[0] + 0.1 else least + float(np.exp(best))
+
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the joint distribution of the event times.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+
+        Returns
+        -------
+        Copula, Independent or CauseSpecificHazards
+            One distribution per subject of X, or one for all subjects where covariates play no part; that of
+            the estimator for one event time.
+        """
+        self.check_fitted()
+        margins = [model.predict_distribution(X) for model in self.estimators_]
+        if self._names is not None:
+            return CauseSpecificHazards(margins, names=self._names)
+        if self._terminal is not None:
+            return before_terminal(Independent(margins), self._terminal)
+        if self._one_time:
+            return margins[0]
+        return Independent(margins) if self.theta_ is None else Copula(self.copula, margins, self.theta_)
+
+
+def _hazard(model: Any, X: Any, time: np.ndarray) -> np.ndarray:
+    """Cumulative hazards at the observed times, the mean of both limits at a step."""
+    F = model.predict_distribution(X)
+    limits = [to_numpy(value(time[:, None])).reshape(-1) for value in (F.sf_left, F.sf)]
+    with np.errstate(divide="ignore"):
+        return sum(np.minimum(-np.log(value), _LARGEST_HAZARD) for value in limits) / 2

@@ -1,0 +1,567 @@
+"""Stacks: mixtures of the forecasts of several estimators, weighed by a held-out proper score."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import _BaseComposition
+
+from censcore._arrays import Array, to_numpy
+from censcore._validation import as_count, as_labels, as_seed, check_flag, check_option
+from censcore.distributions import Distribution, Ensemble, JointMixture, Mixture, Univariate
+from censcore.distributions.joint import Joint
+from censcore.distributions.random_draws import SubjectDraws, keys_of
+from censcore.estimators.adapted import as_estimator
+from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.cause_times import CauseTimes, of_draws
+from censcore.estimators.censoring import Censoring
+from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
+from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.pipelines import weight_argument
+from censcore.estimators.sample_predictions import SamplePredictions
+from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
+from censcore.estimators.tails import end_of_follow_up
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_outcome
+from censcore.scores import energy_score, log_score
+from censcore.scores.inputs import known_censoring
+
+__all__ = ["Stacking"]
+
+_FEW, _FOLDS = 1000, 5  # up to so many subjects every fold is held out, else the first one alone
+_HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
+_DRAWS = 256  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
+_SMALLEST = 0.01  # a weight below is none
+_MOST_SAMPLES = 10**6
+_AT_ONCE = 4096  # subjects whose draws are mixed
+
+
+class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
+    r"""Mixture of the forecasts of several estimators, with weights by a held-out proper score.
+
+    The forecast is :math:`\sum_jw_jF_j(\cdot\mid x)`. Every estimator is fitted to parts of the subjects and
+    forecasts the others. The weights that are best for these are known exactly, with standard errors, and
+    stand beside a prior (see Notes); so few held-out subjects do not decide alone. Then the estimators are
+    fitted again to all subjects.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator)
+        Named estimators with ``predict_distribution``, or what :class:`Adapted` takes.
+    score : {"energy_score", "log_score"}
+        What the weights are chosen by. The energy score, which for one event time is the CRPS, takes every
+        forecast; the log score needs densities.
+    baselines : sequence of str
+        Names of simple models among the estimators, which share as a group with the others.
+    cv : int or "auto"
+        Number of folds, of which each is held out once. ``"auto"`` is 5 up to 1,000 subjects; of more, one
+        fifth is held out.
+    leave_out : bool
+        Leave an estimator out that cannot be fitted to the data (no covariates, an event at time zero), and
+        say so in :meth:`summary`, instead of raising its error.
+    n_samples : int
+        Draws per subject, where the forecast is an ensemble.
+    random_state : int, RandomState or None
+        Of the folds and draws; the estimators have their own.
+
+    Attributes
+    ----------
+    weights_ : dict of float
+        By name, with sum one.
+    scores_ : dict of float
+        Mean held-out loss of every estimator; empty if nobody was held out.
+    estimators_ : dict of estimators
+        Those with a positive weight, fitted to all subjects.
+    left_out_ : dict of str
+        Those that could not be fitted, and why.
+    censoring_ : Distribution
+        The censoring distribution that held-out subjects were scored with.
+
+    Notes
+    -----
+    Between two mixtures the best share has an estimate and a standard error, and a normal prior. Estimators
+    share one after the other, with equal shares and a standard deviation of 0.2 beforehand. What results
+    shares with the best mixture of the baselines, which has the share :math:`200/(E+200)` beforehand for E
+    events per event time, with a standard deviation of 0.35. With fewer than ten subjects nobody is held out
+    and the prior decides.
+
+    The forecast is a :class:`~censcore.Mixture` or :class:`~censcore.JointMixture` where every forecast is in
+    closed form, and else an ensemble whose draws the estimators share.
+
+    An estimator may have a method ``cross_fit(X, y, folds, sample_weight, ...)`` that fits it to all
+    subjects and returns for every fold a tuple: a fitted model that has not seen the held-out subjects, and,
+    where models of all folds are pooled in the end, a model of another fold.
+    :class:`~censcore.CensoredEngression` has one, so that its networks are trained once.
+
+    See Also
+    --------
+    JointFromMargins : Several times from estimators of one, as a member.
+    censcore.BestForecast : The default stack.
+
+    References
+    ----------
+    .. [1] D. H. Wolpert (1992). Stacked generalization. Neural Networks 5, 241-259.
+    .. [2] Y. Yao, A. Vehtari, D. Simpson and A. Gelman (2018). Using stacking to average Bayesian predictive
+       distributions. Bayesian Analysis 13, 917-1007.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.simulation import WeibullScenario
+    >>> data = WeibullScenario("uniform").sample(200, seed=0)
+    >>> members = [("cox", cs.CoxRegression()), ("km", cs.KaplanMeier())]
+    >>> stack = cs.Stacking(members, random_state=0).fit(data.X, data.y)
+    >>> {name: round(weight, 1) for name, weight in stack.weights_.items()}
+    {'cox': 0.8, 'km': 0.2}
+    """
+
+    def __init__(
+        self,
+        estimators: Any,
+        score: str = "energy_score",
+        *,
+        baselines: Sequence[str] = (),
+        cv: int | str = "auto",
+        leave_out: bool = False,
+        n_samples: int = 1024,
+        random_state: Any = None,
+    ) -> None:
+        self.estimators = estimators
+        self.score = score
+        self.baselines = baselines
+        self.cv = cv
+        self.leave_out = leave_out
+        self.n_samples = n_samples
+        self.random_state = random_state
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, and with ``deep`` those of the estimators, ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to include those of the estimators.
+
+        Returns
+        -------
+        dict
+        """
+        return self._get_params("estimators", deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, of the estimators as ``name__parameter``; ``name=...`` replaces one.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+
+        Returns
+        -------
+        self
+        """
+        self._set_params("estimators", **params)
+        return self
+
+    # ---- fitting -------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Array | None,
+        y: Any,
+        sample_weight: Array | None = None,
+        *,
+        censoring: Any = None,
+        groups: Array | None = None,
+    ) -> Self:
+        """Weigh the estimators on held-out subjects, and fit them to all.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
+            The outcome, (n,) or (n, k).
+        sample_weight : array, (n,), optional
+            Weights of the subjects.
+        censoring : Distribution or estimator, optional
+            The censoring distribution for the scores, and for the estimators whose ``fit`` takes it. Without
+            it: what is known (no censoring, or ``y.censoring_time``), else a pooled Kaplan-Meier estimate.
+        groups : array, (n,), optional
+            Subjects of one group (visits of a patient) are held out together.
+
+        Returns
+        -------
+        self
+        """
+        check_option(self.score, "score", ("energy_score", "log_score"))
+        check_flag(self.leave_out, "leave_out")
+        as_count(self.n_samples, "n_samples", most=_MOST_SAMPLES)
+        outcome = self._checked(y)
+        n = len(outcome)
+        check_rows(X, n)
+        weight = None if sample_weight is None else check_weights(sample_weight, n)
+        units = np.arange(n) if groups is None else as_labels(groups, n)
+        self._seed = self._draw_seed()
+        self.censoring_ = _censoring_of(X, outcome, censoring)
+        options = {"censoring": self.censoring_, "groups": groups}
+        pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
+        folds = self._folds(units)
+        held = self._held_out(pairs, X, outcome, weight, folds, options)
+        pairs = [pair for pair in pairs if pair[0] in held]
+        losses = self._losses([held[name] for name, _ in pairs], X, outcome, weight, folds)
+        places = {name: i for i, (name, _) in enumerate(pairs)}
+        simple = [places[name] for name in self._simple() if name in places]
+        flexible = [i for i in places.values() if i not in simple]
+        found = stacked_weights(losses, flexible, simple, _events(outcome))
+        found = np.where(found < _SMALLEST, 0.0, found.round(9))  # the last digits depend on the processor
+        self.weights_ = {name: float(w) for (name, _), w in zip(pairs, found / found.sum(), strict=True)}
+        self.scores_ = {} if losses is None else dict(zip(places, losses.means.tolist(), strict=True))
+        self.estimators_ = {
+            name: model if hasattr(model, "cross_fit") and folds else _fit(model, X, outcome, weight, options)
+            for name, model in pairs
+            if self.weights_[name] > 0
+        }
+        self._follow_up = end_of_follow_up(_timed(outcome), self.censoring_)
+        if X is not None:
+            self.n_features_in_ = int(np.shape(X)[1])
+        some = None if X is None else take_rows(X, np.arange(1))
+        self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
+        return self
+
+    def _pairs(self, X: Any) -> list[tuple[str, Any]]:
+        """Named estimators."""
+        pairs = self.estimators
+        good = isinstance(pairs, list | tuple) and all(
+            isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+        )
+        if not good or not pairs:
+            raise InvalidInputError(
+                f"estimators: got {pairs!r:.80}, expected named pairs such as "
+                "[('cox', CoxRegression()), ('km', KaplanMeier())]."
+            )
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            raise InvalidInputError(f"estimators: got the names {', '.join(names)}, expected different ones.")
+        self._validate_names(names)
+        return [(name, model) for name, model in pairs]
+
+    def _simple(self) -> list[str]:
+        """Names of the baselines."""
+        names = [name for name, _ in self.estimators]
+        strange = [name for name in self.baselines if name not in names]
+        if isinstance(self.baselines, str) or strange:
+            raise InvalidInputError(
+                f"baselines: got {self.baselines!r}, expected some of the names {', '.join(names)}."
+            )
+        return list(self.baselines)
+
+    def _draw_seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return as_seed(self.random_state)
+        from sklearn.utils import check_random_state
+
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _checked(self, y: Any) -> Any:
+        """The outcome in NumPy, and what its forecasts look like."""
+        self._causes: Any = None
+        self._joint = True
+        if isinstance(y, CompetingRisks):
+            y.any_cause().require_no_entry(type(self).__name__)
+            self._causes = y.names
+        elif not isinstance(y, SemiCompetingRisks):
+            y = as_outcome(y).require_no_entry(type(self).__name__)
+            self._joint = y.time.ndim == 2
+        return y.like(np.empty(0))
+
+    def _folds(self, units: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Training and held-out subjects; a group stays on one side."""
+        automatic = isinstance(self.cv, str) and self.cv == "auto"
+        if isinstance(self.cv, str) and not automatic:
+            raise InvalidInputError(f"cv must be a number of folds or 'auto'; got {self.cv!r}.")
+        count = _FOLDS if automatic else as_count(self.cv, "cv", least=2)
+        n, found = len(units), np.unique(units, return_inverse=True)[1]
+        order = np.random.default_rng(self._seed).permutation(found.max() + 1)
+        if n < 2 * _FOLDS or len(order) < count:
+            return []
+        parts = np.array_split(order, count)[: 1 if automatic and n > _FEW else count]
+        inside = [np.isin(found, part) for part in parts]
+        return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in inside]
+
+    def _held_out(
+        self, pairs: list[Any], X: Any, y: Any, weight: Any, folds: list[Any], options: dict[str, Any]
+    ) -> dict[str, list[tuple[Any, ...]]]:
+        """Models that have not seen the held-out subjects, by name and fold."""
+        found: dict[str, list[tuple[Any, ...]]] = {}
+        self.left_out_: dict[str, str] = {}
+        for name, model in pairs:
+            try:
+                if not folds:
+                    found[name] = []
+                elif hasattr(model, "cross_fit"):
+                    found[name] = model.cross_fit(X, y, folds, weight, **_accepted(model.cross_fit, options))
+                else:
+                    found[name] = [
+                        (_fit(as_estimator(model), X, y, weight, options, train),) for train, _ in folds
+                    ]
+            except InvalidInputError as error:
+                if not self.leave_out:
+                    raise
+                self.left_out_[name] = str(error)
+                last = error
+        if not found:
+            raise last
+        return found
+
+    # ---- held-out losses -----------------------------------------------------------------------
+
+    def _losses(
+        self, held: list[list[tuple[Any, ...]]], X: Any, y: Any, weight: Any, folds: list[Any]
+    ) -> QuadraticLosses | LogLosses | None:
+        if not folds:
+            return None
+        weight = np.ones(len(y)) if weight is None else weight
+        parts = []
+        for i, (_, test) in enumerate(folds):
+            rows = np.sort(np.random.default_rng(self._seed).permutation(test)[:_HELD_OUT])
+            some = (
+                None if X is None else take_rows(X, rows),
+                y.take(rows),
+                _taken(self.censoring_, rows),
+                len(folds),
+            )
+            models = [of_member[i] for of_member in held]
+            found = self._log(models, *some) if self.score == "log_score" else self._energy(models, *some)
+            parts.append((*found, weight[rows]))
+        joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
+        return LogLosses(*joined) if self.score == "log_score" else QuadraticLosses(*joined)
+
+    def _log(self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int) -> tuple[np.ndarray]:
+        """Log scores (n, J)."""
+        forecasts = [model.predict_distribution(X) for model, *_ in models]
+        return (np.stack([to_numpy(log_score(y, F)) for F in forecasts], axis=1),)
+
+    def _energy(
+        self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
+        draws = [
+            [self._apart(model, X, len(y), self._seed + 7919 * j + i) for i, model in enumerate(member)]
+            for j, member in enumerate(models)
+        ]
+        endless = bool((to_numpy(C.marginal(0).mass_at_infinity()) > 0).any())
+        horizon = float(to_numpy(y.time).max()) if endless else None  # nothing was seen beyond
+
+        def loss(*parts: np.ndarray) -> np.ndarray:
+            forecast = self._ensemble(_mixed(parts))
+            return to_numpy(energy_score(y, forecast, C, fair=True, horizon=horizon, seed=self._seed))
+
+        def distance(one: np.ndarray, other: np.ndarray, alone: np.ndarray) -> np.ndarray:
+            return 4 * (alone - loss(one, other))
+
+        J = len(draws)
+        s = np.stack([loss(member[0]) for member in draws], axis=1)
+        D = np.zeros((len(s), J, J))
+        for j in range(J):
+            for i in range(j):
+                D[:, i, j] = D[:, j, i] = distance(draws[i][0], draws[j][0], (s[:, i] + s[:, j]) / 2)
+        for j, member in enumerate(draws):
+            if len(member) > 1:  # models of all folds are pooled, of which held-out subjects see one
+                gain = (1 - 1 / folds) / 2 * distance(member[0], member[1], (s[:, j] + loss(member[1])) / 2)
+                s[:, j] -= gain
+                others = np.arange(J) != j
+                D[:, j, others] -= gain[:, None]
+                D[:, others, j] -= gain[:, None]
+        return s, D
+
+    # ---- predictions ---------------------------------------------------------------------------
+
+    def _draws(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
+        """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
+        if hasattr(model, "sample"):
+            return np.asarray(model.sample(X, m, seed), dtype=np.float64)
+        F = model.predict_distribution(X).like(np.empty(0))
+        keys = keys_of([np.zeros(1)] if X is None else _columns(X), seed)
+        flat = len(F) == 1 < len(keys)
+        drawn = F.sample(m * len(keys) if flat else m, SubjectDraws(keys, flat))
+        if self._causes is None:
+            z = np.asarray(drawn)
+        else:
+            causes = np.arange(1, len(self._causes) + 1)
+            z = np.where(drawn.cause[..., None] == causes, drawn.time[..., None], np.inf)
+        return z.reshape(len(keys), m, *z.shape[2:])
+
+    def _apart(self, model: Any, X: Any, n: int, seed: int) -> np.ndarray:
+        """Draws of n subjects that share no random numbers, also where their covariates are equal.
+
+        An error of sampling that subjects share would not average out, nor be part of a standard error.
+        """
+        keys = np.zeros(n) if X is None else keys_of(_columns(X))
+        _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        order = np.argsort(group, kind="stable")
+        turn = np.empty(n, dtype=np.int64)  # among the subjects with the same covariates
+        turn[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
+        most = min(int(count.max()), _MOST_SAMPLES // _DRAWS)
+        size = most if len(first) * most <= 4 * n else 1  # subjects that one call draws for
+        parts = []
+        for start in range(0, int(count.max()), size):
+            rows = np.flatnonzero((turn >= start) & (turn < start + size))
+            kinds, place = np.unique(group[rows], return_inverse=True)
+            some = None if X is None else take_rows(X, first[kinds])
+            z = self._draws(model, some, _DRAWS * size, seed + 104_729 * start)
+            z = z.reshape(len(z), size, _DRAWS, *z.shape[2:])
+            parts.append((rows, z[place, turn[rows] - start]))
+        drawn = np.empty((n, *parts[0][1].shape[1:]))
+        for rows, z in parts:
+            drawn[rows] = z
+        return drawn
+
+    def _ensemble(self, z: np.ndarray) -> Any:
+        return Ensemble(z) if self._causes is None else of_draws(z, self._causes)
+
+    def _is_exact(self, forecasts: list[Distribution]) -> bool:
+        """Whether there is a mixture in closed form."""
+        kind = Joint if self._joint else Univariate
+        return self._causes is None and all(
+            isinstance(F, kind) and not isinstance(F, Ensemble) for F in forecasts
+        )
+
+    def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
+        """Draws (subjects, m, k); the estimators share them by their weights."""
+        self.check_fitted()
+        got, expected = (0 if X is None else np.shape(X)[1]), getattr(self, "n_features_in_", 0)
+        if X is not None and got != expected:
+            raise InvalidInputError(f"X: got {got} covariates, expected {expected}, as in fit.")
+        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=_MOST_SAMPLES)
+        seed = self._seed if seed is None else as_seed(seed)
+        offset = float(np.random.default_rng(seed).random())
+        sizes = shares(m, [self.weights_[name] for name in self.estimators_], offset)
+        n = 1 if X is None else count_rows(X)
+        for start in range(0, n, _AT_ONCE):
+            some = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
+            z = _mixed(
+                [
+                    self._draws(model, some, size, seed + 7919 * j)
+                    for j, (model, size) in enumerate(zip(self.estimators_.values(), sizes, strict=True))
+                    if size
+                ]
+            )
+            yield z if z.ndim == 3 else z[:, :, None]
+
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the mixture.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+
+        Returns
+        -------
+        Mixture, JointMixture, Ensemble or CauseEnsemble
+            In closed form where every forecast is, else an ensemble of ``n_samples`` draws.
+        """
+        self.check_fitted()
+        if not self._exact:
+            return self._ensemble(self.sample(X))
+        forecasts: list[Any] = [model.predict_distribution(X) for model in self.estimators_.values()]
+        weights = np.array([self.weights_[name] for name in self.estimators_])
+        return JointMixture(forecasts, weights) if self._joint else Mixture(forecasts, weights)
+
+    def summary(self) -> Any:
+        """Weights and held-out losses of the estimators, and who was left out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line per estimator: ``weight``, ``loss`` (mean held-out score, lower is better), ``note``.
+        """
+        import pandas as pd
+
+        self.check_fitted()
+        names = [*self.weights_, *self.left_out_]
+        return pd.DataFrame(
+            {
+                "weight": [self.weights_.get(name, 0.0) for name in names],
+                "loss": [self.scores_.get(name, np.nan) for name in names],
+                "note": [self.left_out_.get(name, "") for name in names],
+            },
+            index=pd.Index(names, name="estimator"),
+        )
+
+
+def _censoring_of(X: Any, y: Any, given: Any) -> Distribution:
+    """The censoring distribution: given, known, or estimated."""
+    if isinstance(given, Distribution):
+        return given
+    followed = y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
+    followed = followed.any_cause() if isinstance(followed, CompetingRisks) else followed
+    if given is None and (known := known_censoring(followed)) is not None:
+        return known
+    estimator = KaplanMeier() if given is None else given
+    estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+    return estimator.fit(X, followed).predict_distribution(X)
+
+
+def _timed(y: Any) -> Any:
+    """The outcome with one time per event or cause."""
+    return CauseTimes(y) if isinstance(y, CompetingRisks) else y
+
+
+def _taken(C: Distribution, rows: np.ndarray) -> Distribution:
+    return C if len(C) == 1 else C.take(rows)
+
+
+def _accepted(function: Any, options: dict[str, Any], rows: np.ndarray | None = None) -> dict[str, Any]:
+    """The options that a method takes, of some subjects."""
+    names = inspect.signature(function).parameters
+    found = {name: value for name, value in options.items() if name in names and value is not None}
+    if rows is None:
+        return found
+    return {
+        name: _taken(value, rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
+        for name, value in found.items()
+    }
+
+
+def _fit(
+    model: Any, X: Any, y: Any, weight: np.ndarray | None, options: dict[str, Any], rows: Any = None
+) -> Any:
+    """Fit a model to all subjects or some."""
+    more = _accepted(model.fit, options, rows)
+    if rows is not None:
+        X, y = None if X is None else take_rows(X, rows), y.take(rows)
+        weight = None if weight is None else weight[rows]
+    if weight is not None:
+        argument = weight_argument(model)
+        if argument is None:
+            raise InvalidInputError(
+                f"{type(model).__name__}.fit takes no sample_weight, so that it cannot be fitted to weighted "
+                "subjects. Leave it out of the stack."
+            )
+        more[argument] = weight
+    return model.fit(X, y, **more)
+
+
+def _events(y: Any) -> float:
+    """Events per event time, or per cause."""
+    if isinstance(y, CompetingRisks):
+        return float((to_numpy(y.causes) > 0).sum()) / y.n_causes
+    return float(to_numpy(y.event).reshape(len(y), -1).sum(axis=0).mean())
+
+
+def _mixed(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Draws of several forecasts together, of all subjects also where one forecast serves them."""
+    n = max(len(z) for z in parts)
+    mixed = np.concatenate([np.broadcast_to(z, (n, *z.shape[1:])) for z in parts], axis=1)
+    return np.ascontiguousarray(mixed)  # sums depend on the layout, which a copy does not keep
+
+
+def _columns(X: Any) -> list[np.ndarray]:
+    if hasattr(X, "columns"):
+        return [np.asarray(X[name]) for name in X.columns]
+    return list(to_numpy(X, "X").T)

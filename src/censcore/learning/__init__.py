@@ -1,0 +1,27 @@
+"""What all networks share: training, batches, model files, and the base classes of neural estimators."""
+
+import torch  # noqa: F401  (without it no part of this is imported)
+
+from censcore.learning.data.sources import TrainingTable
+from censcore.learning.engression.settings import Network, Training
+from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.learning.neural_estimator import NeuralEstimator
+from censcore.learning.training.history import Epoch, History
+from censcore.learning.training.loop import train
+from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.task import Callback, Task
+
+__all__ = [
+    "Callback",
+    "Epoch",
+    "History",
+    "LikelihoodEstimator",
+    "Network",
+    "NeuralEstimator",
+    "ParameterNetwork",
+    "Recipe",
+    "Task",
+    "Training",
+    "TrainingTable",
+    "train",
+]

@@ -1,0 +1,104 @@
+"""The default stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.cox import CoxRegression
+from censcore.estimators.joint_from_margins import JointFromMargins
+from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.stacking import Stacking
+from censcore.estimators.weibull import WeibullRegression
+from censcore.learning.engression import CensoredEngression
+from censcore.learning.mixture_density_network import MixtureDensityNetwork
+
+__all__ = ["BestForecast"]
+
+
+class BestForecast(Stacking):
+    """The default stack: networks where there are many events, simple models where there are few.
+
+    A :class:`Stacking` of :class:`CensoredEngression`, :class:`MixtureDensityNetwork`, and Kaplan-Meier, Cox
+    and Weibull models, whose times are joined by a Clayton copula (:class:`JointFromMargins`), weighed by the
+    energy score of held-out subjects. A model that the data do not allow, such as one without covariates or
+    with events at time zero, is left out.
+
+    Parameters
+    ----------
+    epochs : int
+        Of the generators of :class:`CensoredEngression`, which take most of the time.
+    n_samples : int
+        Draws per subject in forecasts.
+    random_state : int, RandomState or None
+        Everything random follows from it.
+    device : str
+        Of the networks: ``"auto"``, ``"cpu"``, ``"cuda"``, ...
+    progress : bool
+        Show progress bars of training.
+
+    Attributes
+    ----------
+    weights_, scores_, estimators_, left_out_, censoring_
+        As of :class:`Stacking`.
+
+    See Also
+    --------
+    Stacking : Other estimators, other scores.
+    CensoredEngression : The generator alone.
+
+    References
+    ----------
+    .. [1] D. H. Wolpert (1992). Stacked generalization. Neural Networks 5, 241-259.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> cs.BestForecast(random_state=0)
+    BestForecast(random_state=0)
+    """
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 80,
+        n_samples: int = 1024,
+        random_state: Any = None,
+        device: str = "auto",
+        progress: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.n_samples = n_samples
+        self.random_state = random_state
+        self.device = device
+        self.progress = progress
+
+    score, cv, leave_out = "energy_score", "auto", True
+    get_params = SurvivalEstimator.get_params
+    set_params = SurvivalEstimator.set_params
+
+    def _pairs(self, X: Any) -> list[tuple[str, Any]]:
+        shared: dict[str, Any] = {
+            "random_state": self._seed,
+            "device": self.device,
+            "progress": self.progress,
+        }
+        ridge = {"Cox": CoxRegression(alpha=1.0), "Weibull": WeibullRegression(alpha=1.0)}
+        if X is None:
+            models: dict[str, Any] = {"Weibull": ridge["Weibull"]}
+        else:  # a penalty needs covariates of one unit
+            models = {name: make_pipeline(StandardScaler(), model) for name, model in ridge.items()}
+        return [
+            ("engression", CensoredEngression(epochs=self.epochs, **shared)),
+            ("density network", MixtureDensityNetwork(**shared)),
+            *(
+                (name, JointFromMargins(model))
+                for name, model in {"Kaplan-Meier": KaplanMeier(), **models}.items()
+            ),
+        ]
+
+    def _simple(self) -> list[str]:
+        return ["Kaplan-Meier", "Cox", "Weibull"]

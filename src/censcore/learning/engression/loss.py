@@ -1,0 +1,145 @@
+"""The loss of censored engression: the fair energy score after censoring, at compatible draws of C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from censcore.learning.engression.generator import Generator
+from censcore.learning.structures import Free, Structure
+from censcore.learning.training.loop import Rows
+from censcore.scores.energy_pairs import energy_loss
+
+__all__ = ["EngressionTask", "bounded"]
+
+_VALIDATION_SAMPLES = 32
+
+
+class EngressionTask:
+    r"""The generator and its loss, one value per subject.
+
+    Each of the m samples of a subject is compared at a separate compatible draw of C. The draws lie at m
+    equidistant levels with one random offset, so that each is a draw of C given the observation and
+    together they are stratified. Censoring then costs two minima per distance.
+
+    Parameters
+    ----------
+    network : Generator
+        Gives samples in units of ``scale``.
+    scale : tensor, (outputs,)
+        Unit of every positive output of the generator, relative to the unit of the times.
+    samples : int
+        m, the samples per subject and step.
+    beta : float
+        Exponent of the energy score.
+    mixed : bool
+        Let the network compute in bfloat16.
+    structure : Structure, optional
+        How the outputs make event times.
+    bounded : bool
+        Measure the loss on z/(1+z), where events that never happen are the point 1.
+    sparsity : float
+        lambda of the penalty :math:`\lambda\sum_j\|w_j\|` of training, a group lasso [1]_: :math:`w_j` are
+        all weights by which covariate j enters the network.
+
+    References
+    ----------
+    .. [1] M. Yuan and Y. Lin (2006). Model selection and estimation in regression with grouped variables.
+       Journal of the Royal Statistical Society, Series B 68, 49-67.
+    """
+
+    def __init__(
+        self,
+        network: Generator,
+        scale: Tensor,
+        samples: int,
+        beta: float,
+        mixed: bool = False,
+        structure: Structure | None = None,
+        bounded: bool = False,
+        sparsity: float = 0.0,
+    ) -> None:
+        self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
+        self.structure = Free(len(scale)) if structure is None else structure
+        self.bounded, self.sparsity = bounded, sparsity
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a run must agree in, besides data and recipe, to be continued from a checkpoint."""
+        positive = getattr(getattr(self.network, "positive", None), "__name__", "")
+        return {
+            "samples": self.samples,
+            "beta": self.beta,
+            "mixed": self.mixed,
+            "scale": self.scale.tolist(),
+            "output": positive,
+            "residual": getattr(self.network, "residual", None),
+            "structure": self.structure.settings,
+            "bounded": self.bounded,
+            "sparsity": self.sparsity,
+        }
+
+    def draw(
+        self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
+    ) -> dict[str, Tensor]:
+        """Noise, and the offsets and orders of the levels of C; more samples where losses are compared."""
+        m = max(self.samples, _VALIDATION_SAMPLES) if validating else self.samples
+        k = self.structure.k
+        return {
+            "noise": torch.randn(n, m, self.network.noise_size, generator=generator, device=device),
+            "offset": torch.rand(n, k, generator=generator, device=device),
+            "order": torch.rand(n, m, k, generator=generator, device=device),
+        }
+
+    def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
+        """Energy score of the censored samples against the censored outcome."""
+        z, weights = self.structure.members(self.generate(network, rows["x"], random["noise"]))
+        y, c, branches = rows["y"], self.censoring_times(rows["c"], random), self.structure.branches
+        if branches > 1 and c.shape[1] > 1:  # the values of a draw share its censoring time
+            c = c.repeat(1, branches, 1)
+        if self.bounded:
+            z, y, c = bounded(z), bounded(y), bounded(c)
+        losses = energy_loss(
+            z, y, c[:, None], weights=weights, mask=rows.get("mask"), beta=self.beta, branches=branches
+        )
+        if not self.sparsity or not network.training:  # validation compares the scores alone
+            return losses
+        assert isinstance(network, Generator)
+        return losses + self.sparsity * network.input_norms()
+
+    def generate(self, network: nn.Module, x: Tensor, noise: Tensor) -> Tensor:
+        """Outputs in the unit of the times, (n, m, outputs), in float32 whatever the network computes in."""
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.mixed):
+            z = network(x, noise)
+        return self.scaled(z.float())
+
+    def event_times(self, out: Tensor, uniform: Tensor | None) -> Tensor:
+        """Event times (n, m, k) on the scale of the loss, from outputs and uniform numbers (n, m)."""
+        return self.structure.draw(self.scaled(out), uniform)
+
+    def scaled(self, out: Tensor) -> Tensor:
+        """Positive outputs in the unit of the times; logits as they are."""
+        size = len(self.scale)
+        if out.shape[-1] == size:
+            return out * self.scale
+        return torch.cat([out[..., :size] * self.scale, out[..., size:]], dim=-1)
+
+    def censoring_times(self, table: Tensor, random: Rows) -> Tensor:
+        """(n, m, 1 or k): one draw for every sample."""
+        q, k = table.shape[1], table.shape[2]
+        if q == 1:
+            return table
+        m = random["noise"].shape[1]
+        # coordinates with separate censoring times need independent draws: their strata are shuffled
+        stratum = torch.arange(m, device=table.device)[None, :, None]
+        if k > 1:
+            stratum = random["order"][:, :, :k].argsort(dim=1)
+        level = (stratum / m + random["offset"][:, None, :k]) % 1.0
+        return table.gather(1, (level * q).long().clamp(max=q - 1))
+
+
+def bounded(z: Tensor) -> Tensor:
+    """z/(1+z), also for an infinite z."""
+    return 1 - 1 / (1 + z)

@@ -1,0 +1,255 @@
+"""The censoring distribution that censored engression is trained with, and where it came from."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from censcore.distributions import Distribution, Independent, PointMass
+from censcore.estimators.censoring import Censoring
+from censcore.estimators.censoring_choice import choose_censoring
+from censcore.estimators.covariate_test import covariates_predict
+from censcore.estimators.covariates import take_rows
+from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.exceptions import CensoringWarning, InvalidInputError
+from censcore.learning.data.first_pass import FollowUp
+from censcore.learning.data.summaries import CountedTimes
+from censcore.outcomes import RightCensored
+from censcore.scores.inputs import known_censoring
+
+__all__ = ["TrainingCensoring"]
+
+ALARM = 0.01  # p-value of the test of covariates below which there is a warning
+_TESTED = 20_000  # subjects, at most, that the test looks at
+
+_log = logging.getLogger("censcore")
+
+
+@dataclass(frozen=True)
+class TrainingCensoring:
+    """A censoring distribution and its origin.
+
+    Attributes
+    ----------
+    words : str
+        Where the distribution came from.
+    distribution : Distribution or None
+        The distribution for the training subjects; None in a model read from a file.
+    estimator : Censoring or None
+        The estimator, ready for other subjects.
+    estimated : bool
+        Whether the distribution is an estimate from the training subjects.
+    """
+
+    words: str
+    distribution: Distribution | None = None
+    estimator: Censoring | None = None
+    estimated: bool = False
+
+    @classmethod
+    def choose(
+        cls, objective: str, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None = None
+    ) -> Self:
+        """Choose it: as given; else what is known; else a Kaplan-Meier estimate."""
+        chosen = cls._choose(objective, X, y, censoring, groups)
+        _log.info("censoring distribution for censored engression: %s", chosen.words)
+        return chosen
+
+    @classmethod
+    def _choose(
+        cls, objective: str, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None
+    ) -> Self:
+        if (simple := cls._without_estimate(objective, not y.event.all(), censoring)) is not None:
+            return simple
+        automatic = isinstance(censoring, str)
+        if (censoring is None or automatic) and (known := known_censoring(y)) is not None:
+            return cls("known: the outcome has all censoring times, or nothing is censored", known)
+        why = ""
+        if automatic and _has_covariates(X):
+            choice = choose_censoring(X, y, groups=groups)
+            estimator, why = choice.censoring, f", chosen {choice.words}"
+        else:
+            estimator = KaplanMeier() if censoring is None or automatic else censoring
+            estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        distribution = estimator.fit(X, y).predict_distribution(X)
+        if not automatic and len(distribution) == 1 and _has_covariates(X):
+            _warn_if_covariates_predict(X, y, groups)
+        words = f"estimated from the training subjects by {estimator!r}{why}"
+        return cls(words, distribution, estimator, True)
+
+    @classmethod
+    def _without_estimate(cls, objective: str, censored: bool, censoring: Any) -> Self | None:
+        """What the objective or the user decides."""
+        never = PointMass(np.array([np.inf]))
+        if objective == "naive":
+            return cls("ignored: objective='naive' treats censored times as event times", never)
+        if objective == "latent":
+            if censored:
+                raise InvalidInputError(
+                    "objective='latent' needs event times without censoring; got censored subjects."
+                )
+            return cls("none: objective='latent' expects uncensored times", never)
+        if isinstance(censoring, Distribution):
+            return cls("the distribution passed to fit", censoring)
+        if isinstance(censoring, str) and censoring != "auto":
+            raise InvalidInputError(
+                f"censoring: got {censoring!r}, expected 'auto', a distribution or an estimator such as "
+                "CoxRegression()."
+            )
+        return None
+
+    @classmethod
+    def choose_counted(
+        cls,
+        objective: str,
+        X: Any,
+        y: RightCensored,
+        censoring: Any,
+        follow_up: FollowUp,
+        groups: np.ndarray | None = None,
+    ) -> Self:
+        """Choose it for subjects that are read in batches, from counts and a sample (X, y) of them.
+
+        A Kaplan-Meier estimate is that of all subjects; other estimators are fitted to the sample.
+        """
+        chosen = cls._choose_counted(objective, X, y, censoring, follow_up, groups)
+        _log.info("censoring distribution for censored engression: %s", chosen.words)
+        return chosen
+
+    @classmethod
+    def _choose_counted(
+        cls, objective: str, X: Any, y: RightCensored, censoring: Any, follow_up: FollowUp, groups: Any
+    ) -> Self:
+        if (simple := cls._without_estimate(objective, follow_up.censored, censoring)) is not None:
+            if simple.distribution is not None and len(simple.distribution) > 1:
+                raise InvalidInputError(
+                    f"censoring: got distributions for {len(simple.distribution)} subjects; for subjects "
+                    "read in batches expected one for all, an estimator, or censoring times in the outcome."
+                )
+            return simple
+        automatic = isinstance(censoring, str)
+        if censoring is None or automatic:
+            if follow_up.known:
+                return cls("known: the outcome has all censoring times")
+            if not follow_up.censored:
+                return cls("known: nothing is censored", PointMass(np.array([np.inf])))
+        why, sampled = "", f"a sample of {len(y):,} training subjects"
+        estimator = KaplanMeier() if censoring is None else censoring
+        if automatic:
+            estimator = KaplanMeier()
+            if _has_covariates(X):
+                choice = choose_censoring(X, y, groups=groups)
+                estimator, why = choice.censoring, f", chosen on {sampled} {choice.words}"
+        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        if not isinstance(estimator.estimator, KaplanMeier):
+            estimator.fit(X, y)
+            return cls(f"estimated from {sampled} by {estimator!r}{why}", None, estimator, True)
+        stratify = estimator.estimator.stratify
+        words = f"estimated from the training subjects by {estimator!r}{why}"
+        if stratify is not None:
+            return cls(words, None, _fit_strata(estimator, stratify, follow_up, X), True)
+        if not automatic and _has_covariates(X):
+            _warn_if_covariates_predict(X, y, groups)
+        return cls(words, _fit_pooled(estimator, follow_up), None, True)
+
+    def followed(self, X: Any, y: RightCensored, given: Any = None) -> tuple[RightCensored, Distribution]:
+        """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""
+        distribution = self.for_rows(X, y, given)
+        end = np.min(
+            [np.broadcast_to(distribution.marginal(j).isf(0.0), len(y)) for j in range(distribution.k)],
+            axis=0,
+        )
+        late = (y.time.reshape(len(y), -1) > end[:, None]).any()
+        if given is not None or not self.estimated or not late:
+            return y, distribution
+        return y.censor_at(end), distribution.censor_at(end)
+
+    def for_rows(self, X: Any, y: RightCensored, given: Any = None) -> Distribution:
+        """The censoring distribution of other subjects: given, known, or as in training if possible."""
+        if isinstance(given, Distribution):
+            return given
+        known = known_censoring(y)
+        if y.censoring_time is not None and known is not None:
+            return known
+        if self.estimator is not None:
+            return self.estimator.predict_distribution(X)
+        if self.distribution is not None and len(self.distribution) == 1:
+            return self.distribution
+        if known is not None:
+            return known
+        raise InvalidInputError(
+            "The censoring distribution of these subjects is not known: fit got one distribution per "
+            "training subject, or the model comes from a file. Pass it: score(X, y, censoring=...), or "
+            "eval_set=(X, y, censoring)."
+        )
+
+
+def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | None) -> None:
+    """Warn where the covariates predict C, which a pooled curve ignores."""
+    rows = np.arange(len(y))
+    if len(y) > _TESTED:
+        rows = np.sort(np.random.default_rng(0).choice(len(y), _TESTED, replace=False))
+        X, groups = take_rows(X, rows), None if groups is None else groups[rows]
+    some = y.take(rows)
+    parts = [some] if some.shares_censoring else [some.marginal(j) for j in range(y.k)]
+    for part in parts:
+        test = covariates_predict(X, part, groups=groups)
+        if isinstance(test, str) or test.p_value >= ALARM:
+            continue
+        warnings.warn(
+            f"The covariates predict censoring: {test.told}. CensoredEngression.fit trains with a pooled "
+            "Kaplan-Meier estimate, which is biased then. Pass censoring='auto', which chooses between "
+            "Kaplan-Meier and Cox regression, or censoring=Censoring(CoxRegression()).",
+            CensoringWarning,
+            stacklevel=6,
+        )
+        return
+
+
+def _fit_pooled(estimator: Censoring, follow_up: FollowUp) -> Distribution:
+    """Kaplan-Meier estimates from counts: one, or one for each event time."""
+    shared = follow_up.shared if estimator.shared is None else estimator.shared
+    columns = [-1] if shared else sorted({j for _, j in follow_up.counts if j >= 0} or {-1})
+    curves: list[Any] = []
+    for j in columns:
+        y, weight = _outcomes(follow_up.counts[None, j])
+        curves.append(Censoring(KaplanMeier()).fit(None, y, weight).predict_distribution())
+        curves[-1].estimated_from = None
+    return curves[0] if len(curves) == 1 else Independent(curves)
+
+
+def _fit_strata(estimator: Censoring, stratify: Any, follow_up: FollowUp, X: Any) -> Censoring:
+    """A Kaplan-Meier estimate for each stratum from counts."""
+    import pandas as pd
+
+    if not (follow_up.shared if estimator.shared is None else estimator.shared):
+        raise InvalidInputError(
+            "KaplanMeier(stratify=...) with one C per event time is not available for subjects read in "
+            "batches; leave out stratify, or fit in memory."
+        )
+    labels = sorted({label for label, _ in follow_up.counts})
+    parts = [_outcomes(follow_up.counts[label, -1]) for label in labels]
+    column = np.repeat(np.array(labels), [len(y) for y, _ in parts])
+    table: Any = pd.DataFrame({stratify: column})
+    if not hasattr(X, "columns"):  # an array, whose columns have numbers
+        table = np.zeros((len(column), np.shape(X)[1]))
+        table[:, stratify] = column
+    y = RightCensored.concat([y for y, _ in parts])
+    return Censoring(KaplanMeier(stratify=stratify)).fit(table, y, np.concatenate([w for _, w in parts]))
+
+
+def _outcomes(counted: CountedTimes) -> tuple[RightCensored, np.ndarray]:
+    """Distinct outcomes, and how many subjects had each."""
+    time = np.concatenate([counted.time, counted.time])
+    weight = np.concatenate([counted.other, counted.censored])
+    event = np.repeat([True, False], len(counted.time))
+    rows = weight > 0
+    return RightCensored(time[rows], event[rows]), weight[rows].astype(np.float64)
+
+
+def _has_covariates(X: Any) -> bool:
+    return X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0

@@ -1,0 +1,388 @@
+"""Networks whose outputs are the parameters of a distribution, trained by the censored log score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore._arrays import Array, to_numpy
+from censcore._validation import as_count, as_seed, check_option, shown
+from censcore.distributions import Distribution
+from censcore.estimators.covariates import check_weights
+from censcore.exceptions import InvalidInputError
+from censcore.learning.batch_training import BatchTraining
+from censcore.learning.data.masks import check_mask, leave_out_times
+from censcore.learning.data.sources import Block
+from censcore.learning.data.standardised import Data, OnDemand, rows_of
+from censcore.learning.model_contents import check_number
+from censcore.learning.training.devices import pick_device
+from censcore.learning.training.full_batch import minimise
+from censcore.learning.training.history import History
+from censcore.learning.training.loop import mix_seed
+from censcore.learning.training.recipe import MOST_EPOCHS, MOST_LAYERS, MOST_UNITS
+from censcore.learning.training.task import Callback, Rows
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+
+__all__ = ["LikelihoodEstimator", "ParameterNetwork"]
+
+_SAMPLED_AT_ONCE = 4096  # subjects
+
+
+def _widths(hidden: Any) -> list[int]:
+    """Units of the hidden layers, where they are whole numbers that fit into memory."""
+    listed = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
+    if not listed or len(hidden) > MOST_LAYERS:
+        got = f"{len(hidden)} layers" if listed else shown(hidden)
+        raise InvalidInputError(
+            f"hidden: got {got}, expected the widths of at most {MOST_LAYERS} hidden layers, a tuple such as "
+            "(128, 128)."
+        )
+    return [as_count(units, "hidden, the width of a layer,", most=MOST_UNITS) for units in hidden]
+
+
+class ParameterNetwork(nn.Module):
+    """A linear map or a perceptron from covariates to parameters; some parameters are shared by all subjects.
+
+    Parameters
+    ----------
+    n_features : int
+        Covariates.
+    conditional, constant : int
+        Number of outputs that depend on x, and of those that do not.
+    hidden : sequence of int
+        Widths of hidden layers; none for a linear map.
+
+    Examples
+    --------
+    >>> ParameterNetwork(3, conditional=2, constant=1, hidden=(8,))(torch.zeros(5, 3)).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(self, n_features: int, conditional: int, constant: int, hidden: Sequence[int]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        width = n_features
+        for units in _widths(hidden):
+            layers += [nn.Linear(width, units), nn.SiLU()]
+            width = units
+        last = nn.Linear(width, conditional)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.body = nn.Sequential(*layers, last)
+        self.constant = nn.Parameter(torch.zeros(1, constant))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, conditional + constant)."""
+        return torch.cat([self.body(x), self.constant.expand(len(x), -1)], dim=1)
+
+    def undecayed(self) -> list[nn.Parameter]:
+        """Weight decay concerns the matrices only."""
+        return [p for name, p in self.named_parameters() if p.ndim != 2 or name == "constant"]
+
+
+class LikelihoodTask:
+    """The censored log score of the distribution that a network's outputs describe."""
+
+    def __init__(self, network: nn.Module, distribution: Any) -> None:
+        self.network, self.distribution = network, distribution
+
+    def draw(
+        self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
+    ) -> dict[str, Tensor]:
+        """A likelihood needs no random numbers."""
+        return {}
+
+    def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
+        """Minus the log-likelihood: density in the coordinates with an event, survival in the others."""
+        return -self.distribution(network(rows["x"])).log_likelihood(rows["time"], rows["event"])
+
+
+class LikelihoodEstimator(BatchTraining):
+    """Base class of estimators trained by the censored log score.
+
+    A subclass builds the network (:meth:`_new_network`) and turns its outputs into a distribution
+    (:meth:`_distribution`). Parameters with the same names mean the same in every subclass: ``hidden``,
+    ``solver``, ``max_iter``, and those of :class:`NeuralEstimator`.
+
+    See Also
+    --------
+    censcore.CopulaWeibull, censcore.JointGridModel : The estimators of this kind.
+    """
+
+    hidden: Sequence[int]
+    solver: str
+    max_iter: int
+
+    @abstractmethod
+    def _new_network(self) -> ParameterNetwork:
+        """An untrained network for the fitted shape."""
+
+    @abstractmethod
+    def _distribution(self, raw: Tensor, unit: float) -> Distribution:
+        """The joint distribution with parameters from ``raw``, in times of ``unit``."""
+
+    def _fit_units(self, y: RightCensored) -> None:
+        """Learn what the distribution needs of the training times besides their mean."""
+
+    def _training_distribution(self, raw: Tensor) -> Distribution:
+        """The distribution whose likelihood is maximised."""
+        return self._distribution(raw, 1.0)
+
+    def _bounds(self, network: nn.Module) -> np.ndarray | None:
+        """The smallest and largest value of every parameter of the network, where L-BFGS needs any."""
+        return None
+
+    def _finish(self, rows: Data) -> None:
+        """What is left to fit after training."""
+
+    def fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
+        *,
+        eval_set: tuple[Any, ...] | None = None,
+        groups: Array | None = None,
+        mask: Array | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Train by the censored log score, which does not depend on the censoring distribution.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, (n,) or (n, k).
+        sample_weight : array, (n,), optional
+            Weights of the subjects.
+        eval_set : (X, y) or (X, y, mask), optional
+            Validation data for early stopping; otherwise ``validation_fraction`` of the subjects is held out.
+            L-BFGS needs neither: it uses all subjects, and reports the loss of ``eval_set`` at the end.
+        groups : array, (n,), optional
+            Subjects of one group never share a minibatch, and the validation split does not separate them.
+        mask : array of bool, (n, k), optional
+            False where an event time is left out of a subject's likelihood, which is then that of the
+            others: an event that is already there, or was not looked for.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+
+        Returns
+        -------
+        self
+        """
+        self._forget()
+        outcome = leave_out_times(self._check_outcome(y, mask), mask)
+        X = self._check_X(X, len(outcome), reset=True)
+        groups = self._check_groups(groups, len(outcome))
+        at_once = self._fits_at_once()
+        rows, held_out = self._split(len(X), groups, at_once or eval_set is not None)
+        self._fit_scaling(X, rows)
+        self._unit = _unit(outcome.take(rows))
+        self._fit_units(outcome.take(rows))
+        everything = self._tensors(X, outcome, sample_weight)
+        training = rows_of(everything, rows)
+        validation = None if held_out is None else rows_of(everything, held_out)
+        if eval_set is not None:
+            validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "mask"))
+        task = self._new_task()
+        if at_once:
+            self.history_ = self._minimise(task, training, validation, callbacks)
+        else:
+            self.history_ = self._train(
+                task, training, validation, None if groups is None else groups[rows], callbacks
+            )
+        self._finish(training)
+        return self
+
+    def fit_batches(
+        self,
+        batches: Any,
+        *,
+        eval_set: tuple[Any, ...] | None = None,
+        callbacks: Sequence[Callback] = (),
+        buffer: int = 65_536,
+    ) -> Self:
+        """Train on data that are read in batches, in every epoch again; memory does not grow with them.
+
+        As :meth:`CensoredEngression.fit_batches`. The network is trained by minibatches (``solver="adam"``)
+        also without hidden layers. What needs times beyond their mean (edges of a grid) and what is fitted
+        after training (a copula given its margins) is learned from a random sample of 20,000 subjects.
+
+        Parameters
+        ----------
+        batches : TrainingTable, sequence or callable
+            A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
+            when they are asked for; or a function without arguments that returns an iterator of batches, the
+            same every time. A batch may have weights, groups and a mask as in :meth:`fit`, or None in their
+            places: ``(X, y, sample_weight, groups, mask)``.
+        eval_set : (X, y) or (X, y, mask), optional
+            Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out, at most
+            50,000.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+        buffer : int
+            Subjects that are shuffled at a time.
+
+        Returns
+        -------
+        self
+        """
+        self._forget()
+        if self._fits_at_once() and self.solver == "lbfgs":
+            raise InvalidInputError(
+                "solver='lbfgs' needs all subjects at once; for data read in batches use 'adam' or 'auto'."
+            )
+        source = self._share_of(batches, buffer)
+        found = self._first_pass(source)
+        held_out = self._held_out(found, eval_set is not None)
+        sample = self._sample(found, held_out)
+        self._check_outcome(found.extreme.y, found.extreme.mask)
+        count, total = found.times[:2].sum(axis=1)
+        if not count:
+            raise InvalidInputError("Times: got zeros only, expected positive times.")
+        self._unit = float(total / count)
+        self._fit_units(leave_out_times(self._plain_outcome(sample.y), sample.mask))
+        training = self._streamed(source, found, sample, held_out, buffer)
+        validation = self._validation_rows(found, held_out)
+        if eval_set is not None:
+            validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "mask"))
+        self.history_ = self._train(self._new_task(), training, validation, None, callbacks)
+        self._finish(training.sample)
+        return self
+
+    def _block_tensors(self, block: Block) -> dict[str, Tensor]:
+        X = self._check_X(block.X, len(block), reset=False)
+        outcome = leave_out_times(self._plain_outcome(block.y), block.mask)
+        rows = self._tensors(X, outcome, block.weight)
+        # sums depend on the layout, which differs between tables and arrays
+        return {name: value[:].contiguous() for name, value in rows.items()}
+
+    def _new_task(self) -> LikelihoodTask:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._seed)
+            self._network = self._new_network()
+        return LikelihoodTask(self._network, self._training_distribution)
+
+    def _fits_at_once(self) -> bool:
+        """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
+        check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
+        as_count(self.max_iter, "max_iter", most=MOST_EPOCHS)
+        linear = not _widths(self.hidden)
+        return self.solver == "lbfgs" or (self.solver == "auto" and linear)
+
+    def _minimise(
+        self, task: LikelihoodTask, rows: Data, validation: Data | None, callbacks: Sequence[Callback]
+    ) -> History:
+        self._recipe(len(rows["x"]))  # checks the parameters that both solvers share
+        return minimise(
+            task,
+            rows,
+            validation,
+            penalty=self.weight_decay,
+            max_iter=int(self.max_iter),
+            device=pick_device(self.device),
+            bounds=self._bounds(task.network),
+            callbacks=callbacks,
+            checkpoint=self.checkpoint,
+            progress=self.progress,
+        )
+
+    def _evaluation_rows(self, X: Any, y: Any, mask: Any = None) -> Data:
+        outcome = as_outcome(y).require_no_entry(type(self).__name__)
+        outcome = leave_out_times(outcome, check_mask(mask, outcome, some=True))
+        return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, None)
+
+    def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | OnDemand]:
+        time = to_numpy(y.time).reshape(len(y), -1)
+        event = to_numpy(y.event).reshape(len(y), -1)
+        if ((time == 0) & event).any():
+            raise InvalidInputError(
+                f"{int(((time == 0) & event).any(axis=1).sum())} subjects have an event at time zero, where "
+                "the density of the model is zero or infinite. Shift these times or leave out these subjects."
+            )
+        rows: dict[str, Tensor | OnDemand] = {
+            "x": self._standardised(X),
+            "time": torch.from_numpy((time / self._unit).astype(np.float32)),
+            "event": torch.from_numpy(np.ascontiguousarray(event)),
+        }
+        if weight is not None:
+            rows["weight"] = torch.from_numpy(check_weights(weight, len(y)).astype(np.float32))
+        return rows
+
+    @torch.no_grad()
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the joint distribution of the event times.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One joint distribution per subject, in closed form; a distribution of one time if y was (n,).
+        """
+        self.check_fitted()
+        X = self._check_X(X, None, reset=False)
+        network = self._network.cpu().eval()
+        distribution = self._distribution(network(self._standardised(X)[:]).double(), self._unit).like(
+            np.empty(0, dtype=np.float64)
+        )
+        self._network.to(pick_device(self.device))
+        return distribution if self._joint else distribution.marginal(0)
+
+    @torch.no_grad()
+    def sample_chunks(self, X: Array | None, m: int = 1024, seed: int | None = None) -> Iterator[Tensor]:
+        """Draw from the predicted distributions on the device of the model, chunk by chunk of subjects.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates, as in ``fit``.
+        m : int
+            Draws per subject.
+        seed : int, optional
+            The same seed and subjects give the same draws; that of the fit if omitted.
+
+        Yields
+        ------
+        tensor, (subjects, m, k)
+            The draws of the next subjects.
+        """
+        self.check_fitted()
+        x = self._standardised(self._check_X(X, None, reset=False))
+        device, seed = pick_device(self.device), self._seed if seed is None else as_seed(seed)
+        network = self._network.to(device).eval()
+        for start in range(0, len(x), _SAMPLED_AT_ONCE):
+            raw = network(x[start : start + _SAMPLED_AT_ONCE].to(device))
+            generator = torch.Generator(device).manual_seed(mix_seed(seed, start))
+            draws = self._distribution(raw.double(), self._unit).sample(m, generator)
+            yield draws if draws.ndim == 3 else draws[:, :, None]
+
+    def _networks(self) -> list[nn.Module]:
+        return [self._network]
+
+    def _build_networks(self) -> list[nn.Module]:
+        self._network = self._new_network()
+        return [self._network]
+
+    def _fitted_settings(self) -> dict[str, Any]:
+        return {"unit": self._unit}
+
+    def _restore_settings(self, settings: dict[str, Any]) -> None:
+        check_number("unit", settings["unit"], positive=True)
+        self._unit = settings["unit"]
+
+
+def _unit(y: RightCensored) -> float:
+    time = to_numpy(y.time)
+    if not (time > 0).any():
+        raise InvalidInputError("Times: got zeros only, expected positive times.")
+    return float(time[time > 0].mean())

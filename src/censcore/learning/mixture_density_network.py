@@ -1,0 +1,348 @@
+"""A mixture density network as an estimator."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore._arrays import Array, to_numpy
+from censcore._validation import as_count, as_seed
+from censcore.distributions import (
+    CauseEnsemble,
+    Distribution,
+    Ensemble,
+    Independent,
+    JointMixture,
+    LogNormal,
+    Mixture,
+)
+from censcore.estimators.cause_times import cause_times, of_draws
+from censcore.exceptions import ModelFileError
+from censcore.learning.batch_training import in_numpy
+from censcore.learning.data.masks import check_mask
+from censcore.learning.data.standardised import OnDemand, blocks
+from censcore.learning.data.streamed import subjects_in
+from censcore.learning.density_network import DensityTask, LogNormalComponents, moments_of
+from censcore.learning.likelihood import LikelihoodEstimator
+from censcore.learning.model_contents import MOST_SAMPLES, check_number
+from censcore.learning.structures import (
+    Branching,
+    Competing,
+    Free,
+    Semicompeting,
+    Structure,
+    structure_of,
+)
+from censcore.learning.subject_windows import SubjectWindows
+from censcore.learning.training.devices import pick_device
+from censcore.learning.training.history import History
+from censcore.learning.training.recipe import MOST_UNITS, Recipe
+from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
+
+__all__ = ["MixtureDensityNetwork"]
+
+# Chosen on simulated data of 300 to 10,000 subjects, and flat there.
+_STEPS = 12.0  # of training, times the root of the number of subjects
+_BATCH = 128
+_SPARSITY = 0.5  # of the penalty on covariates, in units of the noise
+
+_LATEST = 80.0  # log-times beyond have no float32
+_MOST = 1000  # components, or networks
+
+
+class MixtureDensityNetwork(LikelihoodEstimator):
+    r"""Mixture density network [1]_ of one or several event times, by the censored likelihood.
+
+    .. math:: \log T\mid x\sim\sum_c w_c(x)\prod_j N\{\mu_{cj}(x),\sigma_{cj}(x)^2\}
+
+    Within a component the times are independent; that they share it makes them dependent. A few small
+    networks, which differ in their first weights, are trained side by side and pooled. Assumes that C is
+    independent of T given x. An event at time zero has no log-normal density and is an error.
+
+    Parameters
+    ----------
+    components : int
+        Log-normal components of each network.
+    width : int
+        Units of its two hidden layers.
+    n_networks : int
+        Networks that are pooled.
+    epochs : int or "auto"
+        ``"auto"`` is :math:`12\sqrt n` steps for n subjects.
+    learning_rate : float
+        Of AdamW.
+    n_samples : int
+        Draws per subject, where these are the forecast (see Notes) and in :meth:`sample`.
+    random_state, device, progress, checkpoint
+        As for :class:`~censcore.CensoredEngression`.
+
+    Attributes
+    ----------
+    history_ : History
+        Losses by epoch.
+    k_ : int
+        Number of event times, or of causes.
+
+    Notes
+    -----
+    A penalty on the weights by which covariates enter, a group lasso of the order of the noise, keeps
+    covariates without effect out.
+
+    Competing and semi-competing risks: the components describe times :math:`T_j` of which an event that
+    comes first, or a terminal one, prevents the others. What is seen has the likelihood of such times,
+    censored by the event that prevents them, and no more than what can be seen is forecast: an ensemble of
+    ``n_samples`` draws, with infinity for what never happens. Otherwise the forecast has a density, so that
+    the log score exists: a :class:`~censcore.Mixture` for one time, a :class:`~censcore.JointMixture` for
+    several.
+
+    See Also
+    --------
+    censcore.CensoredEngression : Trained by the energy score, without a parametric form.
+    censcore.CopulaWeibull, censcore.JointGridModel : Other models that are trained by the likelihood.
+
+    References
+    ----------
+    .. [1] C. M. Bishop (1994). Mixture density networks. Technical report NCRG/94/004, Aston University.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.simulation import LogNormalScenario
+    >>> data = LogNormalScenario(k=2, censoring="uniform").sample(300, seed=0)
+    >>> model = cs.MixtureDensityNetwork(epochs=3, random_state=0).fit(data.X, data.y)
+    >>> F = model.predict_distribution(data.X)
+    >>> F, cs.log_score(data.y, F).shape
+    (JointMixture(shape=(300, 2)), (300,))
+    """
+
+    _kind: ClassVar[str] = "MixtureDensityNetwork"
+    epochs: int | str  # type: ignore[assignment]
+    validation_fraction = 0.0  # the number of steps follows from that of the subjects
+
+    def __init__(
+        self,
+        *,
+        components: int = 5,
+        width: int = 64,
+        n_networks: int = 4,
+        epochs: int | str = "auto",
+        learning_rate: float = 1e-2,
+        n_samples: int = 1024,
+        random_state: Any = None,
+        device: str = "auto",
+        progress: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.components = components
+        self.width = width
+        self.n_networks = n_networks
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.n_samples = n_samples
+        self.random_state = random_state
+        self.device = device
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    # ---- outcomes ------------------------------------------------------------------------------
+
+    def _check_outcome(self, y: Any, mask: Any = None) -> RightCensored:
+        if isinstance(y, CompetingRisks | SemiCompetingRisks):
+            check_mask(mask, y)
+        self._structure: Structure
+        if isinstance(y, CompetingRisks):
+            self._structure = Competing(y.n_causes, y.names)
+            y = cause_times(y, type(self).__name__, training=True)
+        elif isinstance(y, SemiCompetingRisks):
+            self._structure = Semicompeting(y.k, y.terminal)
+        else:
+            outcome = super()._check_outcome(y, mask)
+            self._structure = Free(self.k_)
+            return outcome
+        return super()._check_outcome(self._plain_outcome(y))
+
+    def _plain_outcome(self, y: Any) -> Any:
+        """Times that are censored by an event that prevents them."""
+        if isinstance(y, CompetingRisks):
+            y = cause_times(y, type(self).__name__)
+        if isinstance(y, SemiCompetingRisks):
+            y = in_numpy(y)
+            return RightCensored(y.time, y.event)
+        return super()._plain_outcome(y)
+
+    def _fit_units(self, y: RightCensored) -> None:
+        """Mean and spread of the log-times."""
+        as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
+        time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64, copy=False)
+        with np.errstate(divide="ignore"):
+            self._log_center, self._log_spread = moments_of(np.where(time > 0, np.log(time), np.nan))
+
+    def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | OnDemand]:
+        rows = super()._tensors(X, y, weight)  # an event at time zero is an error there
+        time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64, copy=False)
+        counts = time > 0  # every time exceeds zero
+        u = (np.log(np.where(counts, time, 1.0)) - self._log_center) / self._log_spread
+        del rows["time"]
+        return rows | {
+            "u": torch.from_numpy(np.where(counts, u, 0.0).astype(np.float32)),
+            "counts": torch.from_numpy(counts),
+        }
+
+    # ---- training ------------------------------------------------------------------------------
+
+    def _fits_at_once(self) -> bool:
+        return False
+
+    def _new_network(self) -> LogNormalComponents:  # type: ignore[override]
+        return LogNormalComponents(
+            self._n_inputs,
+            self.k_,
+            as_count(self.components, "components", most=_MOST),
+            as_count(self.width, "width", most=MOST_UNITS),
+            as_count(self.n_networks, "n_networks", most=_MOST),
+        )
+
+    def _recipe(self, n: int) -> Recipe:
+        batch = min(n, _BATCH, max(32, n // 8))
+        epochs: Any = self.epochs
+        if isinstance(epochs, str) and epochs == "auto":
+            epochs = max(1, round(_STEPS * math.sqrt(n) * batch / n))
+        return Recipe(epochs, batch, self.learning_rate, weight_decay=0.01, compile=False)
+
+    def _train(self, task: Any, rows: Any, *args: Any, **options: Any) -> History:
+        sparsity = _SPARSITY * math.sqrt(math.log(1 + self._n_inputs) / subjects_in(rows))
+        history = super()._train(DensityTask(task.network, sparsity), rows, *args, **options)
+        # sums of floats depend on how many subjects there are, those of doubles do not, once rounded
+        task.network.double().eval()
+        return history
+
+    # ---- predictions ---------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _parameters(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights (n, c), and locations and scales (n, c, k) of the log-times of all networks together."""
+        network: Any = self._network
+        log_weight, location, log_scale = (
+            part.movedim(0, 1).flatten(1, 2) for part in network(x.double().to(network.start.device))
+        )
+        center, spread = (location.new_tensor(value) for value in (self._log_center, self._log_spread))
+        return log_weight.exp() / network.count, center + spread * location, spread * log_scale.exp()
+
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the distribution of the event times.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Mixture, JointMixture, Ensemble or CauseEnsemble
+            One distribution per subject: in closed form, or an ensemble where one event prevents another.
+        """
+        self.check_fitted()
+        if isinstance(self._structure, Branching):
+            return self._ensemble(self.sample(X))
+        self._network.to(pick_device(self.device))
+        x = self._standardised(self._check_X(X, None, reset=False))
+        parts = [self._parameters(x[rows]) for rows in blocks(*x.shape)]
+        return self._distribution([torch.cat(part) for part in zip(*parts, strict=True)])
+
+    def _distribution(self, raw: Any, unit: float = 1.0) -> Distribution:
+        """The mixture with these weights, locations and scales."""
+        weight, mu, sigma = (part.cpu().numpy() for part in raw)
+        components = [
+            [LogNormal(mu[:, c, j], sigma[:, c, j]) for j in range(self.k_)] for c in range(weight.shape[1])
+        ]
+        if self._joint:
+            return JointMixture([Independent(margins) for margins in components], weight)
+        return Mixture([margins[0] for margins in components], weight)
+
+    def _ensemble(self, draws: np.ndarray) -> Ensemble | CauseEnsemble:
+        if isinstance(self._structure, Competing):
+            return of_draws(draws, self._structure.names)
+        return Ensemble(draws)
+
+    def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
+        """Draw from the distribution of T given x.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        m : int, optional
+            Draws per subject; ``n_samples`` of the estimator if omitted.
+        seed : int, optional
+            That of the fit if omitted. The draws of a subject follow from the seed and its covariates.
+
+        Returns
+        -------
+        array, (n, m, k), or (n, m) if y was (n,)
+            The draws.
+        """
+        times = np.concatenate([z.cpu().numpy() for z in self.sample_chunks(X, m, seed)])
+        return times if self._joint else times[:, :, 0]
+
+    @torch.no_grad()
+    def sample_chunks(
+        self, X: Array | None, m: int | None = None, seed: int | None = None
+    ) -> Iterator[Tensor]:
+        """Draw as :meth:`sample` does, chunk by chunk of subjects, on the device of the model.
+
+        Parameters
+        ----------
+        X, m, seed
+            As in :meth:`sample`.
+
+        Yields
+        ------
+        tensor, (subjects, m, k)
+            The draws of the next subjects.
+        """
+        self.check_fitted()
+        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=MOST_SAMPLES)
+        x = self._standardised(self._check_X(X, None, reset=False))
+        device = pick_device(self.device)
+        self._network.to(device)
+        windows = SubjectWindows(m, device)
+        source = torch.Generator().manual_seed(self._seed if seed is None else as_seed(seed))
+        uniform = torch.rand(windows.size, generator=source, dtype=torch.float64).to(device)
+        normal = torch.randn(windows.size, self.k_, generator=source).to(device)
+        for rows in blocks(len(x), m * self.k_):
+            weight, location, scale = self._parameters(x[rows])
+            window = windows.window(x[rows])
+            component = torch.searchsorted(weight.cumsum(dim=1), uniform[window])
+            index = component.clamp(max=weight.shape[1] - 1)[..., None].expand(-1, -1, self.k_)
+            log_time = location.gather(1, index) + scale.gather(1, index) * normal[window]
+            yield self._structure.from_latent(log_time.clamp(-_LATEST, _LATEST).exp().float())
+
+    # ---- model files ---------------------------------------------------------------------------
+
+    def _build_networks(self) -> list[nn.Module]:
+        return [network.double() for network in super()._build_networks()]
+
+    def _fitted_settings(self) -> dict[str, Any]:
+        return super()._fitted_settings() | {
+            "log_center": self._log_center.tolist(),
+            "log_spread": self._log_spread.tolist(),
+            "structure": self._structure.settings,
+        }
+
+    def _restore_settings(self, settings: dict[str, Any]) -> None:
+        super()._restore_settings(settings)
+        for name in ("log_center", "log_spread"):
+            if not isinstance(settings[name], list) or len(settings[name]) != self.k_:
+                raise ModelFileError(f"{name}: got {settings[name]!r:.60}, expected {self.k_} numbers.")
+            for value in settings[name]:
+                check_number(name, value, positive=name == "log_spread")
+        self._log_center, self._log_spread = (
+            np.array(settings[name], dtype=np.float64) for name in ("log_center", "log_spread")
+        )
+        self._structure = structure_of(self.k_, **settings["structure"])

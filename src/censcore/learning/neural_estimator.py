@@ -1,0 +1,366 @@
+"""The base class of neural estimators: covariates, the validation split, training, model files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, is_dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from censcore._arrays import as_float, is_torch, to_numpy
+from censcore._validation import as_count, as_labels, as_number
+from censcore.estimators.base import NotFitted, SurvivalEstimator
+from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
+from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
+from censcore.learning.data.covariate_checks import check_no_categories, check_single_precision
+from censcore.learning.data.masks import check_mask
+from censcore.learning.data.standardised import Data, Standardised, moments
+from censcore.learning.data.streamed import StreamedRows, subjects_in
+from censcore.learning.model_contents import check_contents
+from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.learning.training.devices import pick_device
+from censcore.learning.training.exchange import same_everywhere
+from censcore.learning.training.history import History
+from censcore.learning.training.loop import train
+from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.task import Callback, Task
+from censcore.outcomes import RightCensored, as_outcome
+
+__all__ = ["NeuralEstimator"]
+
+_MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one of its own
+
+
+class NeuralEstimator(SurvivalEstimator):
+    """Base class of estimators that are networks; a subclass defines the network and its loss.
+
+    Parameters with the same names mean the same in every subclass: ``epochs``, ``batch_size``,
+    ``learning_rate``, ``weight_decay``, ``schedule``, ``warmup``, ``clip``, ``averaging``, ``patience``,
+    ``validate_every``, ``tolerance``, ``validation_fraction``, ``random_state``, ``device``, ``progress``,
+    ``checkpoint``.
+
+    See Also
+    --------
+    censcore.CensoredEngression : Trained by the censored energy score.
+    LikelihoodEstimator : Base class of estimators that are trained by the censored log score.
+    """
+
+    _kind: ClassVar[str]
+
+    epochs: int
+    batch_size: int | str
+    learning_rate: float
+    weight_decay: float
+    schedule: str
+    warmup: float
+    clip: float | None
+    averaging: float | None
+    patience: int | None
+    validate_every: int
+    tolerance: float
+    validation_fraction: float
+    random_state: Any
+    device: str
+    progress: bool
+    checkpoint: str | os.PathLike[str] | None
+
+    # ---- data ----------------------------------------------------------------------------------
+
+    def _check_X(self, X: Any, n: int | None, *, reset: bool) -> np.ndarray:
+        """Covariates as a float32 matrix; X = None is none at all, for one subject if n is unknown."""
+        if X is None:
+            X = np.empty((1 if n is None else n, 0))
+        elif isinstance(X, list | tuple):
+            X = as_float(X, "X")
+        count_rows(X)
+        if len(X.shape) == 2 and X.shape[1] == 0:
+            X = np.empty((len(X), 0))
+        if X.shape[1:] == (0,):
+            if reset:
+                self.n_features_in_ = 0
+            elif self.n_features_in_ != 0:
+                raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
+            return X.astype(np.float32)
+        check_no_categories(X)
+        check_single_precision(X, fitting=reset)
+        X = validated(self, X, np.float32, reset=reset)
+        if n is not None and len(X) != n:
+            raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
+        return X
+
+    def _fit_scaling(self, X: np.ndarray, rows: np.ndarray | slice) -> None:
+        center, spread = (value.astype(np.float32) for value in moments(X, rows))
+        self._center, self._spread = center, np.where(spread > 0, spread, np.float32(1))
+
+    @property
+    def _n_inputs(self) -> int:
+        """Inputs of the network: a column of zeros where there are no covariates."""
+        return max(1, self.n_features_in_)
+
+    def _standardised(self, X: np.ndarray) -> Standardised:
+        return Standardised(X, self._center, self._spread)
+
+    def _check_outcome(self, y: Any, mask: Any = None) -> RightCensored:
+        """Check the outcome, as far as it counts, and note whether it is (n,) or (n, k)."""
+        outcome = as_outcome(y).require_no_entry(type(self).__name__)
+        outcome = outcome.like(to_numpy(outcome.time)) if is_torch(outcome.time) else outcome
+        self.k_ = outcome.k
+        self._joint = outcome.time.ndim == 2
+        events = to_numpy(outcome.event).reshape(len(outcome), -1)
+        counts = check_mask(mask, outcome, some=True)
+        seen = (events if counts is None else events & counts).any(axis=0)
+        if not seen.any():
+            raise InvalidInputError(
+                "No subject has an event; event times cannot be learned from censored times alone."
+            )
+        if not seen.all():
+            warnings.warn(
+                f"No subject has an event in coordinates {np.flatnonzero(~seen).tolist()}: all that can be "
+                "learned of these times is that they exceed follow-up.",
+                stacklevel=3,
+            )
+        return outcome
+
+    @staticmethod
+    def _check_eval_set(eval_set: Any, *parts: str) -> tuple[Any, ...]:
+        """A tuple that begins with X and y."""
+        if not isinstance(eval_set, tuple | list) or not 2 <= len(eval_set) <= len(parts):
+            listed = isinstance(eval_set, tuple | list)
+            got = f"{len(eval_set)} entries" if listed else type(eval_set).__name__
+            raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); got {got}.")
+        return tuple(eval_set)
+
+    @staticmethod
+    def _check_groups(groups: Any, n: int) -> np.ndarray | None:
+        """Groups as an array with one value per subject."""
+        if groups is None:
+            return None
+        return as_labels(groups, n)
+
+    def _split(
+        self, n: int, groups: np.ndarray | None, others_validate: bool, part: int = 0
+    ) -> tuple[np.ndarray | slice, np.ndarray | None]:
+        """Subjects for training and, without an eval_set, for validation; a group stays on one side.
+
+        Different parts hold out different subjects, as long as there are any that were not held out before.
+        """
+        share = self._held_out_share
+        if others_validate or share == 0 or n < 10:
+            return slice(None), None
+        rng = np.random.default_rng(self._seed)
+        units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+        order = rng.permutation(units.max() + 1)
+        size = max(1, round(share * len(order)))
+        held_out = np.isin(units, np.roll(order, -part * size)[:size])
+        return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+    @property
+    def _held_out_share(self) -> float:
+        return as_number(self._training.validation_fraction, "validation_fraction", least=0, below=1)
+
+    @property
+    def _seed(self) -> int:
+        """An integer seed, drawn once per fit where the random state is none or a generator."""
+        state = self.random_state
+        if isinstance(state, int | np.integer):
+            return as_count(state, "random_state", least=0, most=_MOST_SEED)
+        if not hasattr(self, "_drawn_seed"):
+            from sklearn.utils import check_random_state
+
+            with scikit_learn_errors():
+                drawn = int(check_random_state(state).randint(2**31 - 1))
+            self._drawn_seed = same_everywhere(drawn)
+        return self._drawn_seed
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has learned, so that a failed one leaves no half-fitted model."""
+        for name in ("_drawn_seed", "history_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "history_")
+
+    def check_fitted(self) -> None:
+        """Raise a NotFittedError unless ``fit`` was completed."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
+
+    # ---- training ------------------------------------------------------------------------------
+
+    @property
+    def _training(self) -> Any:
+        """What has the settings of training other than epochs and patience."""
+        return self
+
+    def _recipe(self, n: int) -> Recipe:
+        settings = self._training
+        size = settings.batch_size
+        automatic = isinstance(size, str) and size == "auto"
+        if isinstance(size, str) and not automatic:
+            raise InvalidInputError(f"batch_size must be a number or 'auto'; got {size!r}.")
+        return Recipe(
+            epochs=self.epochs,
+            batch_size=min(256, max(32, n // 8)) if automatic else size,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            schedule=settings.schedule,
+            warmup=settings.warmup,
+            clip=settings.clip,
+            averaging=settings.averaging,
+            patience=self.patience,
+            validate_every=settings.validate_every,
+            tolerance=settings.tolerance,
+            compile=getattr(settings, "compile", False),
+        )
+
+    def _train(
+        self,
+        task: Task,
+        rows: Data | StreamedRows,
+        validation: Data | None,
+        groups: np.ndarray | None = None,
+        callbacks: Sequence[Callback] = (),
+        seed: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        epochs: int | None = None,
+    ) -> History:
+        recipe = self._recipe(subjects_in(rows))
+        return train(
+            task,
+            rows,
+            validation,
+            recipe if epochs is None else replace(recipe, epochs=epochs),
+            seed=self._seed if seed is None else seed,
+            device=pick_device(self.device),
+            groups=groups,
+            callbacks=callbacks,
+            checkpoint=checkpoint or self.checkpoint,
+            progress=self.progress,
+        )
+
+    @abstractmethod
+    def sample_chunks(self, X: Any, m: int, seed: int | None = None) -> Iterator[torch.Tensor]:
+        """Draws (subjects, m, k) of consecutive subjects, on the device of the model."""
+
+    # ---- model files ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _networks(self) -> list[nn.Module]:
+        """The trained networks, in the order in which they are saved."""
+
+    @abstractmethod
+    def _build_networks(self) -> list[nn.Module]:
+        """Untrained networks of the fitted shape, to be filled from a file."""
+
+    def _fitted_settings(self) -> dict[str, Any]:
+        """What a subclass must keep besides weights and parameters, as JSON values."""
+        return {}
+
+    def _restore_settings(self, settings: dict[str, Any]) -> None:
+        """Take back what ``_fitted_settings`` gave."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a safetensors file with a JSON header; :meth:`load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; an existing file is replaced by a complete new one.
+        """
+        self.check_fitted()
+        tensors = {
+            f"{i}.{name}": value
+            for i, net in enumerate(self._networks())
+            for name, value in net.state_dict().items()
+        }
+        tensors |= {"center": torch.from_numpy(self._center), "spread": torch.from_numpy(self._spread)}
+        names = getattr(self, "feature_names_in_", None)
+        settings = {
+            "parameters": self._plain_parameters(),
+            "n_features": self.n_features_in_,
+            "feature_names": None if names is None else [str(name) for name in names],
+            "k": self.k_,
+            "joint": self._joint,
+            "seed": self._seed,
+            "history": self.history_.to_dict(),
+            "fitted": self._fitted_settings(),
+        }
+        write_model_file(path, self._kind, tensors, settings)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)
+        parameters["random_state"] = self._seed
+        parameters["checkpoint"] = None
+        return {name: _as_json(value) for name, value in parameters.items()}
+
+    @classmethod
+    def _of_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """An estimator with parameters as ``_plain_parameters`` gives them."""
+        return cls(**parameters)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
+        """Read a model that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            Where to read; a damaged or foreign file raises a ModelFileError.
+        device : str
+            Where the model computes.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
+        """
+        computes_on = pick_device(device)
+        tensors, settings = read_model_file(path, cls._kind)
+        try:
+            check_contents(tensors, settings)
+            model = cls._restored(tensors, settings)
+        except (ModelFileError, MissingDependencyError):
+            raise
+        except Exception as error:
+            raise ModelFileError(
+                f"{path} holds no {cls._kind} that can be restored ({error}). Save the model again."
+            ) from error
+        for network in model._networks():
+            network.to(computes_on).eval()
+        return model.set_params(device=device)
+
+    @classmethod
+    def _restored(cls, tensors: dict[str, torch.Tensor], settings: dict[str, Any]) -> Self:
+        """The model that a file describes."""
+        model = cls._of_parameters(settings["parameters"])
+        model.n_features_in_, model.k_, model._joint = (
+            settings["n_features"],
+            settings["k"],
+            settings["joint"],
+        )
+        if settings["feature_names"] is not None:
+            model.feature_names_in_ = np.array(settings["feature_names"], dtype=object)
+        model._center, model._spread = tensors["center"].numpy(), tensors["spread"].numpy()
+        model._restore_settings(settings["fitted"])
+        for i, network in enumerate(model._build_networks()):
+            prefix = f"{i}."
+            network.load_state_dict(
+                {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+            )
+        # files written before histories were kept have none
+        model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
+        return model
+
+
+def _as_json(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: _as_json(part) for name, part in asdict(value).items()}
+    return (
+        value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value
+    )

@@ -1,0 +1,337 @@
+"""Training of small networks to convergence: L-BFGS on the loss of all subjects, in double precision."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.learning.data.standardised import Data, blocks, digest
+from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.learning.training.cuda_graphs import fits_on_device
+from censcore.learning.training.exchange import rank_and_processes
+from censcore.learning.training.history import Epoch, History
+from censcore.learning.training.task import Callback, Task
+from censcore.progress import ProgressBar
+
+__all__ = ["minimise"]
+
+_CHECKPOINT = "full-batch checkpoint"
+_TOLERANCE = 1e-6  # of the largest component of the gradient of a mean loss, in standardised covariates
+_NUMBERS_AT_ONCE = 2**24  # of covariates, on a GPU
+
+
+def minimise(
+    task: Task,
+    rows: Data,
+    validation: Data | None,
+    *,
+    penalty: float,
+    max_iter: int,
+    device: torch.device,
+    bounds: np.ndarray | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> History:
+    r"""Minimise the mean loss of ``task.network`` in place, for a task without random numbers.
+
+    .. math:: \frac{\sum_i w_i\,\ell_i(\theta)}{\sum_i w_i}+\frac{\rho}{2}\|W\|^2,
+
+    by L-BFGS-B [1]_, with the penalty :math:`\rho` on the weights that decay. The weights of the first layer
+    are searched in the directions of uncorrelated covariates. Ends when no component of the gradient exceeds
+    1e-6, apart from parameters that a bound holds back. Several processes compute a share of the subjects
+    each.
+
+    Parameters
+    ----------
+    task : Task
+        What is trained.
+    rows, validation : mappings of tensors with the subjects as first axis
+        Training data, and data whose loss is reported but decides nothing.
+    penalty : float
+        rho.
+    max_iter : int
+        Most iterations; a warning is issued where they do not suffice.
+    device : torch.device
+        Where to compute.
+    bounds : tensor, (number of parameters, 2), optional
+        Smallest and largest value of every parameter, in their order.
+    callbacks : sequence of callables
+        Called after every iteration with ``(epoch, network)``; one that returns True ends the search.
+    checkpoint : path, optional
+        The parameters after every iteration. If the file exists, the search begins there.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    History
+        The loss by iteration, ``converged`` and ``gradient_norm``.
+
+    References
+    ----------
+    .. [1] R. H. Byrd, P. Lu, J. Nocedal and C. Zhu (1995). A limited memory algorithm for bound constrained
+       optimization. SIAM Journal on Scientific Computing 16, 1190-1208.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> class Squares:
+    ...     network = nn.Linear(2, 1)
+    ...
+    ...     def draw(self, n, generator, device, validating=False):
+    ...         return {}
+    ...
+    ...     def loss(self, network, rows, random):
+    ...         return (network(rows["x"])[:, 0] - rows["y"]) ** 2
+    >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    >>> rows = {"x": x, "y": x.sum(1)}
+    >>> history = minimise(Squares(), rows, None, penalty=0.0, max_iter=100, device=torch.device("cpu"))
+    >>> history.converged, history.gradient_norm < 1e-6
+    (True, True)
+    """
+    from scipy.optimize import minimize
+
+    search = _Search(task, rows, validation, penalty, device, bounds)
+    if checkpoint is not None and Path(checkpoint).exists():
+        search.resume(checkpoint)
+    with ProgressBar("L-BFGS", max_iter, 0, search.rank == 0 and progress) as bar:
+
+        def after(_: np.ndarray) -> None:
+            epoch = search.record()
+            bar.advance(f"loss {epoch.train_loss:.6f}")
+            if checkpoint is not None and search.rank == 0:
+                search.save(checkpoint)
+            if sum(callback(epoch, task.network) is True for callback in callbacks):
+                raise StopIteration
+
+        try:
+            minimize(
+                search,
+                search.start(),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=search.bounds,
+                callback=after,
+                options={"maxiter": max_iter, "maxfun": 10 * max_iter, "gtol": _TOLERANCE, "ftol": 0.0},
+            )
+        except KeyboardInterrupt:
+            search.history.interrupted = True
+    return search.finish()
+
+
+@dataclass
+class _Point:
+    """A point of the search, with the loss and its gradient there."""
+
+    phi: np.ndarray
+    loss: float
+    gradient: np.ndarray
+
+
+class _Search:
+    """The loss of all subjects as a function of one vector, and the best point seen."""
+
+    def __init__(
+        self,
+        task: Task,
+        rows: Data,
+        validation: Data | None,
+        penalty: float,
+        device: torch.device,
+        bounds: np.ndarray | None,
+    ) -> None:
+        self.task, self.penalty, self.device = task, penalty, device
+        self.rank, self.processes = rank_and_processes()
+        task.network.to(device).double()
+        self.parameters = list(task.network.parameters())
+        spared = {id(p) for p in getattr(task.network, "undecayed", list)()}
+        self.decayed = [id(p) not in spared for p in self.parameters]
+        self.rows, self.validation = self._placed(rows), validation
+        self.total = float(sum(self._weight(part).sum() for part in self._parts(self.rows)))
+        self.bounds = bounds
+        self.unmixing = self._unmixing()
+        self.best: _Point | None = None
+        self.history = History(converged=False)
+
+    def _placed(self, rows: Data) -> Data:
+        if self.device.type == "cuda" and fits_on_device(rows, self.device):
+            return {name: value.to(self.device) for name, value in rows.items()}
+        return rows
+
+    def _parts(self, rows: Data) -> Any:
+        """Consecutive subjects on the device, in double precision; every process has all the parts."""
+        n, width = rows["x"].shape
+        if self.device.type == "cuda":
+            step = max(1, _NUMBERS_AT_ONCE // width)
+            slices = [slice(start, min(n, start + step)) for start in range(0, n, step)]
+        else:
+            slices = list(blocks(n, width))
+        for rows_of_part in slices:
+            part = {name: value[rows_of_part].to(self.device) for name, value in rows.items()}
+            yield {n: v.double() if v.is_floating_point() else v for n, v in part.items()}
+
+    def _weight(self, part: dict[str, Tensor]) -> Tensor:
+        return part.get("weight", torch.ones(len(part["x"]), device=self.device, dtype=torch.float64))
+
+    def _unmixing(self) -> Tensor:
+        """The symmetric square root of the inverse covariance of the inputs, (d, d)."""
+        moment = sum(part["x"].T @ part["x"] for part in self._parts(self.rows)) / len(self.rows["x"])
+        values, vectors = torch.linalg.eigh(moment)
+        floor = 1e-6 * values.max().clamp(min=1e-300)
+        return (vectors / values.clamp(min=float(floor)).sqrt()) @ vectors.T
+
+    def _first_layer(self, i: int) -> bool:
+        """Whether parameter i is the weight of the layer that sees the covariates; it comes first of them."""
+        shape = [tuple(p.shape[1:]) for p in self.parameters]
+        return shape[i] == (len(self.unmixing),) and shape.index((len(self.unmixing),)) == i
+
+    def start(self) -> np.ndarray:
+        """The parameters as one vector."""
+        mixing = torch.linalg.inv(self.unmixing)
+        values = [
+            p.detach() @ mixing if self._first_layer(i) else p.detach() for i, p in enumerate(self.parameters)
+        ]
+        return np.concatenate([value.cpu().numpy().ravel() for value in values])
+
+    @torch.no_grad()
+    def place(self, phi: np.ndarray) -> None:
+        """Give the network the parameters of the vector ``phi``."""
+        theta = np.asarray(phi, dtype=np.float64)
+        values = torch.from_numpy(theta).to(self.device).split([p.numel() for p in self.parameters])
+        for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
+            value = value.reshape(parameter.shape)
+            parameter.copy_(value @ self.unmixing if self._first_layer(i) else value)
+
+    def __call__(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
+        """The penalised mean loss and its gradient."""
+        self.place(phi)
+        for parameter in self.parameters:
+            parameter.grad = torch.zeros_like(parameter)
+        total = torch.zeros((), device=self.device, dtype=torch.float64)
+        for part in self._parts(self.rows):
+            total += self._add_gradients(part)
+        loss, gradient = self._summed(total)
+        if not np.isfinite(loss):
+            return np.inf, np.zeros_like(gradient)
+        if self.best is None or loss <= self.best.loss:
+            self.best = _Point(phi.copy(), loss, gradient)
+        return loss, gradient
+
+    @torch.no_grad()
+    def _summed(self, total: Tensor) -> tuple[float, np.ndarray]:
+        """Loss and gradient of all processes together, with the penalty."""
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        sums = torch.cat([total.reshape(1), *(g.ravel() for g in gradients)])
+        if self.processes > 1:
+            torch.distributed.all_reduce(sums)
+        loss, *parts = (sums / self.total).split([1, *(p.numel() for p in self.parameters)])
+        for i, (parameter, part) in enumerate(zip(self.parameters, parts, strict=True)):
+            decay = self.penalty * self.decayed[i]
+            loss = loss + 0.5 * decay * (parameter**2).sum()
+            gradient = part.reshape(parameter.shape) + decay * parameter
+            gradients[i] = gradient @ self.unmixing if self._first_layer(i) else gradient
+        return float(loss), torch.cat([g.ravel() for g in gradients]).cpu().numpy()
+
+    def _add_gradients(self, part: dict[str, Tensor]) -> Tensor:
+        """The weighted loss of this process's share of the subjects; gradients add up in the parameters."""
+        share = {name: value[self.rank :: self.processes] for name, value in part.items()}
+        if not len(share["x"]):
+            return torch.zeros((), device=self.device, dtype=torch.float64)
+        losses = self.task.loss(self.task.network, share, {})
+        loss = (losses * self._weight(share)).sum()
+        loss.backward()
+        return loss.detach()
+
+    def record(self) -> Epoch:
+        """One more iteration in the history."""
+        assert self.best is not None
+        number = len(self.history.epochs)
+        epoch = Epoch(number, self.best.loss, None, 1.0, True)
+        self.history.epochs.append(epoch)
+        self.history.best_epoch = self.history.kept_epoch = number
+        return epoch
+
+    def finish(self) -> History:
+        """Keep the best point, in single precision as all networks, and say how good it is."""
+        if self.best is None:
+            raise InvalidInputError(
+                "The likelihood is not finite at the start. Look for extreme values among the covariates and "
+                "times."
+            )
+        self.place(self.best.phi)
+        if not self.history.epochs:
+            self.record()
+        self.history.gradient_norm = float(np.abs(self._free_gradient()).max())
+        self.history.converged = self.history.gradient_norm <= 10 * _TOLERANCE
+        self._validate()
+        self.task.network.float().eval()
+        if not (self.history.converged or self.history.interrupted):
+            self._warn()
+        return self.history
+
+    def _free_gradient(self) -> np.ndarray:
+        """The gradient at the best point, without what only a bound prevents from being followed."""
+        assert self.best is not None
+        gradient = self.best.gradient
+        if self.bounds is None:
+            return gradient
+        low, high = self.bounds.T
+        held = ((self.best.phi <= low) & (gradient > 0)) | ((self.best.phi >= high) & (gradient < 0))
+        return np.where(held, 0.0, gradient)
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        """The loss on validation data at the end, beside the last iteration."""
+        if self.validation is None:
+            return
+        total = weight = 0.0
+        for part in self._parts(self.validation):
+            w = self._weight(part)
+            total += float((self.task.loss(self.task.network, part, {}) * w).sum())
+            weight += float(w.sum())
+        last = self.history.epochs[-1]
+        self.history.epochs[-1] = Epoch(last.epoch, last.train_loss, total / weight, 1.0, True)
+
+    def _warn(self) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"L-BFGS stopped after {len(self.history.epochs)} iterations with a gradient of "
+            f"{self.history.gradient_norm:.2g}, expected {_TOLERANCE:g}: the likelihood is not maximised. "
+            "Raise max_iter, add weight_decay, or look for covariates that separate the subjects.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the best point."""
+        assert self.best is not None
+        settings = {"total": self.total, "data": self._data}
+        write_model_file(path, _CHECKPOINT, {"phi": torch.from_numpy(self.best.phi)}, settings)
+
+    @cached_property
+    def _data(self) -> dict[str, str]:
+        """Hashes of the training data."""
+        return {name: digest(value) for name, value in self.rows.items()}
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Begin where an earlier search was."""
+        tensors, settings = read_model_file(path, _CHECKPOINT)
+        same = settings.get("total") == self.total and settings.get("data") == self._data
+        if not same or len(tensors["phi"]) != len(self.start()):
+            raise ModelFileError(
+                f"The checkpoint {path} belongs to a run with other data or settings. Use another path, or "
+                "delete it."
+            )
+        self.place(tensors["phi"].numpy())

@@ -1,0 +1,334 @@
+"""One training loop for every neural model: seeded, resumable, interruptible, on one process or several."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore.exceptions import InvalidInputError
+from censcore.learning.data.standardised import Data, OnDemand, blocks, gather
+from censcore.learning.data.streamed import StreamedRows, subjects_in
+from censcore.learning.training.batches import Batches
+from censcore.learning.training.checkpoints import TrainingState, digests
+from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
+from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
+from censcore.learning.training.held_out import held_out_losses
+from censcore.learning.training.history import Epoch, History
+from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.task import Callback, Rows, Task
+from censcore.progress import ProgressBar
+
+__all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "mix_seed", "train"]
+
+
+def train(
+    task: Task,
+    rows: Data | StreamedRows,
+    validation: Data | None,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    groups: np.ndarray | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> History:
+    """Train ``task.network`` in place and leave it with the best weights.
+
+    Parameters
+    ----------
+    task : Task
+        What is trained.
+    rows, validation : mappings of tensors with the subjects as first axis
+        Training and validation data; an entry ``"weight"`` holds weights. They may stay in CPU memory, and
+        covariates in a mapped file (:class:`~censcore.learning.data.standardised.Standardised`):
+        batches are copied to the device. Training data that are too large for that are read again in every
+        epoch (:class:`~censcore.learning.data.streamed.StreamedRows`).
+    recipe : Recipe
+        How to train.
+    seed : int
+        The order of subjects, the noise and everything else random follow from it, epoch by epoch.
+    device : torch.device
+        Where to compute.
+    groups : array, optional
+        No two subjects of one group share a batch.
+    callbacks : sequence of callables
+        Called after every epoch with ``(epoch, network)``; one that returns True stops the training.
+    checkpoint : path, optional
+        State after every epoch. If the file exists, training goes on from it and ends where an uninterrupted
+        run would have ended.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    History
+        Losses by epoch.
+
+    Examples
+    --------
+    Linear regression as a task without random numbers:
+
+    >>> class Squares:
+    ...     network = nn.Linear(2, 1)
+    ...
+    ...     def draw(self, n, generator, device, validating=False):
+    ...         return {}
+    ...
+    ...     def loss(self, network, rows, random):
+    ...         return (network(rows["x"])[:, 0] - rows["y"]) ** 2
+    >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    >>> recipe = Recipe(epochs=30, batch_size=20, learning_rate=0.05)
+    >>> history = train(Squares(), {"x": x, "y": x.sum(1)}, None, recipe, seed=0, device=torch.device("cpu"))
+    >>> history.epochs[-1].train_loss < 0.01
+    True
+    """
+    run = _Run(task, rows, validation, recipe, seed, device, groups)
+    state = run.state
+    if checkpoint is not None and Path(checkpoint).exists():
+        held_out = 0 if validation is None else subjects_in(validation)
+        state.resume(checkpoint, run.identity, held_out)
+    with ProgressBar("training", recipe.epochs, run.next_epoch, run.rank == 0 and progress) as bar:
+        try:
+            while not run.finished:
+                epoch = run.epoch()
+                if checkpoint is not None and run.rank == 0:
+                    state.save(checkpoint, run.identity)
+                loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
+                bar.advance(f"loss {loss:.4f}")
+                if sum(callback(epoch, state.averaged) is True for callback in callbacks):
+                    break
+        except KeyboardInterrupt:
+            state.history.interrupted = True
+    state.finish()
+    return state.history
+
+
+class _Run:
+    """One training run, epoch by epoch; what changes on the way is its ``state``."""
+
+    def __init__(
+        self,
+        task: Task,
+        rows: Data | StreamedRows,
+        validation: Data | None,
+        recipe: Recipe,
+        seed: int,
+        device: torch.device,
+        groups: np.ndarray | None,
+        captured: bool = True,
+    ) -> None:
+        self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
+        self.seed, self.device = seed, device
+        self.rank, self.processes = rank_and_processes()
+        n = subjects_in(rows)
+        self.batches = Batches(n, recipe.batch_size, groups)
+        network = task.network.to(device)
+        self.subjects: np.ndarray | None = None
+        self.shared: SharedGradient | None = None
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            if not isinstance(rows, StreamedRows):  # which has the share of this process already
+                self.subjects = share_of(n, groups, self.rank, self.processes)
+                own = None if groups is None else np.asarray(groups)[self.subjects]
+                self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
+            self.shared = SharedGradient(network)
+        captured = captured and device.type == "cuda" and not isinstance(rows, StreamedRows)
+        self.state = TrainingState(network, _optimizer(network, recipe, device if captured else None))
+        self.graphed = self._graphed() if captured else None
+
+    def _graphed(self) -> GraphedEpochs:
+        """Epochs on a GPU are replays of one captured step."""
+        assert not isinstance(self.rows, StreamedRows)
+        total = self.recipe.epochs * len(self.batches)
+        return GraphedEpochs(
+            self.rows,
+            fits_on_device(self.rows, self.device, self.processes),
+            self.state.network,
+            self.state.averaged,
+            self.state.optimizer,
+            self.task.draw,
+            self.task.loss,
+            self.batches,
+            np.array([self.recipe.rate(step, total) for step in range(total)]),
+            self.recipe.clip,
+            self.recipe.averaging,
+            self.recipe.compile,
+            self.subjects,
+            self.shared,
+        )
+
+    @property
+    def next_epoch(self) -> int:
+        return len(self.state.history.epochs)
+
+    @property
+    def finished(self) -> bool:
+        waited = self.next_epoch - 1 - self.state.history.best_epoch
+        out_of_patience = (
+            self.validation is not None
+            and self.recipe.patience is not None
+            and waited >= self.recipe.patience
+        )
+        return self.next_epoch >= self.recipe.epochs or (self.next_epoch > 0 and out_of_patience)
+
+    def epoch(self) -> Epoch:
+        number, state = self.next_epoch, self.state
+        state.network.train()
+        total, weight = self._graph_steps(number) if self.graphed else self._eager_steps(number)
+        rate = float(state.optimizer.param_groups[0]["lr"])
+        validated = self._validated(number)
+        epoch = Epoch(number, float(total / weight), validated, rate, state.history.best_epoch == number)
+        if not math.isfinite(epoch.train_loss):
+            raise InvalidInputError(
+                f"The training loss became {epoch.train_loss} in epoch {number}. Lower learning_rate, or "
+                "look for extreme values among the covariates and times."
+            )
+        state.history.epochs.append(epoch)
+        return epoch
+
+    def _eager_steps(self, number: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator(self.device).manual_seed(self._noise_seed(number))
+        total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+        for batch in self._minibatches(number):
+            if _size(batch) or self.shared is not None:  # every process takes part in every exchange
+                loss, size = self.step(batch, generator)
+                total, weight = total + loss, weight + size
+        return total, weight
+
+    def _minibatches(self, number: int) -> Iterator[dict[str, Tensor]]:
+        if isinstance(self.rows, StreamedRows):
+            for batch in self.rows.epoch(self.seed, number, len(self.batches)):
+                yield {name: value.to(self.device) for name, value in batch.items()}
+            return
+        for index in self.batches.epoch(self.seed, number):
+            yield gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
+
+    def _noise_seed(self, number: int) -> int:
+        """The seed of an epoch's noise, another one in every process."""
+        seed = mix_seed(self.seed, number)
+        return mix_seed(seed, self.rank) if self.processes > 1 else seed
+
+    def _graph_steps(self, number: int) -> tuple[Tensor, Tensor]:
+        assert self.graphed is not None
+        sums = self.graphed.run(self.seed, number, self._noise_seed(number), self.state.steps)
+        self.state.steps += len(self.batches)
+        return sums
+
+    def _validated(self, number: int) -> float | None:
+        """The validation loss, if it is due; keeps the weights if it is among the best."""
+        last, state = number + 1 == self.recipe.epochs, self.state
+        if self.validation is None:
+            # without validation data the last weights are kept
+            state.keep(number)
+            state.history.best_epoch = number
+            return None
+        if (number + 1) % self.recipe.validate_every and not last:
+            return None
+        losses = self.validate()
+        if state.best_losses is None or float(losses.mean()) < float(state.best_losses.mean()):
+            state.best_losses, state.history.best_epoch = losses, number
+        worse = losses - state.best_losses
+        error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
+        if float(worse.mean()) <= self.recipe.tolerance * error:
+            state.keep(number)
+        return float(losses.mean())
+
+    def step(self, batch: Rows, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """One update; the sums of losses and of weights, over all processes."""
+        n, state = _size(batch), self.state
+        for group in state.optimizer.param_groups:
+            group["lr"] = self.recipe.rate(state.steps, self.recipe.epochs * len(self.batches))
+        random = self.task.draw(n, generator, self.device)
+        weight = batch.get("weight", torch.ones(n, device=self.device))
+        if self.shared is None:
+            size = weight.sum()
+            loss = (self.task.loss(state.network, batch, random) * weight).sum() / size
+            state.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            total = loss.detach() * size
+        else:
+            losses = self.task.loss(state.network, batch, random) if n else weight
+            self.shared.add(losses, weight)
+            self.shared.exchange()
+            total, size = self.shared.finish()
+        if self.recipe.clip is not None:
+            nn.utils.clip_grad_norm_(state.network.parameters(), self.recipe.clip)
+        state.optimizer.step()
+        state.steps += 1
+        state.average(self.recipe.averaging)
+        return total, size
+
+    def validate(self) -> Tensor:
+        """Validation losses of the averaged weights, weighted, with the same noise every time."""
+        assert self.validation is not None
+        losses = held_out_losses(
+            self.task,
+            self.state.averaged,
+            self.validation,
+            seed=mix_seed(self.seed, -1),
+            at_once=self.recipe.validation_batch,
+            weighted=True,
+        )
+        weight = self.validation.get("weight")
+        return losses if weight is None else losses * len(losses) / _total(weight)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for a checkpoint to be continued; patience may change."""
+        return {
+            "seed": self.seed,
+            "rows": subjects_in(self.rows),
+            "batches": len(self.batches),
+            "data": {"training": digests(self.rows), "validation": digests(self.validation or {})},
+            "recipe": asdict(replace(self.recipe, patience=None)),
+            "network": str(self.state.network),
+            "task": getattr(self.task, "identity", {}),
+        }
+
+
+def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:
+    """AdamW; a network may name parameters that weight decay leaves alone."""
+    undecayed: Any = getattr(network, "undecayed", list)
+    spared = {id(p) for p in undecayed()}
+    groups = [
+        {
+            "params": [p for p in network.parameters() if id(p) not in spared],
+            "weight_decay": recipe.weight_decay,
+        },
+        {"params": [p for p in network.parameters() if id(p) in spared], "weight_decay": 0.0},
+    ]
+    groups = [g for g in groups if g["params"]]
+    if graphed is None:
+        return torch.optim.AdamW(groups, lr=recipe.learning_rate, foreach=True)
+    for group in groups:
+        group["lr"] = torch.tensor(recipe.learning_rate, device=graphed)
+    # the compiler makes one kernel for all parameters of the foreach version; the fused one is closed to it
+    return torch.optim.AdamW(groups, foreach=recipe.compile, fused=not recipe.compile, capturable=True)
+
+
+def _size(batch: Rows) -> int:
+    return len(next(iter(batch.values())))
+
+
+def _total(value: Tensor | OnDemand) -> float:
+    width = math.prod(value.shape[1:])
+    return sum(float(value[rows].double().sum()) for rows in blocks(len(value), width))
+
+
+def mix_seed(seed: int, part: int) -> int:
+    """A seed for the noise of one part of a run, from the seed of the whole and the number of the part.
+
+    >>> mix_seed(1, 0) == mix_seed(1, 0), mix_seed(1, 0) == mix_seed(1, 1)
+    (True, False)
+    """
+    return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)

@@ -1,0 +1,312 @@
+"""Stacks: weights by held-out scores and priors, every kind of outcome, scikit-learn's conventions."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import censcore as cs
+from censcore.estimators.stacking_weights import (
+    LogLosses,
+    QuadraticLosses,
+    best_mixture,
+    shares,
+    stacked_weights,
+)
+from censcore.exceptions import InvalidInputError
+from censcore.simulation import LogNormalScenario, WeibullScenario
+
+COX, KM, WEIBULL = cs.CoxRegression(alpha=1.0), cs.KaplanMeier(), cs.WeibullRegression(alpha=1.0)
+DATA = WeibullScenario("uniform").sample(300, seed=0)
+JOINT = LogNormalScenario(k=2, censoring="uniform").sample(300, seed=0)
+
+
+def quadratic(n=200, seed=0, members=3):
+    """Losses of mixtures of random ensembles under the energy score of one uncensored time."""
+    rng = np.random.default_rng(seed)
+    y, z = rng.normal(size=n), rng.normal(rng.normal(size=(1, members, 1)), 1.0, (n, members, 30))
+    a = np.abs(z - y[:, None, None]).mean(axis=2)
+    D = np.abs(z[:, :, None, :, None] - z[:, None, :, None, :]).mean(axis=(3, 4))
+    own = np.einsum("ijj->ij", D)
+    return a, D, QuadraticLosses(a - own / 2, D - (own[:, :, None] + own[:, None]) / 2, np.ones(n))
+
+
+def test_losses_of_mixtures_are_the_energy_scores_of_mixtures():
+    a, D, losses = quadratic()
+    w = np.array([0.2, 0.5, 0.3])
+    whole = a @ w - 0.5 * np.einsum("j,ijk,k->i", w, D, w)
+    np.testing.assert_allclose(losses.s @ w - 0.5 * np.einsum("j,ijk,k->i", w, losses.D, w), whole)
+    best = best_mixture(a.mean(axis=0), D.mean(axis=0))
+    np.testing.assert_allclose(losses.best([0, 1, 2]), best, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["quadratic", "log"])
+def test_the_best_share_of_two_has_the_smallest_loss(kind):
+    losses = quadratic()[2]
+    if kind == "log":
+        losses = LogLosses(np.random.default_rng(0).exponential(size=(300, 3)), np.ones(300))
+    first, second = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.4, 0.6])
+
+    def loss(q):
+        w = q * first + (1 - q) * second
+        if kind == "log":
+            return -np.log(losses.f @ w).mean()
+        return (losses.s @ w - 0.5 * np.einsum("j,ijk,k->i", w, losses.D, w)).mean()
+
+    best, error = losses.along(first, second)
+    assert 0 < error < 1
+    assert loss(best) <= min(loss(best - 0.01), loss(best + 0.01))
+
+
+def test_the_error_of_the_best_share_is_its_spread_over_samples():
+    rng, shares, errors = np.random.default_rng(0), (), ()
+    for _ in range(300):
+        f = np.abs(rng.normal(size=(400, 2))) + 0.1
+        share, error = LogLosses(-np.log(f), np.ones(400)).along(*np.eye(2))
+        shares, errors = (*shares, share), (*errors, error)
+    assert abs(np.std(shares) / np.sqrt(np.mean(errors)) - 1) < 0.15
+
+
+def test_the_weights_are_the_minimum_over_the_simplex():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        points = rng.normal(size=(4, 3))
+        D = 1 + np.linalg.norm(points[:, None] - points[None], axis=2)
+        np.fill_diagonal(D, 1.0)
+        a = 1 + 0.3 * rng.random(4)
+        w = best_mixture(a, D)
+        assert w.min() >= 0
+        assert w.sum() == pytest.approx(1)
+        others = rng.dirichlet(np.full(4, 0.4), size=4000)
+        losses = others @ a - 0.5 * np.einsum("ij,jk,ik->i", others, D, others)
+        assert a @ w - 0.5 * w @ D @ w <= losses.min() + 1e-9
+
+
+def test_the_weight_of_the_network_is_a_posterior_mean():
+    rng = np.random.default_rng(0)
+    D = np.broadcast_to(np.array([[1.0, 1.1], [1.1, 1.0]]), (400, 2, 2))
+
+    def weight(gain, noise, events):
+        a = 1 + np.stack([np.zeros(400), -gain + noise * rng.normal(size=400)], axis=1)
+        return stacked_weights(QuadraticLosses(a, D, np.ones(400)), [0], [1], events)[0]
+
+    # subjects that agree decide, however many events there are
+    for events in (50, 5000):
+        assert weight(0.1, 0.01, events) == pytest.approx(0.0, abs=0.01)  # better than any mixture
+        assert weight(0.0, 0.01, events) == pytest.approx(0.5, abs=0.02)  # as good, and different
+        assert weight(-0.1, 0.01, events) == pytest.approx(1.0, abs=0.01)
+    # the number of events decides where they do not
+    assert np.mean([weight(0.0, 30.0, 50) for _ in range(20)]) == pytest.approx(0.2, abs=0.05)
+    assert np.mean([weight(0.0, 30.0, 5000) for _ in range(20)]) == pytest.approx(0.96, abs=0.05)
+
+
+def test_the_posterior_is_that_of_quadrature():
+    rng = np.random.default_rng(2)
+    a = 1 + 0.3 * rng.normal(size=(300, 2))
+    D = np.broadcast_to(np.array([[1.0, 1.1], [1.1, 1.0]]), (300, 2, 2))
+    q = np.linspace(-2, 3, 5001)
+    scores = a[:, :1] * q + a[:, 1:] * (1 - q) - 0.5 * (q**2 + (1 - q) ** 2 + 2.2 * q * (1 - q))
+    lowest = q[scores.mean(axis=0).argmin()]
+    slopes = (scores[:, 2001] - scores[:, 2000]) / (q[1] - q[0])  # at q = 0
+    error = slopes.std(ddof=1) / np.sqrt(300) / 0.2
+    density = np.exp(-(((q - lowest) / error) ** 2) / 2 - ((q - 300 / 500) / 0.35) ** 2 / 2)
+    expected = float((q * density).sum() / density.sum())
+    assert 0 < expected < 1
+    assert stacked_weights(QuadraticLosses(a, D, np.ones(300)), [0], [1], 300.0)[0] == pytest.approx(
+        expected, abs=1e-3
+    )
+
+
+def test_shares_are_exact_in_expectation():
+    found = np.mean([shares(3, [0.62, 0.3, 0.08], (i + 0.5) / 1000) for i in range(1000)], axis=0)
+    np.testing.assert_allclose(found, [1.86, 0.9, 0.24], atol=0.003)
+    assert all(sum(shares(m, [0.62, 0.3, 0.08], 0.99)) == m for m in range(1, 20))
+
+
+def test_networks_share_by_a_prior_of_their_own():
+    D = np.array([[1.0, 1.1, 1.3], [1.1, 1.0, 1.3], [1.3, 1.3, 1.0]])
+    rng = np.random.default_rng(0)
+    a = 1 + 0.4 * rng.normal(size=(300, 3))
+    found = stacked_weights(QuadraticLosses(a, np.stack([D] * 300), np.ones(300)), [0, 1], [2], 1e9)
+    # the second against the first, by the formula of the posterior mean
+    slope = a[:, 0] - a[:, 1] - (D[1, 0] - D[1, 1])
+    curvature, error = 0.2, slope.std(ddof=1) / np.sqrt(300) / 0.2
+    best = -slope.mean() / curvature
+    q = (best / error**2 + 0.5 / 0.2**2) / (1 / error**2 + 1 / 0.2**2)
+    assert found[0] / found[:2].sum() == pytest.approx(q, abs=1e-6)
+    assert found.sum() == pytest.approx(1.0)
+    alike = QuadraticLosses(np.ones((5, 2)), np.ones((5, 2, 2)), np.ones(5))
+    np.testing.assert_allclose(stacked_weights(alike, [0, 1], [], 9.0), 0.5)
+    np.testing.assert_allclose(stacked_weights(alike, [0], [1], 100.0), [1 / 3, 2 / 3])
+
+
+def test_without_held_out_subjects_the_prior_decides():
+    np.testing.assert_allclose(stacked_weights(None, [0, 1, 2], [], 50.0), 1 / 3)
+    np.testing.assert_allclose(stacked_weights(None, [0], [1, 2], 200.0), [0.5, 0.25, 0.25])
+    few = cs.Stacking([("a", KM), ("b", cs.WeibullRegression(alpha=1.0))], random_state=0)
+    few.fit(None, cs.RightCensored(np.arange(1.0, 9.0), np.ones(8)))
+    assert few.weights_ == {"a": 0.5, "b": 0.5}
+    assert few.scores_ == {}
+
+
+def test_many_held_out_subjects_decide_against_the_prior():
+    data = WeibullScenario("uniform").sample(4000, seed=1)
+    stack = cs.Stacking([("km", KM), ("weibull", WEIBULL)], random_state=0).fit(data.X, data.y)
+    assert stack.weights_["weibull"] > 0.9
+    assert stack.scores_["weibull"] < stack.scores_["km"]
+
+
+def test_a_stack_is_at_least_as_good_as_its_members():
+    """Two misspecified models, each right for half of the subjects."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        side = rng.random(n) < 0.5
+        T = np.where(side, rng.exponential(1.0, n), np.exp(0.2 * rng.normal(size=n) + 1.0))
+        return cs.RightCensored(np.minimum(T, 6.0), T < 6.0)
+
+    train, test = draw(2000), draw(2000)
+    members = [("exponential", WEIBULL), ("lognormal", cs.LogNormalRegression(alpha=1.0))]
+    C = cs.PointMass(6.0)
+    for score in ("energy_score", "log_score"):
+        stack = cs.Stacking(members, score, random_state=0).fit(None, train, censoring=C)
+        loss = cs.crps if score == "energy_score" else cs.log_score
+        fitted = [m.fit(None, train).predict_distribution() for _, m in members]
+        best = min(loss(test, F, C).mean() for F in fitted)
+        found = loss(test, stack.predict_distribution(), C).mean()
+        assert found < loss(test, cs.Mixture(fitted, [0.5, 0.5]), C).mean()  # what is known beforehand
+        assert found < 1.01 * best
+
+
+def test_closed_forms_stay_closed():
+    stack = cs.Stacking([("cox", COX), ("weibull", WEIBULL)], random_state=0).fit(DATA.X, DATA.y)
+    F = stack.predict_distribution(DATA.X[:5])
+    assert isinstance(F, cs.Mixture)
+    parts = [model.predict_distribution(DATA.X[:5]).sf(1.0) for model in stack.estimators_.values()]
+    expected = sum(w * part for w, part in zip(stack.weights_.values(), parts, strict=True))
+    np.testing.assert_allclose(F.sf(1.0), expected)
+    draws = stack.sample(DATA.X[:5], 4000)
+    assert np.abs((draws > 1.0).mean(axis=1) - F.sf(1.0)).max() < 0.04
+
+
+def test_several_times_are_joined():
+    members = [("weibull", cs.JointFromMargins(WEIBULL)), ("km", cs.JointFromMargins(KM))]
+    stack = cs.Stacking(members, baselines=["km"], random_state=0).fit(JOINT.X, JOINT.y)
+    F = stack.predict_distribution(JOINT.X[:4])
+    assert isinstance(F, cs.JointMixture)
+    assert stack.sample(JOINT.X[:4], 7).shape == (4, 7, 2)
+
+
+def competing(n=400):
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    F = cs.CauseSpecificHazards([cs.Exponential(np.exp(X[:, 0])), cs.Exponential(0.5)], names=["a", "b"])
+    time, cause = F.sample(1, seed=1)
+    return X, cs.CompetingRisks(time[:, 0], cause[:, 0], names=["a", "b"]).censor_at(2.0), F
+
+
+def test_competing_risks():
+    X, y, F = competing()
+    members = [("cox", cs.CauseSpecific(COX)), ("aj", cs.AalenJohansen())]
+    stack = cs.Stacking(members, baselines=["aj"], random_state=0).fit(X, y)
+    found = stack.predict_distribution(X)
+    assert found.names == ("a", "b")
+    assert np.abs(found.cif([0.5, 1.5]) - F.cif([0.5, 1.5])).mean() < 0.06
+    same = cs.JointFromMargins(COX).fit(X, y).predict_distribution(X).cif([1.0])
+    np.testing.assert_allclose(same, members[0][1].fit(X, y).predict_distribution(X).cif([1.0]))
+
+
+def test_semi_competing_risks():
+    rng = np.random.default_rng(0)
+    first, end = rng.exponential(size=400), 1.5 * rng.exponential(size=400)
+    seen = first < end
+    y = cs.SemiCompetingRisks(
+        np.stack([np.where(seen, first, end), end], axis=1), np.stack([seen, end > 0], axis=1)
+    )
+    members = [("weibull", cs.JointFromMargins(WEIBULL)), ("km", cs.JointFromMargins(KM))]
+    stack = cs.Stacking(members, random_state=0, n_samples=4000).fit(None, y)
+    z = stack.predict_distribution().samples[0]
+    never = np.isinf(z[:, 0])
+    assert (z[~never, 0] <= z[~never, 1]).all()
+    assert abs(never.mean() - (1 - seen.mean())) < 0.04
+
+
+@pytest.mark.parametrize(("copula", "theta"), [("clayton", 3.0), ("gumbel", 2.0), ("independent", None)])
+def test_copula_of_ranks(copula, theta):
+    margins = [cs.Exponential(1.0), cs.Weibull(2.0, 1.5)]
+    truth = cs.Copula(copula, margins, theta) if theta else cs.Independent(margins)
+    T, C = truth.sample(2000, 0)[0], np.random.default_rng(1).uniform(0, 3, (2000, 1))
+    y = cs.RightCensored(np.minimum(T, C), C >= T)
+    for estimator in (WEIBULL, KM):
+        model = cs.JointFromMargins(estimator, copula).fit(None, y)
+        assert model.theta_ is None if theta is None else abs(model.theta_ / theta - 1) < 0.15
+
+
+def test_members_of_other_libraries_and_pipelines():
+    members = [("piped", make_pipeline(StandardScaler(), cs.CoxRegression())), ("km", KM)]
+    stack = cs.Stacking(members, random_state=0).fit(DATA.X, DATA.y, np.ones(300))
+    assert stack.weights_["piped"] > 0.5
+
+
+def test_conventions_of_scikit_learn():
+    stack = cs.Stacking([("cox", COX), ("km", KM)])
+    assert stack.get_params()["cox__alpha"] == 1.0
+    assert clone(stack).set_params(cox__alpha=2.0, km=WEIBULL).get_params()["cox__alpha"] == 2.0
+    assert stack.get_params()["cox__alpha"] == 1.0
+    stack.fit(DATA.X, DATA.y)
+    assert not hasattr(COX, "coef_")
+    assert list(stack.summary().columns) == ["weight", "loss", "note"]
+
+
+def test_members_that_cannot_be_fitted():
+    y = cs.RightCensored(np.r_[0.0, np.arange(1.0, 60.0)], np.ones(60))
+    members = [("weibull", WEIBULL), ("km", KM)]
+    with pytest.raises(InvalidInputError, match="zero"):
+        cs.Stacking(members).fit(None, y)
+    stack = cs.Stacking(members, leave_out=True).fit(None, y)
+    assert stack.weights_ == {"km": 1.0}
+    assert "zero" in stack.summary().loc["weibull", "note"]
+
+
+@pytest.mark.parametrize(
+    "X", [None, np.repeat([[0.0], [1.0]], 30, axis=0), np.r_[np.zeros(40), 1:21][:, None]]
+)
+def test_held_out_subjects_share_no_random_numbers(X):
+    y = cs.RightCensored(np.random.default_rng(0).exponential(size=60), np.ones(60))
+    stack = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(X, y)
+    z = stack._apart(stack.estimators_["weibull"], X, 60, 0)
+    assert z.shape == (60, 256)
+    assert len(np.unique(z)) == z.size
+    if X is not None:  # draws follow the covariates
+        F = stack.estimators_["weibull"].predict_distribution(X)
+        assert np.abs(F.cdf(z).mean(axis=1) - 0.5).max() < 5 / np.sqrt(12 * 256)
+
+
+def test_groups_are_held_out_together(monkeypatch):
+    seen = []
+    stack = cs.Stacking([("km", KM)], random_state=0)
+    keep = stack._folds
+    monkeypatch.setattr(stack, "_folds", lambda units: seen.append(keep(units)) or seen[-1])
+    groups = np.arange(300) // 3
+    stack.fit(DATA.X, DATA.y, groups=groups)
+    assert len(seen[0]) == 5
+    assert all(not set(groups[train]) & set(groups[test]) for train, test in seen[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"estimators": []}, "named pairs"),
+        ({"estimators": [("a", KM), ("a", COX)]}, "different"),
+        ({"score": "auc"}, "score"),
+        ({"baselines": ["x"]}, "baselines"),
+        ({"cv": 1}, "cv"),
+        ({"cv": "all"}, "cv"),
+        ({"n_samples": 0}, "n_samples"),
+    ],
+)
+def test_settings_are_checked(change, match):
+    with pytest.raises(InvalidInputError, match=match):
+        cs.Stacking(**{"estimators": [("km", KM)]} | change).fit(DATA.X, DATA.y)
+    with pytest.raises(InvalidInputError, match="copula"):
+        cs.JointFromMargins(KM, "frank").fit(DATA.X, DATA.y)

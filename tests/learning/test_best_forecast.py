@@ -1,0 +1,115 @@
+"""The default stack, and the networks of folds that it is made of."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from tests.learning.small_trainings import SMALL, engression, sample
+
+import censcore as cs
+
+QUICK = {"epochs": 1, "random_state": 0, "device": "cpu", "n_samples": 64}
+MEMBERS = ["engression", "density network", "Kaplan-Meier", "Cox", "Weibull"]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = sample(200)
+    return data, cs.BestForecast(**QUICK).fit(data.X, data.y)
+
+
+def test_the_default_stack(fitted):
+    data, stack = fitted
+    assert list(stack.weights_) == MEMBERS
+    assert sum(stack.weights_.values()) == pytest.approx(1.0)
+    assert stack.left_out_ == {}
+    assert stack.predict_distribution(data.X[:3]).shape == (3, 2)
+    assert clone(stack).get_params() == {"progress": False} | QUICK
+
+
+def test_it_answers_the_questions_of_the_generator(fitted):
+    data, stack = fitted
+    assert stack.predict(data.X[:3]).shape == (3, 2)
+    assert stack.predict_quantile(data.X[:3], [0.1, 0.2]).shape == (3, 2, 2)
+    assert stack.predict_survival_function(data.X[:3], [0.5]).shape == (3, 1, 2)
+    assert stack.probability(data.X[:3], lambda z: z[..., 0] < z[..., 1]).shape == (3,)
+    assert (stack.follow_up_ <= 5.0).all()
+
+
+def test_a_generator_that_has_learned_nothing_has_a_small_share():
+    data = sample(900)
+    stack = cs.Stacking(
+        [
+            ("engression", engression(**SMALL | {"epochs": 1, "learning_rate": 1e-6})),
+            ("cox", cs.JointFromMargins(cs.CoxRegression(alpha=1.0))),
+        ],
+        random_state=0,
+    ).fit(data.X, data.y)
+    assert stack.weights_["engression"] < 0.1
+
+
+@pytest.mark.parametrize("n", [100, 1200])
+def test_networks_of_folds_train_on_the_others(n, monkeypatch):
+    data, rows = sample(n), np.arange(n)
+    folds = [(rows[rows % 5 != i], rows[rows % 5 == i]) for i in range(5 if n == 100 else 1)]
+    seen = []
+    train = cs.CensoredEngression._train
+
+    def looking(self, task, training, validation, *others):
+        seen.append(
+            (len(training["x"]), training["y"][:3], None if validation is None else validation["y"][:3])
+        )
+        return train(self, task, training, validation, *others)
+
+    monkeypatch.setattr(cs.CensoredEngression, "_train", looking)
+    model = engression(**SMALL)
+    held = model.cross_fit(data.X, data.y, folds, censoring=cs.Uniform(0.0, 5.0))
+    for (train_rows, test_rows), (size, first, held_out) in zip(folds, seen, strict=False):
+        assert size == len(train_rows)
+        for found, subjects in ((first, train_rows), (held_out, test_rows)):
+            np.testing.assert_allclose(found, model._times.forward(data.y.time[subjects[:3]]), rtol=1e-5)
+    assert len(seen) == (5 if n == 100 else 2)  # of one fold, again on all subjects
+    assert [len(models) for models in held] == ([2] * 5 if n == 100 else [1])
+
+
+def test_pooled_networks_are_those_of_the_folds():
+    data = sample(100)
+    rows = np.arange(100)
+    folds = [(rows[rows % 3 != i], rows[rows % 3 == i]) for i in range(3)]
+    model = engression(**SMALL)
+    held = model.cross_fit(data.X, data.y, folds)
+    assert [models[0]._generators[0] for models in held] == model._generators
+    assert [models[1]._generators[0] for models in held] == [*model._generators[1:], model._generators[0]]
+    assert len(model.histories_) == 3
+
+
+@pytest.mark.parametrize(
+    "kind", ["competing", "semi-competing", "one time", "no covariates", "events at zero"]
+)
+def test_every_kind_of_outcome(kind):
+    data = sample(80)
+    X, y = data.X, data.y
+    if kind == "competing":
+        cause = np.where(y.event.any(axis=1), 1 + y.time.argmin(axis=1), 0)
+        y = cs.CompetingRisks(y.time.min(axis=1), cause)
+    elif kind == "semi-competing":
+        end = y.time.max(axis=1)
+        first = y.event[:, 0] & (y.time[:, 0] < end)
+        y = cs.SemiCompetingRisks(
+            np.stack([np.where(first, y.time[:, 0], end), end], axis=1),
+            np.stack([first, y.event[:, 1]], axis=1),
+        )
+    elif kind == "one time":
+        y = y.marginal(0)
+    elif kind == "no covariates":
+        X = None
+    else:
+        time = y.time.copy()
+        time[:3, 0], event = 0.0, y.event.copy()
+        event[:3, 0] = True
+        y = cs.RightCensored(time, event)
+    stack = cs.BestForecast(**QUICK).fit(X, y)
+    z = stack.sample(None if X is None else X[:4], 20)
+    assert not np.isnan(z).any()
+    left = {"events at zero": {"density network", "Weibull"}}.get(kind, set())
+    assert set(stack.left_out_) == left
+    assert set(stack.weights_) == set(MEMBERS) - left - ({"Cox"} if kind == "no covariates" else set())
