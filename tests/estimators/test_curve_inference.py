@@ -88,6 +88,18 @@ def test_where_nothing_has_happened_log_log_says_nothing():
     np.testing.assert_array_equal(model.confidence_interval(0.5, transform="plain"), 0.0)
 
 
+def test_strata_without_events_have_no_errors():
+    y = cs.CompetingRisks([1.0, 2.0, 3.0, 4.0, 5.0], [1, 2, 0, 0, 0])
+    x = np.array([[0], [0], [0], [1], [1]])
+    for model, outcome in ((cs.AalenJohansen(0), y), (cs.KaplanMeier(0), y.any_cause())):
+        for robust in (False, True):
+            found = model.fit(x, outcome).standard_errors([2.5], robust=robust)
+            assert (found[0] > 0).all()
+            assert not found[1].any()
+    none = cs.KaplanMeier().fit(None, cs.RightCensored([1.0, 2.0], [0, 0]))
+    assert not none.standard_errors([1.5, 9.0], robust=True).any()
+
+
 def test_bad_arguments_are_named():
     model = cs.KaplanMeier().fit(None, cs.RightCensored([1.0, 2.0], [1, 0]))
     with pytest.raises(InvalidInputError, match="transform"):

@@ -198,7 +198,7 @@ class KaplanMeier(CurveInference):
         S, table = self._curves(times), self.event_table_
         of_stratum = table["stratum"][:, None] == np.arange(len(S))
         D = of_stratum[:, :, None] & (table["time"][:, None, None] <= times)
-        parts = self.influence(D.reshape(len(D), -1).astype(np.float64))
+        parts = self.influence(D.reshape(len(D), S.size).astype(np.float64))
         return S * parts.reshape(-1, *S.shape)
 
 

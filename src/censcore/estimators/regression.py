@@ -423,7 +423,7 @@ class StandardisedColumns:
         for j in range(len(left)):
             aliased[j] = left[j, j] < 1e-10
             if not aliased[j]:
-                left = left - np.outer(left[:, j], left[j]) / left[j, j]
+                left[j + 1 :, j + 1 :] -= np.outer(left[j + 1 :, j] / left[j, j], left[j, j + 1 :])
         return aliased
 
     def flattest(self, information: np.ndarray) -> np.ndarray:
