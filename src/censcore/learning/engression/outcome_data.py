@@ -40,7 +40,6 @@ class OutcomeData(BatchTraining):
     """Outcomes of every kind, checked, within follow-up, and in the units of the loss."""
 
     training: Training | None
-    _training: Training
     ordered: bool
     _structure: Structure
     _times: TimeScale
