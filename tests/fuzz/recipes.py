@@ -467,7 +467,9 @@ ESTIMATORS = {
     "TrainingTable": function(cs.TrainingTable, data=FRAME, time="time", event="event", rows=10),
     "OutcomeTable": function(cs.OutcomeTable, data="nothing.parquet", time="t", event="d", rows=10),
     "Stacking": estimator(
-        cs.Stacking, estimators=[("km", cs.KaplanMeier()), ("exponential", cs.WeibullRegression(alpha=0.1))]
+        cs.Stacking,
+        estimators=[("km", cs.KaplanMeier()), ("exponential", cs.WeibullRegression(alpha=0.1))],
+        random_state=0,
     ),
     "JointFromMargins": estimator(cs.JointFromMargins, estimator=cs.WeibullRegression(alpha=0.1)),
     "CensoredEngression": neural(

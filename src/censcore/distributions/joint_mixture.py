@@ -89,7 +89,8 @@ class JointMixture(Joint):
         return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
-        return self._log_mixed([part._logsf(t, left) for part in self._components])
+        value = self._log_mixed([part._logsf(t, left) for part in self._components])
+        return self._xp.minimum(value, self._xp.zeros_like(value))  # the weights may sum to 1 + eps
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         return self._log_mixed([part._log_likelihood(t, event) for part in self._components])

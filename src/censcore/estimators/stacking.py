@@ -18,7 +18,13 @@ from censcore.estimators.adapted import as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cause_times import CauseTimes, of_draws
 from censcore.estimators.censoring import Censoring
-from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
+from censcore.estimators.covariates import (
+    check_rows,
+    check_weights,
+    count_rows,
+    scikit_learn_errors,
+    take_rows,
+)
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.pipelines import weight_argument
 from censcore.estimators.sample_predictions import SamplePredictions
@@ -264,7 +270,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             return as_seed(self.random_state)
         from sklearn.utils import check_random_state
 
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        with scikit_learn_errors():
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _checked(self, y: Any) -> Any:
         """The outcome in NumPy, and what its forecasts look like."""
@@ -433,14 +440,16 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
         """Draws (subjects, m, k); the estimators share them by their weights."""
         self.check_fitted()
-        got, expected = (0 if X is None else np.shape(X)[1]), getattr(self, "n_features_in_", 0)
-        if X is not None and got != expected:
+        n, got = 1, getattr(self, "n_features_in_", 0)
+        expected = got
+        if X is not None:
+            n, got = count_rows(X), np.shape(X)[1] if np.ndim(X) == 2 else 0
+        if got != expected:
             raise InvalidInputError(f"X: got {got} covariates, expected {expected}, as in fit.")
         m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=_MOST_SAMPLES)
         seed = self._seed if seed is None else as_seed(seed)
         offset = float(np.random.default_rng(seed).random())
         sizes = shares(m, [self.weights_[name] for name in self.estimators_], offset)
-        n = 1 if X is None else count_rows(X)
         for start in range(0, n, _AT_ONCE):
             some = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
             z = _mixed(

@@ -44,7 +44,9 @@ def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None
     largest = max((size for tensor in tensors.values() for size in tensor.shape), default=0)
     parameters = settings["parameters"]
     sizes = (
-        parameters | parameters.get("network", {}) | {name: settings[name] for name in ("n_features", "k")}
+        parameters
+        | (parameters.get("network") or {})
+        | {name: settings[name] for name in ("n_features", "k")}
     )
     for name in _SIZES:
         if name in sizes:

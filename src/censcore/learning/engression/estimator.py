@@ -138,8 +138,8 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
         device: str = "auto",
         progress: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
-        network: Network = Network(),  # noqa: B008  (it cannot be changed)
-        training: Training = Training(),  # noqa: B008
+        network: Network | None = None,
+        training: Training | None = None,
     ) -> None:
         self.ordered = ordered
         self.n_networks = n_networks
@@ -346,11 +346,11 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
 
     @classmethod
     def _of_parameters(cls, parameters: dict[str, Any]) -> Self:
-        settings = {
-            "network": Network(**parameters["network"]),
-            "training": Training(**parameters["training"]),
+        kinds = {"network": Network, "training": Training}
+        given = {
+            name: make(**parameters[name]) for name, make in kinds.items() if parameters[name] is not None
         }
-        return cls(**parameters | settings)
+        return cls(**parameters | given)
 
     def _networks(self) -> list[nn.Module]:
         return list(self._generators)

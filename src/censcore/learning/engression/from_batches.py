@@ -115,7 +115,7 @@ class FitFromBatches(GeneratorTraining):
         if isinstance(outcome, RightCensored) and not self.ordered:
             warn_of_ties(outcome, sample.mask)
         self._training_censoring = TrainingCensoring.choose_counted(
-            self.training.objective,
+            self._training.objective,
             sample.X,
             followed_outcome(outcome),
             censoring,

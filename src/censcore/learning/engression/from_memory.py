@@ -141,7 +141,7 @@ class FitFromMemory(GeneratorTraining):
         if isinstance(outcome, RightCensored) and not self.ordered:
             warn_of_ties(outcome, counts)
         self._training_censoring = TrainingCensoring.choose(
-            self.training.objective, X, followed_outcome(outcome), censoring, groups
+            self._training.objective, X, followed_outcome(outcome), censoring, groups
         )
         assert self._training_censoring.distribution is not None
         self._follow_up = end_of_follow_up(outcome, self._training_censoring.distribution)

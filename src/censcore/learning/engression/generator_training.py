@@ -56,27 +56,31 @@ class Fold:
 class GeneratorTraining(OutcomeData):
     """Generators of the shape that the parameters describe, trained on folds of the subjects."""
 
-    network: Network
-    training: Training
+    network: Network | None
+    training: Training | None
     n_networks: int | str
     n_samples: int
     _generators: list[Generator]
     _fold_networks: list[Generator]  # before one that failed is left out
 
     def _check_settings(self) -> None:
-        check_kind(self.network, "network", Network, "Network(width=..., ...)")
-        check_kind(self.training, "training", Training, "Training(learning_rate=..., ...)")
-        self.network.check()
-        self.training.check()
+        check_kind(self._network, "network", Network, "Network(width=..., ...)")
+        check_kind(self._training, "training", Training, "Training(learning_rate=..., ...)")
+        self._network.check()
+        self._training.check()
         check_flag(self.ordered, "ordered")
-        as_count(self.training.samples, "samples", least=2, most=MOST_SAMPLES)
+        as_count(self._training.samples, "samples", least=2, most=MOST_SAMPLES)
         as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
         if not _is_auto(self.n_networks):
             as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
 
     @property
+    def _network(self) -> Network:
+        return Network() if self.network is None else self.network
+
+    @property
     def _training(self) -> Training:
-        return self.training
+        return Training() if self.training is None else self.training
 
     def _fit_generators(self, folds: Sequence[Fold], callbacks: Sequence[Callback]) -> None:
         """Train a generator on every fold."""
@@ -119,8 +123,8 @@ class GeneratorTraining(OutcomeData):
         That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
         of many grows with the root of the logarithm of their number.
         """
-        if not _is_auto(self.training.sparsity):
-            return float(self.training.sparsity)
+        if not _is_auto(self._training.sparsity):
+            return float(self._training.sparsity)
         excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
         scale = self._scale_of_loss(sample_of(rows))
         return _SPARSITY * scale * float(np.sqrt(excess / subjects_in(rows)))
@@ -146,18 +150,25 @@ class GeneratorTraining(OutcomeData):
             return Generator(
                 self._n_inputs,
                 self._structure.outputs,
-                **asdict(self.network),
+                **asdict(self._network),
                 logits=self._structure.logits,
             )
 
     def _task(self, network: Generator, device: torch.device, sparsity: float = 0.0) -> EngressionTask:
-        mixed = self.training.precision == "bfloat16" or (
-            self.training.precision == "auto" and device.type == "cuda"
+        mixed = self._training.precision == "bfloat16" or (
+            self._training.precision == "auto" and device.type == "cuda"
         )
         scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
-        samples = int(self.training.samples)
+        samples = int(self._training.samples)
         return EngressionTask(
-            network, scale, samples, self.training.beta, mixed, self._structure, self._times.bounded, sparsity
+            network,
+            scale,
+            samples,
+            self._training.beta,
+            mixed,
+            self._structure,
+            self._times.bounded,
+            sparsity,
         )
 
 

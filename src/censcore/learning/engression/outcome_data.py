@@ -39,7 +39,7 @@ __all__ = ["OutcomeData"]
 class OutcomeData(BatchTraining):
     """Outcomes of every kind, checked, within follow-up, and in the units of the loss."""
 
-    training: Training
+    training: Training | None
     ordered: bool
     _structure: Structure
     _times: TimeScale
@@ -56,14 +56,14 @@ class OutcomeData(BatchTraining):
             return outcome
         check_mask(mask, y)
         if (
-            self.training.objective == "naive"
+            self._training.objective == "naive"
             or self.ordered
-            or self.training.time_transform not in ("auto", "bounded")
+            or self._training.time_transform not in ("auto", "bounded")
         ):
             raise InvalidInputError(
                 f"{type(y).__name__} needs objective 'censored' or 'latent', ordered=False and "
                 "time_transform 'auto' or 'bounded', where an event that never happens is an ordinary point; "
-                f"got {self.training.objective!r}, {self.ordered} and {self.training.time_transform!r}."
+                f"got {self._training.objective!r}, {self.ordered} and {self._training.time_transform!r}."
             )
         if isinstance(y, CompetingRisks):
             self._structure = Competing(y.n_causes, y.names)
@@ -77,14 +77,14 @@ class OutcomeData(BatchTraining):
     @property
     def _transform(self) -> str:
         """The unit of the loss."""
-        if self.training.time_transform != "auto":
-            return self.training.time_transform
+        if self._training.time_transform != "auto":
+            return self._training.time_transform
         return "bounded" if isinstance(self._structure, Branching) else "scale"
 
     def _as_seen(self, y: Any) -> Any:
         """The outcome as the objective treats it."""
         return (
-            RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self.training.objective == "naive" else y
+            RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self._training.objective == "naive" else y
         )
 
     def _tensors(
