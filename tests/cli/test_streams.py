@@ -16,6 +16,7 @@ import pytest
 from tests.cli.predictions import sample
 from typer.testing import CliRunner
 
+import censcore as cs
 from censcore.cli.app import app
 from censcore.cli.predictions import read_table
 from censcore.exceptions import InvalidInputError, StorageError
@@ -207,6 +208,8 @@ ASCII = [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTH
 
 def test_signs_that_a_terminal_does_not_have(tmp_path):
     """Text is told in those it has; a table is data, in UTF-8 wherever it goes."""
+    if not cs.__file__.isascii():
+        pytest.skip("in the C locale Python does not find a package in a folder with such signs")
     table = sample(60, 0).rename(columns=lambda name: name.replace("exact", "größe"))
     table.to_csv(tmp_path / "test.csv", index=False)
     done = command("compare", "test.csv", *ASKED, stdout=subprocess.PIPE, env=ASCII[1], cwd=tmp_path)

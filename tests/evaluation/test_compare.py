@@ -286,7 +286,7 @@ def test_discrimination_is_marked(split):
         ({"times": [99.0]}, InvalidInputError, "horizon"),
         ({"horizon": "late"}, InvalidInputError, "'auto' or a positive"),
         ({"levels": [1.5]}, InvalidInputError, "strictly between"),
-        ({"reference": "none"}, InvalidInputError, "none of the forecasts"),
+        ({"reference": "none"}, InvalidInputError, "expected .* or one of the forecasts"),
         ({"confidence": 95}, InvalidInputError, "between 0 and 1"),
         ({"confidence": None}, InvalidInputError, "got None, expected a number between 0 and 1"),
         ({"groups": [1, 2]}, InvalidInputError, "one label per"),

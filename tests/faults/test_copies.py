@@ -60,6 +60,7 @@ OUTCOMES: dict[str, Callable[[], Any]] = {
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "AalenJohansen": lambda: cs.AalenJohansen().fit(None, RISKS),
+    "FineGray": lambda: cs.FineGray(cause=1).fit(X, RISKS),
     "Adapted": lambda: cs.Adapted(cs.WeibullRegression()).fit(X, Y),
     "CauseSpecific": lambda: cs.CauseSpecific(cs.CoxRegression()).fit(X, RISKS),
     "Censoring": lambda: cs.Censoring(cs.KaplanMeier()).fit(X, Y),

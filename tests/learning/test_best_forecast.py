@@ -110,6 +110,6 @@ def test_every_kind_of_outcome(kind):
     stack = cs.BestForecast(**QUICK).fit(X, y)
     z = stack.sample(None if X is None else X[:4], 20)
     assert not np.isnan(z).any()
-    left = {"events at zero": {"density network", "Weibull"}}.get(kind, set())
+    left = {"events at zero": {"density network"}}.get(kind, set())
     assert set(stack.left_out_) == left
     assert set(stack.weights_) == set(MEMBERS) - left - ({"Cox"} if kind == "no covariates" else set())

@@ -80,7 +80,7 @@ class FitFromBatches(GeneratorTraining):
         >>> import censcore as cs
         >>> from censcore.simulation import LogNormalScenario
         >>> parts = [LogNormalScenario(k=2, censoring="uniform").sample(200, seed=s) for s in range(3)]
-        >>> model = cs.CensoredEngression(epochs=2, n_generators=1, random_state=0)
+        >>> model = cs.CensoredEngression(epochs=2, n_networks=1, random_state=0)
         >>> model = model.fit_batches([(part.X, part.y) for part in parts])
         >>> model.predict_distribution(parts[0].X[:5], n_samples=100)
         Ensemble(shape=(5, 2), m=100)
