@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels, as_seed, check_flag, check_option
+from censcore._validation import as_count, as_labels, as_list, as_seed, check_flag, check_option
 from censcore.distributions import Distribution, Ensemble, JointMixture, Mixture, Univariate
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import SubjectDraws, keys_of
@@ -258,12 +258,14 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     def _simple(self) -> list[str]:
         """Names of the baselines."""
         names = [name for name, _ in self.estimators]
-        strange = [name for name in self.baselines if name not in names]
-        if isinstance(self.baselines, str) or strange:
+        text = isinstance(self.baselines, str)
+        given = [] if text else as_list(self.baselines, "baselines", "names of the estimators")
+        strange = [name for name in given if not isinstance(name, str) or name not in names]
+        if text or strange:
             raise InvalidInputError(
                 f"baselines: got {self.baselines!r}, expected some of the names {', '.join(names)}."
             )
-        return list(self.baselines)
+        return given
 
     def _draw_seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):

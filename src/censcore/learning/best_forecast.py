@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from censcore._validation import as_count
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.joint_from_margins import JointFromMargins
@@ -81,6 +82,7 @@ class BestForecast(Stacking):
     set_params = SurvivalEstimator.set_params
 
     def _pairs(self, X: Any) -> list[tuple[str, Any]]:
+        as_count(self.epochs, "epochs", least=1, most=10**7)
         shared: dict[str, Any] = {
             "random_state": self._seed,
             "device": self.device,

@@ -100,7 +100,7 @@ def _drawn(
     kind = kind if groups is None else GroupKFold
     found: list[tuple[Any, Any]] = []
     for repeat in range(repeats):
-        splitter = kind(k, shuffle=True, random_state=seed + repeat)
+        splitter = kind(k, shuffle=True, random_state=(seed + repeat) % 2**32)
         found += splitter.split(np.zeros((len(event), 1)), event, groups)
     return found
 
