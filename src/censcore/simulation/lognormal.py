@@ -72,7 +72,7 @@ class LogNormalScenario(Scenario):
         check_option(self.censoring, "censoring", kinds)
         for name in ("c_admin", "c_max", "severity"):
             as_number(getattr(self, name), name, above=0)
-        as_count(self.k, "k", most=1000)
+        object.__setattr__(self, "k", as_count(self.k, "k", most=1000))
         check_flag(self.mixture, "mixture")
         if self.clip is not None:
             as_number(self.clip, "clip", above=0)
