@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 import censcore as cs
-from censcore.cli.losses import losses_writer, tell_written
+from censcore.cli.losses import loss_columns, losses_writer, tell_written
 from censcore.cli.options import (
     NEED_COVARIATES,
     ROWS,
@@ -174,17 +174,6 @@ def compare_batches(
     )
 
 
-def _losses_of(plan: Plan, rows: Rows) -> dict[str, np.ndarray]:
-    """Losses of the subjects of a batch, by the names of columns."""
-    columns: dict[str, np.ndarray] = {}
-    cases = plan.cases(rows)
-    for (model, name), values in score_all(dict(cases), plan.scores).values.items():
-        score = next(score for score in plan.scores if score.name == name)
-        for j, at in enumerate(score.at(cases[model])):
-            columns[f"{model}__{name}" + ("" if np.isnan(at) else f"@{at:.10g}")] = values[:, j]
-    return columns
-
-
 @dataclass(frozen=True, eq=False)
 class _Losses:
     """The task of a batch: its losses, by column."""
@@ -193,8 +182,12 @@ class _Losses:
 
     def __call__(self, batch: Any) -> dict[str, np.ndarray]:
         """Columns of losses, in the order of the rows."""
-        parts = [_losses_of(self.plan, rows) for rows in self.plan.read(batch)]
+        parts = [self._of(rows) for rows in self.plan.read(batch)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+    def _of(self, rows: Rows) -> dict[str, np.ndarray]:
+        cases = self.plan.cases(rows)
+        return loss_columns(cases, score_all(dict(cases), self.plan.scores))
 
 
 def score_batches(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,18 @@ from censcore.plain_text import visible
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["losses_writer", "tell_written"]
+__all__ = ["loss_columns", "losses_writer", "tell_written"]
 
 Losses: TypeAlias = "Mapping[str, np.ndarray]"
+
+
+def loss_columns(cases: Mapping[str, Any], losses: Any) -> dict[str, Any]:
+    """The losses of forecasts, by the names of columns: MODEL__SCORE, with @PLACE for a time or level."""
+    columns, scores = {}, {score.name: score for score in losses.scores}
+    for (model, name), values in losses.values.items():
+        for j, at in enumerate(scores[name].at(cases[model])):
+            columns[f"{model}__{name}" + ("" if math.isnan(at) else f"@{at:.10g}")] = values[:, j]
+    return columns
 
 
 @contextmanager

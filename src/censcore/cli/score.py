@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from censcore.cli.losses import losses_writer, tell_written
+from censcore.cli.losses import loss_columns, losses_writer, tell_written
 from censcore.cli.options import (
     EXIT_CODES,
     Batch,
@@ -126,18 +125,8 @@ def score(
     for note in [*plan.notes, *losses.notes]:
         typer.echo(f"note: {one_line(note)}", err=True)
     with losses_writer(out) as write:
-        write(_columns(plan.cases, losses))
+        write(loss_columns(plan.cases, losses))
     tell_written(out, len(inputs.frame), next(iter(plan.cases.values())).horizon)
-
-
-def _columns(cases: dict[str, Any], losses: Any) -> dict[str, Any]:
-    columns = {}
-    for (model, name), values in losses.values.items():
-        kind = next(score for score in losses.scores if score.name == name)
-        for j, at in enumerate(kind.at(cases[model])):
-            place = "" if math.isnan(at) else f"@{at:.10g}"
-            columns[f"{model}__{name}{place}"] = values[:, j]
-    return columns
 
 
 score.__doc__ = f"{score.__doc__}\n\n\b{COLUMNS_HELP}"

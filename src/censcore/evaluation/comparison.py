@@ -318,7 +318,7 @@ class Comparison(KeepsValues):
         """Lines of a table as ``frame()`` shows them: the outcome in a column, and who counts in it."""
         if not self.kind.views:
             return lines
-        return [self.design.shown(self, line) for line in lines]
+        return self.design.shown(self, lines)
 
     def calibration(
         self,

@@ -12,9 +12,9 @@ from censcore._arrays import Array
 from censcore._validation import as_numbers, check_levels
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, named_scores
+from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, case_score
 from censcore.evaluation.with_censoring import WithCensoring
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike
 from censcore.scores import SCORES
 
@@ -119,14 +119,10 @@ def _check_times_and_levels(times: Array | None, levels: Array) -> None:
 
 def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
     """Functions by the names of scores, None for scores of the library, in the order asked for."""
-    if isinstance(scores, str):
-        scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    functions = by_name(scores)
+    functions = by_name(scores, DEFAULT_SCORES, CASE_SCORES)
     for name, function in functions.items():
         if not callable(function) and name.partition("[")[0] not in SCORES:
-            named_scores(name)  # an error that says which there are
-    if not functions:
-        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
+            case_score(name)  # an error that says which there are
     return functions
 
 

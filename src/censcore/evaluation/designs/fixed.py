@@ -217,9 +217,14 @@ class Design:
             return score.counted(case)
         return of.kind.view(score.outcome).counted(case)
 
-    def shown(self, of: Comparison, line: Line) -> Line:
-        """A line with the outcome in a column, and how many subjects count in it."""
-        score = self._scored(of)[line["score"]]
+    def shown(self, of: Comparison, lines: list[Line]) -> list[Line]:
+        """Lines with the outcome in a column, and how many subjects count in it."""
+        scored: dict[str, CaseScore | Measure] = {score.name: score for score in of.scores}
+        if of.discrimination:
+            scored |= {measure.name: measure for measure in of.pair_measures.measures}
+        return [self._shown(of, line, scored[line["score"]]) for line in lines]
+
+    def _shown(self, of: Comparison, line: Line, score: CaseScore | Measure) -> Line:
         new: Line = {}
         for key, value in line.items():
             name = line["score"].removesuffix(f"[{score.outcome}]")
@@ -229,13 +234,6 @@ class Design:
             subset = next(s for s in of.subsets if (s.by, s.label) == (line["by"], line["group"]))
             new["n"] = int(((subset.weight > 0) & counted).sum())
         return new
-
-    @staticmethod
-    def _scored(of: Comparison) -> dict[str, CaseScore | Measure]:
-        scored: dict[str, CaseScore | Measure] = {score.name: score for score in of.scores}
-        if of.discrimination:
-            scored |= {measure.name: measure for measure in of.pair_measures.measures}
-        return scored
 
     def fold_lines(self, of: Comparison) -> list[Line]:
         """Means by fold; none where there are no folds."""

@@ -12,11 +12,11 @@ import numpy as np
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import reading_of
-from censcore.estimators import Censoring, KaplanMeier
+from censcore.estimators import Censoring, KaplanMeier, as_forecast
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CaseScore, Custom, by_name
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom, by_name
 from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
 from censcore.evaluation.plan.delayed_entry import given_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
@@ -150,8 +150,6 @@ class Kind(ABC):
 
     def as_forecast(self, forecast: Any, X: Any, n: int) -> Distribution:
         """What a fitted model, or whatever else is a forecast, says of n subjects."""
-        from censcore.estimators import as_forecast
-
         return as_forecast(forecast, X, n=n)
 
     def of_columns(self, forecast: ColumnForecast, frame: Any) -> ColumnForecast:
@@ -228,24 +226,15 @@ class Kind(ABC):
 
     def scores(self, scores: Any) -> list[CaseScore]:
         """Scores by name, None for the default ones; a mapping may bring custom scores."""
-        if scores is None:
-            scores = self.default_scores
-        elif isinstance(scores, str):
-            scores = (
-                list(dict.fromkeys((*self.default_scores, *self.all_scores))) if scores == "all" else [scores]
-            )
+        scores = self.default_scores if scores is None else scores
         chosen: list[CaseScore] = []
-        for name, function in by_name(scores).items():
+        for name, function in by_name(scores, self.default_scores, self.all_scores).items():
             chosen += [self.custom(name, function)] if callable(function) else self.named_score(_whole(name))
-        if not chosen:
-            raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
         return list({score.name: score for score in chosen}.values())
 
     @property
     def all_scores(self) -> Sequence[str]:
         """What ``scores="all"`` adds to the default."""
-        from censcore.evaluation.measures.case_scores import CASE_SCORES
-
         return list(CASE_SCORES)
 
     @abstractmethod

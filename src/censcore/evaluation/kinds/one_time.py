@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from censcore.evaluation.kinds.base import Kind
 from censcore.evaluation.kinds.views import View
-from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, named_scores
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
 from censcore.evaluation.plan.readings import settle_readings
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
@@ -50,7 +50,7 @@ class OneTime(Kind):
                 f"{name}: got {self.described} of one event time, expected several of them, (n, k). Its "
                 "energy score is the CRPS: use 'crps', or scorer('crps')."
             )
-        return named_scores(name)
+        return [case_score(name)]
 
     def settled(
         self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]

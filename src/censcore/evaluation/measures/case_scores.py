@@ -35,7 +35,7 @@ from censcore.scores.known_at import known_at, over_reached
 from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo, no_such_score
 
-__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "named_scores"]
+__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "case_score"]
 
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
 BLOCKS = 48  # of the hazard of C, for numerical derivatives
@@ -393,30 +393,27 @@ DEFAULT_SCORES = ("integrated_brier_score:ipcw", "crps", "brier_score:ipcw", "lo
 EXPECTED_NAMES = "names of scores, such as 'crps'"
 
 
-def by_name(scores: Any) -> dict[str, Any]:
-    """Scores as a mapping of names to functions, or to None for scores of the library."""
+def by_name(scores: Any, default: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
+    """The scores asked for: names with functions, or with None for scores of the library.
+
+    "all" asks for those by default first, then for the others.
+    """
+    if isinstance(scores, str):
+        scores = list(dict.fromkeys((*default, *others))) if scores == "all" else [scores]
     names = list(scores) if isinstance(scores, Mapping) else as_list(scores, "scores", EXPECTED_NAMES)
     if not all(isinstance(name, str) for name in names):
         raise InvalidTypeError(f"scores: got {names[:5]}, expected {EXPECTED_NAMES}.")
+    if not names:
+        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
     return dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
 
 
-def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
-    """Scores by name, in the order asked for; a mapping may bring custom scores."""
-    if isinstance(scores, str):
-        scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    chosen: list[CaseScore] = []
-    for name, function in by_name(scores).items():
-        if callable(function):
-            chosen.append(Custom.of(name, function))
-        elif name in CASE_SCORES:
-            chosen.append(CASE_SCORES[name])
-        else:
-            raise InvalidInputError(
-                f"{no_such_score(name, CASE_SCORES)} A custom score is registered by censcore.scores.score, "
-                "or given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
-                "loss per subject."
-            )
-    if not chosen:
-        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
-    return chosen
+def case_score(name: str) -> CaseScore:
+    """The score of one event time with this name."""
+    if name not in CASE_SCORES:
+        raise InvalidInputError(
+            f"{no_such_score(name, CASE_SCORES)} A custom score is registered by censcore.scores.score, or "
+            "given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one loss per "
+            "subject."
+        )
+    return CASE_SCORES[name]
