@@ -16,6 +16,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators import Censoring, KaplanMeier, Turnbull
+from censcore.estimators.censoring_choice import CensoringChoice
 from censcore.evaluation.kinds.base import in_numpy
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case, as_losses
@@ -126,6 +127,13 @@ class Intervals(OneTime):
     def censoring_estimator(self) -> Any:
         """The estimator of drop-out, where subjects drop out."""
         return drop_out_estimator(self.y, self.until)
+
+    def choose_censoring(self, pooled: Any, subjects: Sample, seed: int) -> CensoringChoice:
+        """Drop-out by the number of the visit, whatever the covariates."""
+        why = (
+            "nobody drops out" if pooled is None else "drop-out by the number of the visit, the same for all"
+        )
+        return CensoringChoice(pooled, why)
 
     def event_times(self) -> np.ndarray:
         """None: visits find the events later."""
