@@ -15,7 +15,7 @@ from censcore.scores import _under_risks
 from censcore.scores.inputs import scoring_inputs
 
 module = import_module("censcore.scores.routes")
-N = 2000
+N = 1000
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=N)
 T, END = RNG.weibull(1.4, N), RNG.uniform(0.0, 3.0, N)
