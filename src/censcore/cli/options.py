@@ -136,9 +136,9 @@ CensoringDistribution = Annotated[
     str | None,
     typer.Option(
         help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
-        "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is censored. By "
-        "default kaplan-meier. With --lower, --upper and --visits it is for subjects who drop out, by the number of "
-        "the visit."
+        "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is censored. "
+        "By default kaplan-meier. With --lower, --upper and --visits it is for subjects who drop out, by the "
+        "number of the visit."
     ),
 ]
 Stratify = Annotated[
