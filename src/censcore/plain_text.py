@@ -19,18 +19,6 @@ def visible(text: str) -> str:
     Escape sequences of terminals, marks that turn the direction of writing and halves of surrogate pairs
     are shown as Python writes them. Lines and tabs stay.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        The same text where it has none of these characters.
-
-    Examples
-    --------
     >>> from censcore.plain_text import visible
     >>> print(visible("cox \x1b[31m"), visible("\u202exoc"), visible("Größe"))
     cox \x1b[31m \u202exoc Größe

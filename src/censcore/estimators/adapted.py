@@ -139,20 +139,8 @@ class Adapted(SurvivalEstimator):
 
 
 def as_estimator(model: Any) -> Any:
-    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``.
+    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``, adapted where it has none.
 
-    Parameters
-    ----------
-    model : estimator
-        Of this package, or anything that :class:`Adapted` takes, such as a ``Pipeline``.
-
-    Returns
-    -------
-    estimator
-        A clone, adapted where the model has no ``predict_distribution``.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> from sklearn.pipeline import make_pipeline
     >>> as_estimator(cs.KaplanMeier()), type(as_estimator(make_pipeline(cs.KaplanMeier()))).__name__

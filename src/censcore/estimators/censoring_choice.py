@@ -62,27 +62,9 @@ def choose_censoring(
     it lies in: :math:`-\log P(C\in I\mid x)` where it was seen, and :math:`-\log P(C\ge y\mid x)` for a
     subject with an event at y. This score is proper, and defined for curves with steps at other times.
 
-    Parameters
-    ----------
-    X : array or frame, (n, d), or None
-        Covariates.
-    y : RightCensored
-        The outcome, (n,) or (n, k).
-    candidates : mapping of estimators, optional
-        By name; a pooled Kaplan-Meier curve and Cox regression by default. The first wins ties.
-    groups : array, (n,), optional
-        Subjects of one group stay in one fold.
-    folds : int
-        Number of folds.
-    seed : int
-        Of the folds.
+    The candidates, by name, compete with a pooled Kaplan-Meier curve and Cox regression; the first wins ties.
+    Subjects of one group stay in one fold.
 
-    Returns
-    -------
-    CensoringChoice
-
-    Examples
-    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 1))

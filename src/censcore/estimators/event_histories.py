@@ -22,21 +22,7 @@ def event_histories(X: Any, y: SemiCompetingRisks, X_test: Any = None, sample_we
 
     The estimated shares of these sets, and with them the distribution of each event time, are consistent for
     any dependence between the times [1]_; the joint distribution is that of a Markov process with these
-    transitions.
-
-    Parameters
-    ----------
-    X, X_test : ignored
-        So that a cross-validation calls it as any other model.
-    y : SemiCompetingRisks
-        Training subjects.
-    sample_weight : array, (n,), optional
-        Their weights.
-
-    Returns
-    -------
-    Ensemble
-        Of 1,024 draws, the same for all subjects.
+    transitions. X and X_test are ignored, so that a cross-validation calls it as any other model.
 
     References
     ----------

@@ -99,17 +99,6 @@ class LogLocationScale(CoefficientInference):
 
     A subclass names its baseline, and says by :meth:`_set_scale`, ``_scale_name`` and :meth:`_distribution`
     how a is reported and which distribution it predicts.
-
-    See Also
-    --------
-    censcore.WeibullRegression, censcore.LogNormalRegression : Two of the regressions.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore.estimators.log_location_scale import LogLocationScale
-    >>> isinstance(cs.LogNormalRegression(), LogLocationScale)
-    True
     """
 
     _baseline: ClassVar[Baseline]

@@ -115,19 +115,9 @@ def check_no_event_ends_follow_up(
 ) -> None:
     """An error where an event ends the follow-up of another, which no independent censoring time does.
 
-    Parameters
-    ----------
-    y : RightCensored
-        The outcome, with one or several event times.
-    mask : array of bool, (n, k), optional
-        False where a time does not count.
-    names : tuple of str, optional
-        Of the event times.
-    of : str
-        Whose outcome it is, for the message.
+    The mask (n, k) is False where a time does not count; the message has the names of the event times, and
+    says whose outcome it is ``of``.
 
-    Examples
-    --------
     >>> import censcore as cs
     >>> from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
     >>> check_no_event_ends_follow_up(cs.RightCensored([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [0, 0]]))
