@@ -27,7 +27,6 @@ def storing(path: str | os.PathLike[str]) -> Iterator[None]:
 
     A StorageError takes the place of every other OSError and keeps its number in ``errno``.
 
-    >>> from censcore.files import storing
     >>> with storing("results"):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
@@ -60,7 +59,6 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     there.
 
     >>> import tempfile
-    >>> from censcore.files import write_atomically
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_atomically(f"{folder}/notes/result.txt", "0.25").read_text()
     '0.25'
@@ -76,10 +74,7 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The rules for paths are those of :func:`write_atomically`.
 
-    Examples
-    --------
     >>> import tempfile
-    >>> from censcore.files import partial_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with partial_file(f"{folder}/table.csv") as file:
     ...         _ = file.write(b"a,b")
@@ -93,9 +88,6 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def is_standard_output(path: str | os.PathLike[str]) -> bool:
     """Whether a path means standard output: ``-``, ``/dev/stdout``, or a link to it.
 
-    Examples
-    --------
-    >>> from censcore.files import is_standard_output
     >>> is_standard_output("-"), is_standard_output("table.csv")
     (True, False)
     """
@@ -106,9 +98,6 @@ def is_standard_output(path: str | os.PathLike[str]) -> bool:
 def is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether a path means something that is written to and not replaced: standard output, a device, a pipe.
 
-    Examples
-    --------
-    >>> from censcore.files import is_stream
     >>> is_stream("-"), is_stream("table.csv")
     (True, False)
     """

@@ -28,8 +28,6 @@ _ORDER = 16
 def merge_edges(*parts: Array) -> Array:
     """All times of ``parts``, each (1 or n, p), ascending per subject; infinity becomes the largest finite.
 
-    >>> import numpy as np
-    >>> from censcore.distributions._panels import merge_edges
     >>> merge_edges(np.array([[1.0, np.inf]]), np.array([[0.5], [2.0]]))
     array([[0.5, 1. , 1. ],
            [1. , 2. , 2. ]])

@@ -29,7 +29,6 @@ def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
     after the terminal one, which is the coordinate ``terminal``.
 
     >>> import censcore as cs
-    >>> from censcore.distributions.before_terminal import before_terminal
     >>> before_terminal(cs.Ensemble([[[1.0, 5.0], [3.0, 2.0]]]), terminal=1).samples
     array([[[ 1.,  5.],
             [inf,  2.]]])
@@ -62,7 +61,6 @@ class BeforeTerminal(Distribution):
     or all have step functions.
 
     >>> import censcore as cs
-    >>> from censcore.distributions.before_terminal import BeforeTerminal
     >>> F = BeforeTerminal(cs.Independent([cs.Exponential(0.1), cs.Exponential(0.3)]), terminal=1)
     >>> F.marginal(0).mass_at_infinity().round(6), F.marginal(1).cdf(1.0).round(3)
     (array([0.75]), array([0.259]))

@@ -32,7 +32,6 @@ class LastVisit(Distribution):
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.distributions.last_visit import LastVisit
     >>> C = LastVisit(cs.Step([0.0, 1.0, 2.0], sf=[0.9, 0.7, 0.5]))
     >>> C.on([[1.1, 2.3], [0.8, 3.0]]).sf([[1.0, 1.5, 2.9, 3.0]])
     array([[1. , 0.9, 0.7, 0.7],
@@ -87,7 +86,6 @@ def dropping_out(visits: Array, attended: Array) -> Step:
     read where visits are padded. What is left after the last visit sits at infinity.
 
     >>> import numpy as np
-    >>> from censcore.distributions.last_visit import dropping_out
     >>> dropping_out(np.array([[1.0, 2.0, np.inf]]), np.array([[0.9, 0.5, 0.2]])).sf([[0.9, 1.0, 5.0]])
     array([[1. , 0.9, 0.5]])
     """

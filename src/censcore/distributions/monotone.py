@@ -64,8 +64,6 @@ def monotone(
     error, or with ``repair`` a change that is reported. Errors call the levels ``name``, say the ``times`` of
     the columns, and end with the sentence ``remedy``. Gradients are kept.
 
-    >>> import numpy as np
-    >>> from censcore.distributions.monotone import monotone
     >>> levels, repair = monotone(np.array([[0.9, 0.5, 0.6, 0.2]]), falls=True, repair=True)
     >>> levels.round(3), repair.largest.__round__(3)
     (array([[0.9 , 0.55, 0.55, 0.2 ]]), 0.05)

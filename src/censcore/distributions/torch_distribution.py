@@ -40,7 +40,6 @@ def from_torch(distribution: Any) -> Distribution:
     ``Independent(..., 1)`` a joint distribution with independent coordinates.
 
     >>> import torch
-    >>> from censcore.distributions.torch_distribution import from_torch
     >>> from_torch(torch.distributions.Weibull(scale=torch.tensor([1.0, 2.0]), concentration=1.5))
     Weibull(shape=(2,))
     """
@@ -80,7 +79,6 @@ class TorchDistribution(Univariate):
     Its batch shape is (n,) or (). Its upper tail is as accurate as 1 - cdf.
 
     >>> import torch
-    >>> from censcore.distributions.torch_distribution import TorchDistribution
     >>> TorchDistribution(torch.distributions.HalfNormal(torch.tensor([1.0, 2.0]))).sf(1.0)
     tensor([0.3173, 0.6171])
     """

@@ -110,18 +110,7 @@ class Adapted(SurvivalEstimator):
         return one_event_time(y, f"Adapted({type(self.model).__name__})", entry=takes_entry(last))
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
-        """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-
-        Returns
-        -------
-        Distribution
-            What the model forecasts for each subject of X, or for all subjects where X plays no part.
-        """
+        """Predict what the model forecasts."""
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
         train = getattr(self, "_train", None)

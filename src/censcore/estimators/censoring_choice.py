@@ -65,7 +65,6 @@ def choose_censoring(
     The candidates, by name, compete with a pooled Kaplan-Meier curve and Cox regression; the first wins ties.
     Subjects of one group stay in one fold.
 
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 1))
     >>> T, C = rng.exponential(size=400), rng.exponential(np.exp(x[:, 0]))

@@ -207,8 +207,6 @@ def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool) -> np.ndarray:
 def scikit_learn_errors() -> Iterator[None]:
     """Give what scikit-learn says of covariates as an error of this library, in the same words.
 
-    Examples
-    --------
     >>> with scikit_learn_errors():
     ...     raise ValueError("Expected 2D array, got scalar array instead")
     Traceback (most recent call last):

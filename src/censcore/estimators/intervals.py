@@ -31,8 +31,6 @@ def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     T > entry is known, so that no interval starts before it.
 
-    Examples
-    --------
     >>> import censcore as cs
     >>> ends_of(cs.IntervalCensored([1.0], [2.0]))
     (array([1.]), array([2.]), array([0.]))

@@ -19,7 +19,6 @@ class Columns:
     The error tells to name the ``parameters``, such as ``"time=..., event=..."``.
 
     >>> import pandas as pd
-    >>> from censcore.outcomes.columns import Columns
     >>> columns = Columns(pd.DataFrame({"weeks": [6.0, 9.0]}), ["weeks"], "time=...")
     >>> columns.read("weeks"), columns.read(None)
     (array([6., 9.]), None)

@@ -68,7 +68,6 @@ def ended_follow_up(y: RightCensored, mask: np.ndarray | None = None) -> Iterato
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.outcomes.ended_follow_up import ended_follow_up
     >>> t = np.arange(1.0, 21.0)
     >>> y = cs.RightCensored(np.column_stack([t, t]), np.column_stack([t < 5, t % 2 == 0]))
     >>> [(found.i, found.j, len(found.rows), found.of, found.chance) for found in ended_follow_up(y)]
@@ -119,7 +118,6 @@ def check_no_event_ends_follow_up(
     says whose outcome it is ``of``.
 
     >>> import censcore as cs
-    >>> from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
     >>> check_no_event_ends_follow_up(cs.RightCensored([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [0, 0]]))
     """
     for found in ended_follow_up(y, mask):

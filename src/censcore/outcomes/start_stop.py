@@ -52,7 +52,6 @@ def read_start_stop(
     (unless allowed), and end with its event.
 
     >>> import pandas as pd
-    >>> from censcore.outcomes.start_stop import read_start_stop
     >>> frame = pd.DataFrame({"id": [7, 7], "start": [2, 0], "stop": [5, 2], "event": [1, 0]})
     >>> read_start_stop(frame, "id", "start", "stop", "event").order
     array([1, 0])

@@ -248,7 +248,6 @@ class FittedHazard(Univariate):
     model transforms them, to values (n, q).
 
     >>> import lifelines
-    >>> from censcore.estimators.libraries.lifelines import read
     >>> fitter = lifelines.SplineFitter([1.0, 3.0]).fit([1.0, 2.0, 2.5, 4.0, 3.0, 1.5])
     >>> read(fitter, None, None)
     FittedHazard(shape=(1,))
