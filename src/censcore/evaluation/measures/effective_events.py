@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from censcore.evaluation.measures.case_scores import CaseScore
     from censcore.evaluation.measures.discrimination import Measure
 
-__all__ = ["counted_events", "effective_events", "first_event", "weighted_events"]
+__all__ = ["counted_events", "effective_events", "first_event", "weighted_events", "weights_of_counted"]
 
 
 def effective_events(
@@ -66,10 +66,17 @@ def weighted_events(
     y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray, groups: np.ndarray | None
 ) -> tuple[int, float]:
     """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
+    counted, of_event = weights_of_counted(y, G, horizon, weight)
+    return int(counted.sum()), effective_number(weight * of_event, groups)
+
+
+def weights_of_counted(
+    y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whose event counts up to the horizon, and its inverse-probability weight, (n,) each."""
     of_event = weights_of_events(y, G, horizon)
     counted = (of_event > 0) & (to_numpy(y.time) > 0) & (weight > 0)
-    w = weight * np.where(counted & np.isfinite(of_event), of_event, 0.0)
-    return int(counted.sum()), effective_number(w, groups)
+    return counted, np.where(counted & np.isfinite(of_event), of_event, 0.0)
 
 
 def first_event(y: RightCensored) -> RightCensored:
