@@ -33,28 +33,14 @@ Key = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """A share of pairs that a forecast ranks rightly.
-
-    Parameters
-    ----------
-    name, title : str
-        As of a score.
-    axis : {"time", ""}
-        What the column is.
-    at_time : float
-        Its one time; NaN without any.
-    weighted : bool
-        Whether pairs have weights that depend on the censoring distribution.
-    outcome : str
-        Which of several event times or causes it is of; empty where there is one time.
-    """
+    """A share of pairs that a forecast ranks rightly."""
 
     name: str
     title: str
-    axis: str = ""
-    at_time: float = np.nan
-    weighted: bool = True
-    outcome: str = ""
+    axis: str = ""  #: what the column is, "time" or nothing
+    at_time: float = np.nan  #: its one time; NaN without any
+    weighted: bool = True  #: whether pairs have weights that depend on the censoring distribution
+    outcome: str = ""  #: which of several event times or causes it is of; empty where there is one time
 
     def of_outcome(self, outcome: str) -> Self:
         """The measure of one of several outcomes, which its name and title say."""
@@ -116,7 +102,7 @@ def discriminate(
     first = next(iter(cases.values()))
     clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
     measures = measures_at(first.times)
-    found, counted = Discrimination(measures), subsets[0].weight > 0
+    result, counted = Discrimination(measures), subsets[0].weight > 0
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]
         for s, subset in enumerate(subsets):
@@ -124,15 +110,15 @@ def discriminate(
                 try:
                     estimate = _estimate(measure, case, pieces, subset.weight, censoring, clusters, counted)
                 except PositivityError as error:
-                    found.unavailable[s, model, k] = str(error)
+                    result.unavailable[s, model, k] = str(error)
                     continue
                 if np.isnan(estimate.value[0]):
-                    found.unavailable[s, model, k] = NO_PAIR
+                    result.unavailable[s, model, k] = NO_PAIR
                 else:
-                    found.values[s, model, k] = estimate
+                    result.values[s, model, k] = estimate
     if censoring.refit is None:
-        return found
-    return _with_refits(found, cases, subsets, censoring, clusters, seed)
+        return result
+    return _with_refits(result, cases, subsets, censoring, clusters, seed)
 
 
 def _estimate(

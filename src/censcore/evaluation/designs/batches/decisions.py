@@ -27,8 +27,7 @@ from censcore.evaluation.designs.batches.table_plan import (
 from censcore.evaluation.inference.resolved_censoring import describe
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
-from censcore.evaluation.plan.checks import check_units
-from censcore.evaluation.plan.delayed_entry import note_on_entry
+from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.horizon import FollowUp, reach_of, settle_horizon
 from censcore.evaluation.plan.reference import add_reference
