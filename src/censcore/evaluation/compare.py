@@ -16,7 +16,7 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.pipeline import about_censoring, decide, score
+from censcore.evaluation.pipeline import decide, score
 from censcore.evaluation.plan.forecast_distributions import as_named
 from censcore.evaluation.plan.readings import reading_notes
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
@@ -260,26 +260,13 @@ def _means_of(comparison: Comparison, verdict: Verdict) -> tuple[dict[str, float
 def _compared(asked: Request) -> Comparison:
     plan = decide(asked)
     losses, means = score(plan)
-    asked = plan.asked
-    notes = [*plan.notes, *about_censoring(plan), *losses.notes, *means.notes]
-    weight = plan.subsets[0].weight
+    asked, censoring = plan.asked, plan.censoring
+    notes, weight = plan.notes + censoring.notes, plan.subsets[0].weight
+    notes += censoring.notes_on_ties if plan.train_groups is None else []
+    notes += losses.notes + means.notes
     notes += reading_notes(plan.cases, losses, means, weight, asked.confidence, asked.seed)
     return Comparison(
-        plan.kind,
-        Design(),
-        plan.scores,
-        losses,
-        means,
-        plan.cases,
-        plan.subsets,
-        plan.censoring,
-        plan.reference,
-        asked.confidence,
-        asked.discrimination,
-        asked.seed,
-        asked.sample.X,
-        plan.groups,
-        plan.train_groups,
-        notes,
-        asked.time_unit,
-    )
+        plan.kind, Design(), plan.scores, losses, means, plan.cases, plan.subsets, censoring, plan.reference,
+        asked.confidence, asked.discrimination, asked.seed, asked.sample.X, plan.groups, plan.train_groups,
+        notes, asked.time_unit,
+    )  # fmt: skip
