@@ -115,3 +115,9 @@ def test_gaps_are_allowed_where_asked_for_and_columns_must_exist():
     assert y.entry.tolist() == [0.0, 3.0]
     with pytest.raises(InvalidInputError, match=r"Columns \['subject'\] are not in the table"):
         cs.RightCensored.from_start_stop(frame, id="subject")
+
+
+def test_a_frame_with_start_and_stop_names_the_constructor():
+    frame = pd.DataFrame({"start": [0.0, 1.0], "stop": [1.0, 2.0], "event": [0, 1]})
+    with pytest.raises(cs.exceptions.UnsupportedOutcomeError, match="from_start_stop"):
+        cs.KaplanMeier().fit(None, frame)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import censcore as cs
 from censcore import _numerics
 from censcore.distributions import Ensemble, Step
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -273,3 +274,9 @@ def test_plain_numbers_follow_the_library_of_the_question():
     distribution = Ensemble([[1.0, 2.0]])
     assert distribution.sf(torch.tensor([1.0])).dtype == torch.float32
     assert distribution.censor_at(1.5).sf(torch.tensor([1.0])).dtype == torch.float32
+
+
+def test_one_event_time_may_have_an_axis_of_its_own():
+    draws = np.random.default_rng(0).exponential(size=(5, 20, 1))
+    y = cs.RightCensored(np.ones(5), np.ones(5))
+    np.testing.assert_array_equal(cs.crps(y, cs.Ensemble(draws)), cs.crps(y, cs.Ensemble(draws[:, :, 0])))

@@ -153,3 +153,14 @@ def test_the_training_outcomes_tell_whether_curves_have_steps():
     exact = cs.Censoring(cs.KaplanMeier()).fit(X, y).predict_distribution(X)
     t = np.linspace(0, 2, 50)[None, :]
     np.testing.assert_allclose(C.sf(t), np.repeat(exact.sf(t), 80, axis=0))
+
+
+def test_a_search_sets_options_of_a_lifelines_model(data):
+    lifelines = pytest.importorskip("lifelines")
+    fitter = lifelines.CoxPHFitter(penalizer=0.5)
+    adapted = cs.Adapted(fitter)
+    assert adapted.get_params()["model__penalizer"] == 0.5
+    changed = clone(adapted).set_params(model__penalizer=2.0)
+    assert (changed.model.penalizer, fitter.penalizer) == (2.0, 0.5)
+    with pytest.raises(cs.exceptions.InvalidInputError, match="expected one of"):
+        adapted.set_params(model__penaliser=1.0)

@@ -185,6 +185,8 @@ class Ensemble(ByStep):
     def _step(self) -> Step:
         """The members in order as jumps."""
         if self._samples.ndim == 3:
+            if self.k == 1:
+                return self.marginal(0)._step()
             raise InvalidInputError(
                 f"This ensemble has {self.k} event times and the question is about one. Ask "
                 "ensemble.marginal(j) for one of them or ensemble.first() for the earliest."

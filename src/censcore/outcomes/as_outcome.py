@@ -93,6 +93,12 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
 
 def _check_one_time(columns: list[Any]) -> None:
     """A frame with a second time is no right-censored outcome, whatever its column "time" holds."""
+    if {"start", "stop"} <= set(columns):
+        raise UnsupportedOutcomeError(
+            "got a frame with the columns start and stop, intervals of follow-up, where one time per subject "
+            "is expected. Pass y, first = RightCensored.from_start_stop(frame): one outcome for each id, and "
+            "the first row of each."
+        )
     if "time2" in columns:
         raise UnsupportedOutcomeError(
             "got a frame with the columns time and time2, the ends of an interval, where one time per "
