@@ -118,6 +118,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow  # that memory does not grow is seen in tests of batches every time
 @pytest.mark.skipif(not MEASURABLE, reason="memory is read from /proc, on Linux")
 def test_training_takes_less_memory_than_its_file(tmp_path):
     path, n = tmp_path / "X.npy", 200_000
