@@ -51,10 +51,8 @@ from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, 
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecast_distributions import as_named
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named, check_model
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon
-from censcore.evaluation.plan.model_fits import check_model
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import labels_by
 from censcore.evaluation.sample import Sample
@@ -185,8 +183,8 @@ def cross_validate(
     >>> T, C = rng.weibull(1.5, 300) * np.exp(x[:, 0]), rng.uniform(0, 4, 300)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> models = {"cox": cs.CoxRegression()}
-    >>> found = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False)
-    >>> found.frame()[["model", "mean", "standard_error", "skill"]].round(3)
+    >>> comparison = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False)
+    >>> comparison.frame()[["model", "mean", "standard_error", "skill"]].round(3)
               model   mean  standard_error  skill
     0           cox  0.205           0.014  0.401
     1  kaplan-meier  0.342           0.018  0.000

@@ -24,8 +24,7 @@ from censcore.evaluation.designs.landmark_average import AtRisk, Averages
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecast_distributions import check_forecasts
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, check_forecasts
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import labels_by
 from censcore.evaluation.sample import Sample
@@ -240,10 +239,10 @@ def compare_landmarks(
     >>> T, C = 2 * np.exp(0.5 * x[:, 0]) * rng.weibull(1.5, 400), rng.uniform(0, 6, 400)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> models = {"scale": cs.Weibull(1.5, 2 * np.exp(0.5 * x[:, 0])), "flat": cs.Weibull(1.5, 2.0)}
-    >>> found = cs.compare_landmarks(
+    >>> comparisons = cs.compare_landmarks(
     ...     models, y, cs.Censoring(cs.KaplanMeier()), landmarks=[0.5, 1.5], window=1.0, scores="brier_score",
     ... )
-    >>> found.frame(discrimination=False)[["landmark", "at_risk", "model", "mean"]].round(3)
+    >>> comparisons.frame(discrimination=False)[["landmark", "at_risk", "model", "mean"]].round(3)
        landmark  at_risk  model   mean
     0       0.5      310  scale  0.164
     1       0.5      310   flat  0.200

@@ -98,11 +98,11 @@ def _drawn(
         strata = np.bincount(event.astype(int), minlength=2)
     kind: Any = StratifiedKFold if strata[strata > 0].min() >= k else KFold
     kind = kind if groups is None else GroupKFold
-    found: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     for repeat in range(repeats):
         splitter = kind(k, shuffle=True, random_state=(seed + repeat) % 2**32)
-        found += splitter.split(np.zeros((len(event), 1)), event, groups)
-    return found
+        pairs += splitter.split(np.zeros((len(event), 1)), event, groups)
+    return pairs
 
 
 def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
@@ -122,7 +122,7 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
                 f"cv: the training and test subjects of fold {number + 1} overlap "
                 f"({name_subjects(np.intersect1d(train, test))}); expected disjoint sets."
             )
-        repeat = next((r for r, seen in enumerate(tested) if not seen[test].any()), len(tested))
+        repeat = next((r for r, before in enumerate(tested) if not before[test].any()), len(tested))
         if repeat == len(tested):
             tested.append(np.zeros(n, dtype=bool))
         tested[repeat][test] = True
@@ -136,14 +136,14 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
 def _ascending(everyone: np.ndarray, part: Any, number: int) -> np.ndarray:
     try:
         numbers = to_numpy(part)
-        found = np.unique(everyone[numbers if len(numbers) else numbers.astype(np.intp)])
+        subjects = np.unique(everyone[numbers if len(numbers) else numbers.astype(np.intp)])
     except (IndexError, TypeError) as error:
         raise InvalidInputError(
             f"cv: fold {number + 1} must be a pair of subject numbers from 0 to {len(everyone) - 1}; {error}."
         ) from error
-    if not len(found):
+    if not len(subjects):
         raise InvalidInputError(f"cv: fold {number + 1} has no subjects on one side; expected some on both.")
-    return found
+    return subjects
 
 
 def _check_even(tested: np.ndarray) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from censcore.distributions import Distribution
+from censcore.evaluation.inference.bootstrap import spread_over_refits
 from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
@@ -100,18 +103,16 @@ def estimate_means(
     n = len(next(iter(cases.values())).y)
     clusters = Clusters.of(n, censoring.n_train, groups, train_groups, censoring.shared.pairs)
     if censoring.refit is not None:
-        from censcore.evaluation.inference.bootstrap import means_by_refitting
-
-        return means_by_refitting(losses, cases, subsets, censoring, clusters, seed, progress)
+        return _means_by_refitting(losses, cases, subsets, censoring, clusters, seed, progress)
     weight = np.column_stack([subset.weight for subset in subsets])
     values, counted = {}, subsets[0].weight > 0
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]
         for together in _together(losses, model, case):
-            found, w = together.losses, shares_of(weight, together.scores[0].counted(case))
-            xi = np.zeros((censoring.n_train, len(subsets), found.shape[1]))
+            side_by_side, w = together.losses, shares_of(weight, together.scores[0].counted(case))
+            xi = np.zeros((censoring.n_train, len(subsets), side_by_side.shape[1]))
             for part, of_part in zip(censoring.parts, pieces, strict=True):
-                xi[part.training] += part.influence(together, of_part, found, w)
+                xi[part.training] += part.influence(together, of_part, side_by_side, w)
             for score, columns in zip(together.scores, together.columns, strict=True):
                 for s in range(len(subsets)):
                     of_score = losses.values[model, score.name]
@@ -129,13 +130,11 @@ class Together:
     columns: list[slice]
 
     @classmethod
-    def of(cls, found: list[tuple[CaseScore, np.ndarray]]) -> Together:
+    def of(cls, scored: list[tuple[CaseScore, np.ndarray]]) -> Together:
         """From each score and its losses, (n, q)."""
-        ends = np.cumsum([0, *(values.shape[1] for _, values in found)]).tolist()
-        columns = [slice(a, b) for a, b in pairwise(ends)]
-        return cls(
-            [score for score, _ in found], np.concatenate([values for _, values in found], axis=1), columns
-        )
+        scores, losses = zip(*scored, strict=True)
+        ends = np.cumsum([0, *(values.shape[1] for values in losses)]).tolist()
+        return cls(list(scores), np.concatenate(losses, axis=1), [slice(a, b) for a, b in pairwise(ends)])
 
     def losses_of(self, case: Case) -> np.ndarray:
         """The losses of all scores under another censoring distribution, (n, columns of all)."""
@@ -168,9 +167,9 @@ def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
     """Weights (n, m) of the subjects that count, each column with the sum one; zero where nobody does."""
     if counted is None:
         return weight
-    kept = np.where(counted[:, None], weight, 0.0)
-    total = kept.sum(axis=0)
-    return kept / np.where(total > 0, total, 1.0)
+    weight = np.where(counted[:, None], weight, 0.0)
+    total = weight.sum(axis=0)
+    return weight / np.where(total > 0, total, 1.0)
 
 
 def _method(censoring: ResolvedCensoring) -> str:
@@ -195,3 +194,60 @@ def mean_with_influence(
     added, apart = clusters.split(xi)
     mean = Estimate.of_mean(losses, weight, clusters.scored, added, counted)
     return Estimate(mean.value, np.concatenate([mean.influence, apart]))
+
+
+# ---- by refitting --------------------------------------------------------------------------------------
+
+
+def _means_by_refitting(
+    losses: Losses,
+    cases: dict[str, Case],
+    subsets: list[Subset],
+    censoring: ResolvedCensoring,
+    clusters: Clusters,
+    seed: int,
+    progress: bool | None,
+) -> Means:
+    """Fit the censoring distribution to bootstrap samples, and take all means again.
+
+    Clusters of training subjects are drawn with replacement. Where some training subjects are scored, all
+    clusters are drawn, and the spread of the means over the samples is the whole error. Where none is, the
+    scored subjects stay as they are, and their influences are added.
+
+    References
+    ----------
+    .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
+    """
+    weight = np.column_stack([subset.weight for subset in subsets])
+    means_under = partial(_means_under, losses, cases)
+    spread, notes = spread_over_refits(means_under, weight, censoring, clusters, seed, progress)
+    values: dict[tuple[int, str, str], Estimate] = {}
+    start = 0
+    for (model, name), of_score in losses.values.items():
+        q = of_score.shape[1]
+        score = next(score for score in losses.scores if score.name == name)
+        shares = shares_of(weight, score.counted(cases[model]))
+        for s in range(len(subsets)):
+            mean = Estimate.of_mean(of_score, shares[:, s], clusters.scored)
+            of_mean = spread[:, start + s * q : start + (s + 1) * q]
+            influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
+            values[s, model, name] = Estimate(mean.value, influence)
+        start += q * len(subsets)
+    assert censoring.refit is not None
+    count, whom = censoring.refit.count, "all subjects" if clusters.overlap else "the training subjects"
+    method = f"bootstrap: the censoring distribution fitted again to {count} samples of {whom}"
+    return Means(values, method, notes)
+
+
+def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
+    """All means, one after the other, under a censoring distribution."""
+    means = []
+    for model, case in cases.items():
+        again = replace(case, C=C)
+        for score in losses.scores:
+            if (model, score.name) in losses.values:
+                values = score.losses(again)
+                for w in shares_of(weight, score.counted(case)).T:
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        means.append(w[w > 0] @ values[w > 0] / w.sum())
+    return np.concatenate(means)

@@ -46,16 +46,16 @@ class PairsTogether(Pairs):
 
     def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
         """Both sums in one pass over each kind."""
-        found = [kind.both_ways(later, earlier) for kind in self.kinds]
-        return _added([sums for sums, _ in found]), _added([sums for _, sums in found])
+        both = [kind.both_ways(later, earlier) for kind in self.kinds]
+        return _added([sums for sums, _ in both]), _added([sums for _, sums in both])
 
     def moved_by_later(self, weight: np.ndarray, loads: np.ndarray, value: float) -> list[Moved]:
         """What G of the later subjects of all kinds moves."""
         return [moved for kind in self.kinds for moved in kind.moved_by_later(weight, loads, value)]
 
 
-def _added(found: list[Sums]) -> Sums:
-    return np.sum([won for won, _ in found], axis=0), np.sum([met for _, met in found], axis=0)
+def _added(parts: list[Sums]) -> Sums:
+    return np.sum([won for won, _ in parts], axis=0), np.sum([met for _, met in parts], axis=0)
 
 
 class PairsPassed(Pairs):
@@ -84,15 +84,15 @@ class PairsPassed(Pairs):
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over those who were passed, for each event."""
-        some = self.later[:, None] * values
-        won, met = ranked_after(self.order, self.rank, some)
+        weighted = self.later[:, None] * values
+        won, met = ranked_after(self.order, self.rank, weighted)
         event = self.counted[:, None]
         return np.where(event, won, 0.0), np.where(event, met, 0.0)
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the events that come later in time, for each who was passed."""
-        some = np.where(self.counted[:, None], values, 0.0)
-        lost, met = ranked_after(self.order[::-1], self.rank, some)
+        events = np.where(self.counted[:, None], values, 0.0)
+        lost, met = ranked_after(self.order[::-1], self.rank, events)
         return self.later[:, None] * (met - lost), self.later[:, None] * met
 
 

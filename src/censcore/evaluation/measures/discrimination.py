@@ -161,12 +161,12 @@ class _Moved:
         """
         loads = np.zeros((self.n, weight.shape[1]))
         loads[losses[:, 0]] = weight
-        found = self.statistic.derivatives(loads[self.subjects], [u] * weight.shape[1])
-        return np.stack(found)[:, :, None]
+        derivatives = self.statistic.derivatives(loads[self.subjects], [u] * weight.shape[1])
+        return np.stack(derivatives)[:, :, None]
 
 
 def _with_refits(
-    found: Discrimination,
+    without: Discrimination,
     cases: dict[str, Case],
     subsets: list[Subset],
     censoring: ResolvedCensoring,
@@ -177,17 +177,17 @@ def _with_refits(
 
     def values_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
         again = {model: case.with_censoring(C) for model, case in cases.items()}
-        return np.array([_share(found.measures[k], again[m], weight[:, s]) for s, m, k in found.values])
+        return np.array([_share(without.measures[k], again[m], weight[:, s]) for s, m, k in without.values])
 
-    if not found.values:
-        return found
+    if not without.values:
+        return without
     weight = np.column_stack([subset.weight for subset in subsets])
     spread, _ = spread_over_refits(values_under, weight, censoring, clusters, seed)
     values = {}
-    for (key, estimate), column in zip(found.values.items(), spread.T, strict=True):
+    for (key, estimate), column in zip(without.values.items(), spread.T, strict=True):
         entries = [column[:, None]] if clusters.overlap else [estimate.influence, column[:, None]]
         values[key] = Estimate(estimate.value, np.concatenate(entries))
-    return replace(found, values=values)
+    return replace(without, values=values)
 
 
 def _share(measure: Measure, case: Case, weight: np.ndarray) -> float:

@@ -252,9 +252,9 @@ def check_horizon(horizon: Any) -> float:
 def followed(y: RightCensored, censoring: Distribution, subjects: np.ndarray) -> ScoringInputs:
     """Some subjects and their censoring distribution, checked against each other, without a forecast."""
     common_rows(outcome=len(y), censoring=len(censoring))
-    some = y if len(subjects) == len(y) else y.take(subjects)
+    outcome = y if len(subjects) == len(y) else y.take(subjects)
     C = censoring if len(censoring) in (1, len(subjects)) else censoring.take(subjects)
-    return without_forecast(some, C)
+    return without_forecast(outcome, C)
 
 
 @contextmanager

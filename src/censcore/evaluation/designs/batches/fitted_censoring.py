@@ -112,13 +112,13 @@ class FittedCensoring:
         return xi
 
 
-def _names(given: Sequence[Any] | None) -> tuple[str, ...]:
-    if given is None:
+def _names(names: Sequence[Any] | None) -> tuple[str, ...]:
+    if names is None:
         raise InvalidInputError(
             "censoring: got an estimator with covariates that have no names, expected one that is fitted to "
             "a data frame: its columns are those that are read from the table."
         )
-    return tuple(map(str, given))
+    return tuple(map(str, names))
 
 
 def estimator_of(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
