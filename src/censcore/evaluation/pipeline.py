@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
-from censcore.evaluation.inference.losses import Losses, Means, Subset, estimate_means, score_all
+from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, estimate_means, score_all
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, resolve_censoring
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case
@@ -102,8 +102,6 @@ def _from_entry_on(kind: Kind, cases: dict[str, Case], horizon: float, notes: li
 
 def score(plan: Plan) -> tuple[Losses, Means]:
     """Losses of all forecasts by all scores, and their means with the influence of whatever was estimated."""
-    losses = score_all(plan.cases, plan.scores)
-    return losses, estimate_means(
-        losses, plan.cases, plan.subsets, plan.censoring, plan.groups, plan.train_groups,
-        seed=plan.asked.seed, progress=plan.asked.progress,
-    )  # fmt: skip
+    losses, asked = score_all(plan.cases, plan.scores), plan.asked
+    scope = Scope(plan.subsets, plan.censoring, plan.groups, plan.train_groups, asked.seed, asked.progress)
+    return losses, estimate_means(losses, plan.cases, scope)

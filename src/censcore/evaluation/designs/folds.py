@@ -14,7 +14,7 @@ from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.designs.fold_runs import FoldRuns
 from censcore.evaluation.designs.splits import Split
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Subset, shares_of
+from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, shares_of
 from censcore.evaluation.inference.refit_influence import refit_influence
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.views import View
@@ -154,7 +154,8 @@ class CrossValidation(Design):
             training = part.training
             alone = replace(part, subjects=np.arange(len(rows)), training=np.arange(len(training)))
             censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
-        ranked = discriminate(cases, [subset for subset in of_fold if subset.weight.any()], censoring)
+        scope = Scope([subset for subset in of_fold if subset.weight.any()], censoring)
+        ranked = discriminate(cases, scope)
         number = np.cumsum([w.any() for w in weights]) - 1
         return _RankedFold(split, weights, shares, number, training, ranked)
 
@@ -169,9 +170,8 @@ class CrossValidation(Design):
             influence[scored] += fold.share[s] * estimate.influence[: len(scored), 0]
             if len(fold.training):
                 influence[fold.training] += fold.share[s] * estimate.influence[len(scored) :, 0]
-        if self.all_groups is not None:
-            influence = np.bincount(self.all_groups, influence)
-        return Estimate(np.array([HALF + value]), influence[:, None])
+        sums = influence if self.all_groups is None else np.bincount(self.all_groups, influence)
+        return Estimate(np.array([HALF + value]), sums[:, None])
 
 
 @dataclass(frozen=True, eq=False)

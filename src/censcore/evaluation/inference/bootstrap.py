@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from censcore._validation import as_count
 from censcore.distributions import Distribution
 from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import separate_stream
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.progress import track
+
+if TYPE_CHECKING:
+    from censcore.evaluation.inference.losses import Scope
 
 __all__ = ["spread_over_refits"]
 
@@ -23,35 +26,31 @@ FAR = 5.0  # robust standard deviations from the median, beyond which a refit is
 
 
 def spread_over_refits(
-    values_under: Callable[[Distribution, np.ndarray], np.ndarray],
-    weight: np.ndarray,
-    censoring: ResolvedCensoring,
-    clusters: Clusters,
-    seed: int,
-    progress: bool | None = None,
+    values_under: Callable[[Distribution, np.ndarray], np.ndarray], scope: Scope
 ) -> tuple[np.ndarray, list[str]]:
     """Entries (refits, columns) whose squares sum to the variance over bootstrap samples, and notes.
 
     ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
     weights (n, m) of the drawn subjects.
     """
+    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
     refit, train = censoring.refit, censoring.train
     assert refit is not None
     assert train is not None
     refits = as_count(refit.count, "refits", least=2, most=10**6)
     of_scored, of_train, count = _numbered(clusters)
-    rng = separate_stream(seed)
+    rng = separate_stream(scope.seed)
     drawn: list[np.ndarray] = []
     failures = 0
     started = perf_counter()
-    for _ in track(range(refits), "refitting the censoring distribution", refits, show=progress):
+    for _ in track(range(refits), "refitting the censoring distribution", refits, show=scope.progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
             training = np.repeat(np.arange(censoring.n_train), times[of_train])
             w = weight * times[of_scored][:, None] if clusters.overlap else weight
             try:
                 drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
-                if len(drawn) == 1 and not progress:
+                if len(drawn) == 1 and not scope.progress:
                     _announce((refits - 1) * (perf_counter() - started), refits)
                 break
             except CenscoreError as error:

@@ -14,10 +14,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.inference.bootstrap import spread_over_refits
-from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Subset, mean_with_influence
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.inference.losses import Scope, mean_with_influence
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.concordance import comparable_pairs
@@ -90,25 +88,16 @@ class Discrimination:
     unavailable: dict[Key, str] = field(default_factory=dict)
 
 
-def discriminate(
-    cases: dict[str, Case],
-    subsets: list[Subset],
-    censoring: ResolvedCensoring,
-    groups: np.ndarray | None = None,
-    train_groups: np.ndarray | None = None,
-    seed: int = 0,
-) -> Discrimination:
+def discriminate(cases: dict[str, Case], scope: Scope) -> Discrimination:
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
-    first = next(iter(cases.values()))
-    clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
-    measures = measures_at(first.times)
-    result, counted = Discrimination(measures), subsets[0].weight > 0
+    measures = measures_at(next(iter(cases.values())).times)
+    result = Discrimination(measures)
     for model, case in cases.items():
-        pieces = [part.cases(case) for part in censoring.parts]
-        for s, subset in enumerate(subsets):
+        pieces = [part.cases(case) for part in scope.censoring.parts]
+        for s, subset in enumerate(scope.subsets):
             for k, measure in enumerate(measures):
                 try:
-                    estimate = _estimate(measure, case, pieces, subset.weight, censoring, clusters, counted)
+                    estimate = _estimate(measure, case, pieces, subset.weight, scope)
                 except PositivityError as error:
                     result.unavailable[s, model, k] = str(error)
                     continue
@@ -116,19 +105,13 @@ def discriminate(
                     result.unavailable[s, model, k] = NO_PAIR
                 else:
                     result.values[s, model, k] = estimate
-    if censoring.refit is None:
+    if scope.censoring.refit is None:
         return result
-    return _with_refits(result, cases, subsets, censoring, clusters, seed)
+    return _with_refits(result, cases, scope)
 
 
 def _estimate(
-    measure: Measure,
-    case: Case,
-    pieces: list[list[Case]],
-    weight: np.ndarray,
-    censoring: ResolvedCensoring,
-    clusters: Clusters,
-    counted: np.ndarray,
+    measure: Measure, case: Case, pieces: list[list[Case]], weight: np.ndarray, scope: Scope
 ) -> Estimate:
     """A measure and its influence, with what the estimation of the censoring distribution adds."""
     subjects = np.nonzero(weight > 0)[0]
@@ -136,13 +119,14 @@ def _estimate(
     statistic = pair_statistic(measure.pairs(case, subjects), weight[subjects] / weight[subjects].sum())
     deviations = np.zeros((n, 1))
     deviations[subjects, 0] = statistic.deviations
-    xi = np.zeros((censoring.n_train, 1))
+    xi = np.zeros((scope.censoring.n_train, 1))
     if measure.weighted:
         moved = _Moved(statistic, subjects, n)
         everyone, equally = np.arange(n)[:, None], np.ones((n, 1))
-        for part, of_part in zip(censoring.parts, pieces, strict=True):
+        for part, of_part in zip(scope.censoring.parts, pieces, strict=True):
             xi[part.training] += part.influence(moved, of_part, everyone, equally)[:, 0]
-    influence = mean_with_influence(deviations, weight, clusters, xi, counted).influence
+    counted = scope.subsets[0].weight > 0
+    influence = mean_with_influence(deviations, weight, scope.clusters, xi, counted).influence
     return Estimate(np.array([statistic.value]), influence)
 
 
@@ -165,14 +149,7 @@ class _Moved:
         return np.stack(derivatives)[:, :, None]
 
 
-def _with_refits(
-    without: Discrimination,
-    cases: dict[str, Case],
-    subsets: list[Subset],
-    censoring: ResolvedCensoring,
-    clusters: Clusters,
-    seed: int,
-) -> Discrimination:
+def _with_refits(without: Discrimination, cases: dict[str, Case], scope: Scope) -> Discrimination:
     """Where the estimator has no influence function, it is refitted to bootstrap samples."""
 
     def values_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
@@ -181,11 +158,10 @@ def _with_refits(
 
     if not without.values:
         return without
-    weight = np.column_stack([subset.weight for subset in subsets])
-    spread, _ = spread_over_refits(values_under, weight, censoring, clusters, seed)
+    spread, _ = spread_over_refits(values_under, scope)
     values = {}
     for (key, estimate), column in zip(without.values.items(), spread.T, strict=True):
-        entries = [column[:, None]] if clusters.overlap else [estimate.influence, column[:, None]]
+        entries = [column[:, None]] if scope.clusters.overlap else [estimate.influence, column[:, None]]
         values[key] = Estimate(estimate.value, np.concatenate(entries))
     return replace(without, values=values)
 
