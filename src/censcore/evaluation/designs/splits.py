@@ -34,21 +34,10 @@ class Split:
 def make_splits(
     cv: Any, X: Any, event: np.ndarray, groups: Any = None, repeats: int = 1, seed: int = 0
 ) -> list[Split]:
-    """The folds, in repeats within which no subject is tested twice.
+    """The folds, in repeats within which no subject is tested twice; ``cv`` is that of :class:`Folds`.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        A number makes shuffled folds with equal shares of events; where there are groups, shuffled folds that
-        keep them together.
-    X : array, frame or None
-        Covariates, for splitters that look at them.
-    event : array of int, (n,)
-        Whether there was an event, or of which cause; shares are equal in all folds.
-    groups : array of int, optional
-        Group of each subject.
-    repeats, seed : int
-        How often a number of folds is drawn, and the seed.
+    A number of folds is drawn ``repeats`` times, with equal shares of ``event`` (whether there was one, or of
+    which cause), or with ``groups`` kept together; splitters may look at the covariates X.
     """
     n = len(event)
     if not (isinstance(cv, int | np.integer) or hasattr(cv, "split") or _is_listed(cv)) or (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AALEN_JOHANSEN", "KAPLAN_MEIER", "add_reference", "as_distributions", "as_named", "check_forecasts",
-    "check_model", "forecast_fold", "forecast_of", "with_covariates",
+    "check_model", "default_or_name", "forecast_fold", "forecast_of", "with_covariates",
 ]  # fmt: skip
 
 #: Names of the default references, of competing risks and of all other outcomes.
@@ -225,15 +225,20 @@ def add_reference(
 ) -> str | None:
     """Put the reference among the forecasts and give its name; None where there is none."""
     default = kind.reference
-    reference = default if isinstance(reference, str) and reference == KAPLAN_MEIER else reference
-    notes += check_reference_name(forecasts, reference, default, train)
+    if isinstance(reference, str):
+        reference = default_or_name(kind, reference, forecasts)
+        if reference == default and train is not None and default in forecasts:
+            notes.append(
+                f"The forecast called {default!r} is the reference; no Kaplan-Meier curve was fitted to "
+                "train. Rename the forecast to have both."
+            )
+    elif reference is not None and "reference" in forecasts:
+        raise InvalidInputError(
+            "forecasts: got one called 'reference', which is the name of the reference= that was passed. "
+            "Rename the forecast."
+        )
     if reference is None or (isinstance(reference, str) and reference in forecasts):
         return reference
-    if isinstance(reference, str) and reference != default:
-        raise InvalidInputError(
-            f"reference: got {reference!r}, expected {default!r}, None, a distribution, or one of the "
-            f"forecasts: {', '.join(forecasts)}."
-        )
     if isinstance(reference, Distribution):
         forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"
@@ -248,18 +253,12 @@ def add_reference(
     return "reference"
 
 
-def check_reference_name(forecasts: Iterable[str], reference: Any, default: str, train: Any) -> list[str]:
-    """Forecasts with the name that the reference would get: an error, or a note where it is meant by it."""
-    if isinstance(reference, str):
-        if reference == default and train is not None and default in forecasts:
-            return [
-                f"The forecast called {default!r} is the reference; no Kaplan-Meier curve was fitted to "
-                "train. Rename the forecast to have both."
-            ]
-        return []
-    if reference is not None and "reference" in forecasts:
+def default_or_name(kind: Kind, reference: str, forecasts: Iterable[str]) -> str:
+    """The name of the reference: the default one of the kind, or one of the forecasts."""
+    reference = kind.reference if reference == KAPLAN_MEIER else reference
+    if reference != kind.reference and reference not in forecasts:
         raise InvalidInputError(
-            "forecasts: got one called 'reference', which is the name of the reference= that was passed. "
-            "Rename the forecast."
+            f"reference: got {reference!r}, expected {kind.reference!r}, None, a distribution, an estimator, or "
+            f"one of {', '.join(forecasts)}."
         )
-    return []
+    return reference

@@ -84,16 +84,7 @@ def follow_up_end(C: Distribution, *samples: FollowUp | np.ndarray) -> float:
     approximation fails. Neither is needed where C is known for every subject (``PointMass``), since nothing
     is divided by an estimate; the horizon is then the last follow-up time.
 
-    Parameters
-    ----------
-    C : Distribution
-        Censoring distribution of every scored subject.
-    *samples : FollowUp or arrays
-        Follow-up of each sample; an array holds the observed times of subjects without entries.
-
-    Returns
-    -------
-    float
+    An array among the samples holds the observed times of subjects without entries.
     """
     each = [sample if isinstance(sample, FollowUp) else FollowUp.of(sample) for sample in samples]
     return _supported(reach_of([C]), each)

@@ -11,6 +11,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_numbers, check_positive
 from censcore.distributions import Univariate
 from censcore.evaluation.inference.estimates import separate_stream
+from censcore.evaluation.plan.forecasts import check_forecasts
 from censcore.evaluation.sensitivity.copula_graphic import Curve, Generator, copula_graphic_curve, generator
 from censcore.evaluation.sensitivity.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
@@ -245,11 +246,7 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
 
 
 def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, Univariate]:
-    if not isinstance(forecasts, Mapping) or not forecasts:
-        raise InvalidTypeError(
-            f"forecasts must be a dict of distributions by name; got {type(forecasts).__name__}, expected "
-            "for instance {'cox': F}."
-        )
+    check_forecasts(forecasts)
     for name, distribution in forecasts.items():
         if not isinstance(distribution, Univariate):
             raise InvalidTypeError(

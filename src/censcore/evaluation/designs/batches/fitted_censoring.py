@@ -15,33 +15,24 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.inference.censoring_influence import CoxPart, has_influence, parts_of
-from censcore.evaluation.inference.resolved_censoring import describe
+from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError
 
 __all__ = ["FittedCensoring", "estimator_of", "regression_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCensoring:
-    """An estimator of the censoring distribution that was fitted to subjects in memory.
+    """An estimator of the censoring distribution that was fitted to subjects in memory."""
 
-    Parameters
-    ----------
-    censoring : Censoring
-        Fitted.
-    columns : tuple of str
-        Columns of the table that hold its covariates.
-    """
-
-    censoring: Censoring
-    columns: tuple[str, ...]
+    censoring: Censoring  #: fitted
+    columns: tuple[str, ...]  #: of the table, that hold its covariates
 
     @classmethod
     def fitted_to(cls, estimator: Censoring, train: Any) -> FittedCensoring:
@@ -133,13 +124,7 @@ def estimator_of(censoring: Any) -> tuple[Censoring | None, Distribution | None]
                 "others, or one known distribution for all subjects."
             )
         return None, censoring
-    check_instance(censoring, "censoring")
-    if not hasattr(censoring, "fit"):
-        raise InvalidTypeError(
-            f"censoring: got {type(censoring).__name__}, expected an estimator of the distribution of C, "
-            "such as Censoring(KaplanMeier()), or a distribution."
-        )
-    estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    estimator = as_censoring(censoring)
     if estimator.cv is not None:
         raise InvalidInputError(
             f"censoring: got {describe(estimator)}, out of fold; for a table read in batches expected one "
