@@ -124,10 +124,8 @@ def _resolved(
     if isinstance(censoring, Distribution):
         return _given(censoring, scored, train, last)
     estimator = as_censoring(censoring)
-    if (
-        y.k > 1 and train is not None and estimator.shared is None
-    ):  # unless a sample shows one C per event time
-        shared = bool(y.shares_censoring and train.y.shares_censoring)
+    if y.k > 1 and train is not None and estimator.shared is None:
+        shared = bool(y.shares_censoring and train.y.shares_censoring)  # as far as both samples show
         estimator = clone(estimator).set_params(shared=shared)
     if train is None and hasattr(estimator, "estimators_"):
         return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X), scored, last)
@@ -141,8 +139,8 @@ def as_censoring(censoring: Any) -> Censoring:
     check_instance(censoring, "censoring")
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
-            f"censoring: got {type(censoring).__name__}, expected a censoring distribution, or an estimator of "
-            "it, such as Censoring(KaplanMeier())."
+            f"censoring: got {type(censoring).__name__}, expected a censoring distribution, or an estimator "
+            "of it, such as Censoring(KaplanMeier())."
         )
     return censoring if isinstance(censoring, Censoring) else Censoring(censoring)
 

@@ -258,7 +258,7 @@ def default_or_name(kind: Kind, reference: str, forecasts: Iterable[str]) -> str
     reference = kind.reference if reference == KAPLAN_MEIER else reference
     if reference != kind.reference and reference not in forecasts:
         raise InvalidInputError(
-            f"reference: got {reference!r}, expected {kind.reference!r}, None, a distribution, an estimator, or "
-            f"one of {', '.join(forecasts)}."
+            f"reference: got {reference!r}, expected {kind.reference!r}, None, a distribution, an estimator, "
+            f"or one of the forecasts: {', '.join(forecasts)}."
         )
     return reference
