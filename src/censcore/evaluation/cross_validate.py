@@ -36,11 +36,12 @@ from sklearn.base import BaseEstimator, clone
 from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Distribution
-from censcore.estimators import Censoring
+from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring import Origin
+from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared, SubjectKeys
-from censcore.evaluation.compare import compare_request
+from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.designs.fold_runs import out_of_fold, run_folds
@@ -119,7 +120,7 @@ def cross_validate(
     y: OutcomeLike | Sample,
     *,
     cv: int | Splitter | Iterable[tuple[Any, Any]] | Folds = 5,
-    censoring: Distribution | BaseEstimator | None = None,
+    censoring: Distribution | BaseEstimator | str | None = None,
     scores: Any = DEFAULT_SCORES,
     times: Array | None = None,
     levels: Array | None = None,
@@ -156,9 +157,10 @@ def cross_validate(
     cv : int, splitter, list of (train, test), or Folds
         *How.* A number of folds, or :class:`Folds`, which also has repeats, jobs, a store, and what to do
         about models that fail.
-    censoring : distribution or estimator, optional
+    censoring : distribution, estimator or "auto", optional
         ``Censoring(KaplanMeier())`` by default, fitted to the training subjects of every fold; none is needed
-        where nothing is censored or ``y.censoring_time`` is known.
+        where nothing is censored or ``y.censoring_time`` is known. "auto" chooses once, on all subjects,
+        between this and a penalised Cox regression of C, see :func:`compare`.
     scores, times, levels, reference, horizon, by, names, events
         As in :func:`compare`; the reference is fitted in every fold.
     sample_weight : array, (n,), optional
@@ -202,6 +204,8 @@ def cross_validate(
         models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
+    automatic = is_automatic(censoring)
+    asked = replace(asked, censoring=None) if automatic else asked
     kind, settled = kind_of(sample.y).settle(asked)
     n = len(kind)
     code, weight = asked.subjects(n)
@@ -218,10 +222,17 @@ def cross_validate(
     repeats = range(max(split.repeat for split in splits) + 1)
     layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in repeats]
     subjects = replace(sample, y=kind.y)
-    estimator = censoring if censoring is not None else settled.censoring or kind.default_censoring()
-    resolved = [
-        _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested) for layer in layers
-    ]
+    estimator = asked.censoring
+    if estimator is None:
+        estimator = settled.censoring or kind.default_censoring()
+    if automatic:
+        choice = kind.choose_censoring(estimator, replace(subjects, y=kind.followed(kind.y)), asked.seed)
+        estimator, notes = choice.censoring, [*notes, choice.note]
+
+    def censoring_of(layer: list[int], estimator: Any) -> Any:
+        return _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested)
+
+    resolved = [censoring_of(layer, estimator) for layer in layers]
     if len(tested) < n:
         labels = {key: values[tested] for key, values in labels_by(by, sample.X, n).items()}
         asked = replace(asked, by=labels or None, sample=sample.take(tested))
@@ -230,16 +241,21 @@ def cross_validate(
     asked = replace(asked, reference=name if name in runs.models else None)
     if len(layers) > 1 and given_horizon(horizon) is None:
         asked = replace(asked, horizon=_common_horizon(kind, resolved, subjects, code, tested, notes))
-    compared: list[Comparison] = []
-    for layer, C in zip(layers, resolved, strict=True):
+
+    def compared(layer: list[int], C: Any) -> Comparison:
         forecasts = {model: out_of_fold(runs.of(model, layer), tested) for model in runs.models}
-        groups = sample.groups if isinstance(C, ResolvedCensoring) else None
-        asked = replace(asked, forecasts=forecasts, censoring=C, train_groups=groups)
-        compared.append(compare_request(asked))
-        settings = compared[0].settings  # what later repeats take over from the first
-        asked = replace(asked, **{key: settings[key] for key in ("horizon", "times", "levels")})
-    first, design = compared[0], CrossValidation(splits, compared, tested, runs, code)
-    losses, means = average(compared, splits)
+        of_train = sample.groups if isinstance(C, ResolvedCensoring) else None
+        return compare_request(replace(asked, forecasts=forecasts, censoring=C, train_groups=of_train))
+
+    repeated: list[Comparison] = []
+    for layer, C in zip(layers, resolved, strict=True):
+        repeated.append(compared(layer, C))
+        asked = replace(asked, **decided(repeated[0]))
+    if automatic and not choice.pooled:
+        pooled = compared(layers[0], censoring_of(layers[0], Censoring(KaplanMeier())))
+        notes.append(note_on_pooled(repeated[0], pooled))
+    first, design = repeated[0], CrossValidation(splits, repeated, tested, runs, code)
+    losses, means = average(repeated, splits)
     notes += [*first.notes, *first.censoring.warnings]  # one test of C beside many fits
     return replace(first, losses=losses, means=means, notes=notes, design=design)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, estimate_means, score_all
@@ -44,8 +45,9 @@ class Plan:
 
 def decide(asked: Request) -> Plan:
     """Settle the outcome, the censoring distribution, the forecasts, the horizon, times and levels."""
-    kind, asked = kind_of(asked.sample.y).settle(asked)
-    if asked.censoring is None and asked.train is not None:  # as in a cross-validation
+    automatic = is_automatic(asked.censoring)
+    kind, asked = kind_of(asked.sample.y).settle(replace(asked, censoring=None) if automatic else asked)
+    if asked.censoring is None and (asked.train is not None or automatic):  # as in a cross-validation
         asked = replace(asked, censoring=kind.default_censoring())
     X, notes = asked.sample.X, list(kind.notes)
     groups, weight = asked.subjects(len(kind))
@@ -60,6 +62,10 @@ def decide(asked: Request) -> Plan:
                 "The scored subjects have weights (sample_weight), the training subjects have none: pass "
                 "train=Sample(X_train, y_train, weight=) if they were sampled alike."
             )
+    if automatic:
+        subjects = Sample(X, y, weight, groups) if followed is None else followed
+        choice = kind.choose_censoring(asked.censoring, subjects, asked.seed)
+        asked, notes = replace(asked, censoring=choice.censoring), [*notes, choice.note]
     forecasts = kind.read(asked.forecasts, X, train, notes)
     kind, train = kind.named(forecasts, train)
     scores = kind.scores(asked.chosen_scores)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import is_torch, to_numpy
-from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -49,6 +49,10 @@ class Sample:
     weight: Any = None
     groups: Any = None
     mask: Any = None
+
+    def __post_init__(self) -> None:
+        if self.X is not None:
+            count_rows(self.X)
 
     def __len__(self) -> int:
         return len(self.y)

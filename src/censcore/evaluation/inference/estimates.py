@@ -270,7 +270,10 @@ class _Refuted:
 
 def powers_up_to_6(values: np.ndarray) -> np.ndarray:
     """Powers 0 to 6 of an influence, (7, m), by multiplication, which is faster than ``**``."""
-    return np.cumprod(np.concatenate([np.ones((1, len(values))), np.tile(values, (POWERS[-1], 1))]), axis=0)
+    powers = np.ones((POWERS[-1] + 1, len(values)))
+    for k in range(POWERS[-1]):
+        np.multiply(powers[k], values, out=powers[k + 1])
+    return powers
 
 
 def corrections(sums: dict[int, Any], m: int) -> tuple[Any, Any]:

@@ -13,6 +13,8 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import reading_of
 from censcore.estimators import Censoring, KaplanMeier, as_forecast
+from censcore.estimators.censoring_choice import CensoringChoice, choose_censoring
+from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case import Case
@@ -118,6 +120,15 @@ class Kind(ABC):
     def censoring_estimator(self) -> Any:
         """The estimator of C for subjects of whom some may be censored."""
         return Censoring(KaplanMeier())
+
+    def choose_censoring(self, pooled: Any, subjects: Sample, seed: int) -> CensoringChoice:
+        """What ``censoring="auto"`` means for subjects as they were followed; ``pooled`` is the default."""
+        if pooled is None:
+            return CensoringChoice(None, "the censoring times are known, or nothing is censored")
+        groups = group_codes(subjects.groups, len(subjects))
+        return choose_censoring(
+            subjects.X, subjects.y, sample_weight=subjects.weight, groups=groups, seed=seed
+        )
 
     def event_times(self) -> np.ndarray:
         """Event times as they happened, which tell how survival matrices are read."""

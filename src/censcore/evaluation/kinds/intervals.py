@@ -15,6 +15,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators import Censoring, KaplanMeier, Turnbull
+from censcore.estimators.censoring_choice import CensoringChoice
 from censcore.evaluation.kinds.base import Named
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case, as_losses
@@ -114,6 +115,13 @@ class Intervals(OneTime):
         return drop_out_estimator(self.y, self.until)
 
     default_censoring = censoring_estimator
+
+    def choose_censoring(self, pooled: Any, subjects: Sample, seed: int) -> CensoringChoice:
+        """Drop-out by the number of the visit, whatever the covariates."""
+        why = (
+            "nobody drops out" if pooled is None else "drop-out by the number of the visit, the same for all"
+        )
+        return CensoringChoice(pooled, why)
 
     def event_times(self) -> np.ndarray:
         """None: visits find the events later."""

@@ -30,7 +30,7 @@ from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.forecasts import add_reference
-from censcore.evaluation.plan.horizon import FollowUp, reach_of, settle_horizon
+from censcore.evaluation.plan.horizon import FollowUp, reach, reach_of, settle_horizon
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.times_and_levels import times_and_levels
 from censcore.evaluation.sample import Sample
@@ -144,12 +144,12 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
         fit_to = followed if isinstance(followed, Sample) else used.follow_up.subjects(columns.stratify)
         km = Censoring(KaplanMeier(stratify=columns.stratify))
         fitted = estimator if before else km.fit(fit_to.X, fit_to.y, fit_to.weight)
-    curves = [] if known is None else [known]
-    reach = reach_of(curves if fitted is None else fitted.estimators_[0].distributions_)
+    supported = _reach(known, fitted, counted.follow_up)
     if regression is not None:
         support = runner.total(Support(columns, table.rows, regression), batches, "follow-up")
-        ends = -support.keyed["ends"].values[0]
-        reach = float(ends[1])
+        each = support.keyed["ends"]
+        supported = reach(np.column_stack(each.keys), each.values[:, 0])
+        ends = np.array([-float(support.keyed["last"].values[0, 0]), float(each.keys[0].min())])
         notes += [] if regression.has_influence else [regression.taken_as_known]
     # ---- forecasts, and where they are scored
     models = {
@@ -161,7 +161,7 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     _check_reference(asked.reference, kind, models, train, subjects)
     reference = add_reference(kind, models, asked.reference, None if train is None else subjects, None, notes)
     estimated = fitted is not None or regression is not None
-    end = settle_horizon(asked.horizon, reach, _samples(counted, trained if estimated else None), notes)
+    end = settle_horizon(asked.horizon, supported, _samples(counted, trained if estimated else None), notes)
     entered = counted.follow_up
     notes += [note_on_entry(entered.entry, entered.rows, end)] if entered.late else []
     bare = kind.bare()
@@ -254,6 +254,17 @@ def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counti
     weight = np.ones(len(train)) if train.weight is None else train.weight
     counting = replace(counting, columns=replace(counting.columns, by=(), groups=None))
     return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
+
+
+def _reach(known: Distribution | None, fitted: Censoring | None, counts: Counts) -> float | None:
+    """How far one censoring distribution for all, or one for each stratum, supports the comparison."""
+    if fitted is None:
+        return reach_of([] if known is None else [known])
+    km = fitted.estimators_[0]
+    if len(km.distributions_) == 1:
+        return reach_of(km.distributions_)
+    count = [counts.rows[counts.stratum == stratum].sum() for stratum in km.strata_]
+    return reach_of(km.distributions_, np.array(count, dtype=float))
 
 
 def _check_reference(

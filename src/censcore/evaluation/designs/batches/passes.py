@@ -30,7 +30,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.effective_events import weights_of_counted
 from censcore.evaluation.plan.checks import expected_events
-from censcore.evaluation.plan.horizon import FOLLOWED, last_follow_up
+from censcore.evaluation.plan.horizon import FOLLOWED, LEAST, last_follow_up
 from censcore.exceptions import InvalidInputError
 from censcore.scores.known_at import weights_of_events
 
@@ -85,13 +85,16 @@ class Support:
     fitted: FittedCensoring
 
     def __call__(self, batch: Any) -> PartialSums:
-        """Of one batch, for shares 0 and ``FOLLOWED`` of follow-up."""
+        """Of one batch: the last times of all, and how many have the same, see ``horizon.reach``."""
         return merged(self._of(rows) for rows in rows_of(batch, self.columns, self.fitted.columns, self.rows))
 
     def _of(self, rows: Rows) -> PartialSums:
-        G, shares = self.fitted.distribution(rows.frame).marginal(0), (0.0, FOLLOWED)
-        ends = np.array([[-float(to_numpy(G.isf(share)).min()) for share in shares]])
-        return PartialSums(keyed={"ends": Keyed((np.zeros(1),), ends, largest=True)})
+        G = self.fitted.distribution(rows.frame).marginal(0)
+        last, *ends = to_numpy(G.isf(np.array([[0.0, FOLLOWED, LEAST]]))).T
+        each = Keyed.of(tuple(ends), np.ones((len(last), 1)))
+        return PartialSums(
+            keyed={"ends": each, "last": Keyed((np.zeros(1),), np.array([[-last.min()]]), largest=True)}
+        )
 
 
 @dataclass(frozen=True, eq=False)
