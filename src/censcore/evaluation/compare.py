@@ -17,9 +17,8 @@ from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.pipeline import decide, score
-from censcore.evaluation.plan.forecast_distributions import as_named
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.plan.readings import reading_notes
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.sample import Sample

@@ -13,7 +13,7 @@ from censcore._kept_values import KeepsValues
 from censcore._validation import as_index, as_number, check_flag, check_kind, check_option
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Subset
+from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line, data_frame
@@ -125,6 +125,11 @@ class Comparison(KeepsValues):
     def models(self) -> list[str]:
         """Names of the forecasts, the reference last where it was added."""
         return self.design.models(self)
+
+    @property
+    def scope(self) -> Scope:
+        """What means are taken over, and what their errors account for."""
+        return Scope(self.subsets, self.resolved_censoring, self.groups, self.train_groups, self.seed)
 
     @property
     def outcome(self) -> RightCensored:

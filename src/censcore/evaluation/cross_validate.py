@@ -48,18 +48,21 @@ from censcore.evaluation.designs.fold_runs import out_of_fold, run_folds
 from censcore.evaluation.designs.folds import CrossValidation, average
 from censcore.evaluation.designs.splits import Split, make_splits, notes_on_splits
 from censcore.evaluation.inference.estimates import group_codes
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe, with_influence
+from censcore.evaluation.inference.resolved_censoring import (
+    ResolvedCensoring,
+    as_censoring,
+    describe,
+    with_influence,
+)
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecast_distributions import as_named
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named, check_model, default_or_name
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon
-from censcore.evaluation.plan.model_fits import check_model
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import labels_by
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
+from censcore.exceptions import CenscoreError, FoldError, InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.outcomes.base import Outcome
 
@@ -187,8 +190,8 @@ def cross_validate(
     >>> T, C = rng.weibull(1.5, 300) * np.exp(x[:, 0]), rng.uniform(0, 4, 300)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> models = {"cox": cs.CoxRegression()}
-    >>> found = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False)
-    >>> found.frame()[["model", "mean", "standard_error", "skill"]].round(3)
+    >>> comparison = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False)
+    >>> comparison.frame()[["model", "mean", "standard_error", "skill"]].round(3)
               model   mean  standard_error  skill
     0           cox  0.205           0.014  0.401
     1  kaplan-meier  0.342           0.018  0.000
@@ -274,13 +277,8 @@ def _with_reference(
         return everything, None
     if not isinstance(reference, str):
         return everything | {"reference": reference}, "reference"
-    reference = kind.reference if reference == KAPLAN_MEIER else reference
+    reference = default_or_name(kind, reference, everything)
     if reference not in everything:
-        if reference != kind.reference:
-            raise InvalidInputError(
-                f"reference: got {reference!r}, expected one of the models, {', '.join(everything)}, "
-                f"{kind.reference!r}, an estimator or None."
-            )
         everything[reference] = kind.reference_model(kind.y)
     return everything, reference
 
@@ -302,13 +300,7 @@ def _censoring_of(
                 "subjects of every fold."
             )
         return censoring.take(tested) if len(tested) < len(subjects) else censoring
-    if not hasattr(censoring, "fit"):
-        raise InvalidTypeError(
-            "censoring: got "
-            f"{type(censoring).__name__}, expected an estimator such as Censoring(KaplanMeier()), which is "
-            "fitted to the training subjects of every fold, or a censoring distribution."
-        )
-    censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    censoring = as_censoring(censoring)
     subjects = replace(subjects, y=kind.followed(subjects.y))
     shared = subjects.y.shares_censoring if censoring.shared is None else censoring.shared
     plain = clone(censoring).set_params(cv=None, shared=bool(shared))  # the same in every fold

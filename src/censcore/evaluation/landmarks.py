@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,7 @@ from censcore.evaluation.designs.landmark_average import AtRisk, Averages
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecast_distributions import check_forecasts
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, check_forecasts
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import labels_by
 from censcore.evaluation.sample import Sample
@@ -240,10 +240,10 @@ def compare_landmarks(
     >>> T, C = 2 * np.exp(0.5 * x[:, 0]) * rng.weibull(1.5, 400), rng.uniform(0, 6, 400)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> models = {"scale": cs.Weibull(1.5, 2 * np.exp(0.5 * x[:, 0])), "flat": cs.Weibull(1.5, 2.0)}
-    >>> found = cs.compare_landmarks(
+    >>> comparisons = cs.compare_landmarks(
     ...     models, y, cs.Censoring(cs.KaplanMeier()), landmarks=[0.5, 1.5], window=1.0, scores="brier_score",
     ... )
-    >>> found.frame(discrimination=False)[["landmark", "at_risk", "model", "mean"]].round(3)
+    >>> comparisons.frame(discrimination=False)[["landmark", "at_risk", "model", "mean"]].round(3)
        landmark  at_risk  model   mean
     0       0.5      310  scale  0.164
     1       0.5      310   flat  0.200
@@ -306,41 +306,35 @@ def _predictions(
     """What each forecast says of the subjects at risk at a landmark, as a function of both."""
     if not isinstance(forecasts, Mapping):
         check_forecasts(forecasts)  # an error that says what is expected
-    anew = {name: F for name, F in forecasts.items() if _is_function(F) or _is_by_landmark(F)}
-    fixed = {name: F for name, F in forecasts.items() if name not in anew}
+    by_landmark = {
+        name: {float(s): F for s, F in forecast.items()}
+        for name, forecast in forecasts.items()
+        if isinstance(forecast, Mapping) and all(isinstance(key, Real) for key in forecast)
+    }
+    functions = {name: F for name, F in forecasts.items() if _is_function(F)}
+    fixed = {name: F for name, F in forecasts.items() if name not in by_landmark | functions}
     read = None if train is None else kind.read_training(train, [])
-    distributions = kind.read(fixed, X, read, []) if fixed or not anew else {}  # compare takes the notes
+    distributions = kind.read(fixed, X, read, []) if fixed or not forecasts else {}  # compare takes the notes
 
-    def predicted(name: str) -> Callable[[float, np.ndarray], Any]:
+    def predicted(name: Any, s: float, subjects: np.ndarray) -> Any:
         if name in fixed:
-            return lambda s, subjects: _of_subjects(distributions[str(name)], subjects)
-        made = anew[name] if _is_function(anew[name]) else _lookup(name, anew[name])
-        return lambda s, subjects: _of_subjects(made(s, subjects), subjects, len(kind))
+            return _of_subjects(distributions[str(name)], subjects)
+        if name in functions:
+            return _of_subjects(functions[name](s, subjects), subjects, len(kind))
+        if s not in by_landmark[name]:
+            raise InvalidInputError(
+                f"Forecast {name!r} has none at the landmark {s:g}; got forecasts at "
+                f"{sorted(by_landmark[name])}."
+            )
+        return _of_subjects(by_landmark[name][s], subjects, len(kind))
 
-    return {str(name): predicted(name) for name in forecasts}
+    return {str(name): partial(predicted, name) for name in forecasts}
 
 
 def _is_function(forecast: Any) -> bool:
     methods = ("predict", "predict_distribution", "predict_survival_function", "predict_surv_df")
     model = any(hasattr(forecast, name) for name in methods)
     return callable(forecast) and not isinstance(forecast, Distribution) and not model
-
-
-def _is_by_landmark(forecast: Any) -> bool:
-    return isinstance(forecast, Mapping) and all(isinstance(key, Real) for key in forecast)
-
-
-def _lookup(name: str, forecasts: Mapping[float, Any]) -> Callable[[float, np.ndarray], Any]:
-    by_landmark = {float(s): F for s, F in forecasts.items()}
-
-    def find(s: float, subjects: np.ndarray) -> Any:
-        if s not in by_landmark:
-            raise InvalidInputError(
-                f"Forecast {name!r} has none at the landmark {s:g}; got forecasts at {sorted(by_landmark)}."
-            )
-        return by_landmark[s]
-
-    return find
 
 
 def _of_subjects(forecast: Any, subjects: np.ndarray, n: int | None = None) -> Any:

@@ -10,14 +10,14 @@ from censcore._arrays import to_numpy
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
-from censcore.evaluation.inference.losses import Losses, Means, Subset, estimate_means, score_all
+from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, estimate_means, score_all
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, resolve_censoring
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.checks import check_units, note_on_entry, notes_on_censoring, notes_on_training
+from censcore.evaluation.plan.forecasts import add_reference
 from censcore.evaluation.plan.horizon import find_horizon
-from censcore.evaluation.plan.reference import add_reference
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import make_subsets
 from censcore.evaluation.plan.times_and_levels import times_and_levels
@@ -108,8 +108,6 @@ def _from_entry_on(kind: Kind, cases: dict[str, Case], horizon: float, notes: li
 
 def score(plan: Plan) -> tuple[Losses, Means]:
     """Losses of all forecasts by all scores, and their means with the influence of whatever was estimated."""
-    losses = score_all(plan.cases, plan.scores)
-    return losses, estimate_means(
-        losses, plan.cases, plan.subsets, plan.censoring, plan.groups, plan.train_groups,
-        seed=plan.asked.seed, progress=plan.asked.progress,
-    )  # fmt: skip
+    losses, asked = score_all(plan.cases, plan.scores), plan.asked
+    scope = Scope(plan.subsets, plan.censoring, plan.groups, plan.train_groups, asked.seed, asked.progress)
+    return losses, estimate_means(losses, plan.cases, scope)

@@ -66,7 +66,6 @@ def scorer(
     named = _named(score)
     if len(named) != 1:
         raise InvalidTypeError(f"scorer() makes one scorer; got {len(named)} scores. Use scorers([...]).")
-    _check_times_and_levels(times, levels)
     return Scorer(*next(iter(named.items())), times, levels)
 
 
@@ -102,19 +101,12 @@ def scorers(
     >>> T, C = rng.exponential(2.0, 90), rng.uniform(0, 5, 90)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> model = cs.WithCensoring(cs.KaplanMeier())
-    >>> found = cross_validate(model, np.zeros((90, 1)), y, cv=3, scoring=cs.scorers(["crps"]))
-    >>> found["test_crps"].round(3), found["test_horizon"].round(1)
+    >>> results = cross_validate(model, np.zeros((90, 1)), y, cv=3, scoring=cs.scorers(["crps"]))
+    >>> results["test_crps"].round(3), results["test_horizon"].round(1)
     (array([-0.437, -0.407, -0.469]), array([2.8, 3.3, 2.9]))
     """
-    _check_times_and_levels(times, levels)
     made = {name: Scorer(name, function, times, levels) for name, function in _named(scores).items()}
     return {**made, "horizon": horizon_of}
-
-
-def _check_times_and_levels(times: Array | None, levels: Array) -> None:
-    if times is not None:
-        as_numbers(times, "times")
-    check_levels(as_numbers(levels, "levels"))
 
 
 def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -142,6 +134,11 @@ class Scorer:
     function: Any = None
     times: Array | None = None
     levels: Array = (0.1, 0.25, 0.5)
+
+    def __post_init__(self) -> None:
+        if self.times is not None:
+            as_numbers(self.times, "times")
+        check_levels(as_numbers(self.levels, "levels"))
 
     def __call__(
         self, estimator: WithCensoring, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None

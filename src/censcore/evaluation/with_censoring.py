@@ -93,10 +93,14 @@ class WithCensoring(BaseEstimator):
         check_method(self.model, "model", "fit", "a model with fit(X, y)")
         if self.censoring is not None:
             check_method(self.censoring, "censoring", "fit", "an estimator, such as Censoring(KaplanMeier())")
-        kind, asked = self._kind(X, y, self.censoring, self.horizon)
+        kind, asked = _settled(X, y, self.censoring, self.horizon)
         outcome, followed = kind.y, kind.followed(kind.y)
         weight = None if sample_weight is None else check_weights(sample_weight, len(kind))
-        self.censoring_ = self._fitted_censoring(kind, asked.censoring, X, weight)
+        estimator = kind.censoring_estimator() if asked.censoring is None else clone(asked.censoring)
+        if estimator is not None:  # all planned visits took place where there is none
+            estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+            estimator = estimator.set_params(cv=None).fit(X, followed, weight)
+        self.censoring_: Censoring | None = estimator
         self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
         self._train_times = _times_of(followed, weight)
@@ -106,21 +110,6 @@ class WithCensoring(BaseEstimator):
         self.times_ = default_times(each.y, self.horizon_, each.weight)
         self._train_events = kind.event_times()
         return self
-
-    @staticmethod
-    def _kind(X: Any, y: Any, censoring: Any, horizon: float | str) -> tuple[Kind, Request]:
-        """The outcome of subjects, settled as in a comparison."""
-        return kind_of(y).settle(Request({}, Sample(X, y), censoring, horizon=horizon))
-
-    @staticmethod
-    def _fitted_censoring(kind: Kind, censoring: Any, X: Any, weight: np.ndarray | None) -> Censoring | None:
-        """The fitted estimator; None for intervals where all planned visits took place."""
-        estimator = kind.censoring_estimator() if censoring is None else clone(censoring)
-        if estimator is None:
-            return None
-        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-        fitted: Censoring = estimator.set_params(cv=None).fit(X, kind.followed(kind.y), weight)
-        return fitted
 
     def _censoring_of(self, X: Any, followed: RightCensored) -> Distribution:
         """The censoring distribution; the censoring times of subjects with all planned visits are known."""
@@ -167,7 +156,7 @@ class WithCensoring(BaseEstimator):
     ) -> tuple[Kind, Case]:
         """The same with the kind of the outcome, which knows its scores."""
         self._check_fitted()
-        kind, _ = self._kind(X, y, self.censoring_, self.horizon_)
+        kind, _ = _settled(X, y, self.censoring_, self.horizon_)
         C = self._censoring_of(X, kind.followed(kind.y))
         kind, horizon = kind.under(C), self.horizon_
         if self.censoring_ is not None and given_horizon(self.horizon) is None:
@@ -189,6 +178,11 @@ class WithCensoring(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
+
+
+def _settled(X: Any, y: Any, censoring: Any, horizon: float | str) -> tuple[Kind, Request]:
+    """The outcome of subjects, settled as in a comparison."""
+    return kind_of(y).settle(Request({}, Sample(X, y), censoring, horizon=horizon))
 
 
 def _times_of(y: RightCensored, weight: np.ndarray | None) -> list[np.ndarray]:

@@ -161,22 +161,16 @@ class Design:
 
     @staticmethod
     def _means(of: Comparison, score: CaseScore, cases: dict[str, Case]) -> dict[str, Estimate]:
-        means = estimate_means(
-            score_all(cases, [score]),
-            cases,
-            of.subsets[:1],
-            of.resolved_censoring.with_refits(CURVE_REFITS),
-            of.groups,
-            of.train_groups,
-            seed=of.seed,
-        )
+        few = of.resolved_censoring.with_refits(CURVE_REFITS)
+        scope = replace(of.scope, subsets=of.subsets[:1], censoring=few)
+        means = estimate_means(score_all(cases, [score]), cases, scope)
         return {
             model: mean for model in cases if (mean := means.values.get((0, model, score.name))) is not None
         }
 
     def pair_measures(self, of: Comparison) -> Discrimination:
         """Concordance and AUC of one outcome."""
-        return discriminate(of.cases, of.subsets, of.resolved_censoring, of.groups, of.train_groups, of.seed)
+        return discriminate(of.cases, of.scope)
 
     # ---- views -----------------------------------------------------------------------------------------
 

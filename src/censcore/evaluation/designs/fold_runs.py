@@ -20,7 +20,7 @@ from censcore.evaluation.designs.fold_store import (
     save_forecast,
 )
 from censcore.evaluation.designs.splits import Split
-from censcore.evaluation.plan.model_fits import forecast_fold
+from censcore.evaluation.plan.forecasts import forecast_fold
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidTypeError
 from censcore.progress import ProgressBar
@@ -64,14 +64,14 @@ class _Task:
         """The forecast or what went wrong, the seconds, and whether it could be kept."""
         start = perf_counter()
         try:
-            found = forecast_fold(kind, self.model, subjects, self.split.train, self.split.test)
+            forecast = forecast_fold(kind, self.model, subjects, self.split.train, self.split.test)
         except Exception as error:
             return self, error, perf_counter() - start, True
-        seconds, kept = perf_counter() - start, True
+        seconds, stored = perf_counter() - start, True
         if self.path is not None:
             about = {"model": self.name, "repeat": self.split.repeat, "fold": self.split.fold}
-            kept = save_forecast(self.path, found, {**about, "seconds": seconds})
-        return self, found, seconds, kept
+            stored = save_forecast(self.path, forecast, {**about, "seconds": seconds})
+        return self, forecast, seconds, stored
 
     def failed(self, error: Exception) -> str:
         """What went wrong, where."""
@@ -94,25 +94,25 @@ def run_folds(
     runs = FoldRuns(splits, list(models), {}, {})
     todo = [task for task in tasks if not _restored(task, runs)]
     failures: dict[str, str] = {}
-    unkept: set[str] = set()
+    unstored: set[str] = set()
     with ProgressBar("fitting", len(tasks), len(tasks) - len(todo), progress) as bar:
-        for task, found, seconds, kept in _results(todo, kind, subjects, folds.n_jobs):
+        for task, result, seconds, stored in _results(todo, kind, subjects, folds.n_jobs):
             bar.advance(f"{task.name}, {task.split.name}")
-            if isinstance(found, Exception):
+            if isinstance(result, Exception):
                 if folds.on_error == "raise":
                     hint = "cv=Folds(5, on_error='skip') compares the others; store= keeps what is finished."
-                    raise FoldError(f"{task.failed(found)} ({hint})") from found
-                failures.setdefault(task.name, task.failed(found))
+                    raise FoldError(f"{task.failed(result)} ({hint})") from result
+                failures.setdefault(task.name, task.failed(result))
                 continue
-            runs.forecasts[task.name, task.number] = found
+            runs.forecasts[task.name, task.number] = result
             runs.seconds[task.name, task.number] = seconds
-            if not kept:
-                unkept.add(f"{task.name} ({type(found).__name__})")
+            if not stored:
+                unstored.add(f"{task.name} ({type(result).__name__})")
     runs.models[:] = [name for name in runs.models if name not in failures]
     runs.notes.extend(f"{text} The model is left out." for text in failures.values())
-    if unkept:
+    if unstored:
         runs.notes.append(
-            f"store: forecasts of {', '.join(sorted(unkept))} are not made of arrays alone, and are not "
+            f"store: forecasts of {', '.join(sorted(unstored))} are not made of arrays alone, and are not "
             "kept; the model is fitted again in the next run."
         )
     return runs
@@ -135,10 +135,10 @@ def _tasks(models: Mapping[str, Any], subjects: Sample, splits: list[Split], sto
 
 def _restored(task: _Task, runs: FoldRuns) -> bool:
     """Whether the store has the forecasts of a task, which then join the others."""
-    found = None if task.path is None else load_forecast(task.path)
-    if found is None:
+    stored = None if task.path is None else load_forecast(task.path)
+    if stored is None:
         return False
-    forecast, about = found
+    forecast, about = stored
     runs.forecasts[task.name, task.number] = forecast
     runs.seconds[task.name, task.number] = float(about["seconds"])
     return True
@@ -197,4 +197,4 @@ def _joined(parts: list[tuple[int, Distribution]]) -> Distribution:
 def _combined(parts: list[tuple[int, Distribution]]) -> Distribution:
     ends = np.cumsum([n for n, _ in parts])
     rows = np.split(np.arange(ends[-1]), ends[:-1])
-    return out_of_fold([(some, D) for some, (_, D) in zip(rows, parts, strict=True)], np.arange(ends[-1]))
+    return out_of_fold([(where, D) for where, (_, D) in zip(rows, parts, strict=True)], np.arange(ends[-1]))

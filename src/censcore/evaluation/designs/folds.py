@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +14,13 @@ from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.designs.fold_runs import FoldRuns
 from censcore.evaluation.designs.splits import Split
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Subset, shares_of
+from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, shares_of
 from censcore.evaluation.inference.refit_influence import refit_influence
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.discrimination import Discrimination, discriminate
+from censcore.evaluation.measures.discrimination import Discrimination, Key, discriminate
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -71,26 +72,13 @@ class CrossValidation(Design):
 
     Concordance and AUC are taken within folds, since forecasts of different fits do not rank subjects on one
     scale, and averaged. Pictures of single forecasts (calibration) show those of the first repeat.
-
-    Parameters
-    ----------
-    splits : list of Split
-        Training and test subjects of every fold.
-    repeats : list of Comparison
-        The comparison of each repeat.
-    tested : array of int
-        The subjects that are scored.
-    runs : FoldRuns
-        Forecasts of all models in all folds, and how long each took.
-    all_groups : array of int, optional
-        Numbers of the clusters of all subjects.
     """
 
     splits: list[Split]
     repeats: list[Comparison]
-    tested: np.ndarray
+    tested: np.ndarray  #: numbers of the subjects that are scored
     runs: FoldRuns
-    all_groups: np.ndarray | None
+    all_groups: np.ndarray | None  #: numbers of the clusters of all subjects
 
     calibration_note = CONSERVATIVE
 
@@ -112,10 +100,9 @@ class CrossValidation(Design):
             for score in of.scores:
                 for j, at in enumerate(self.places(of, score)):
                     for model in of.models:
-                        found = losses.get((model, score.name))
-                        mean = np.nan
-                        if found is not None and w.any():
-                            mean = float(w[w > 0] @ found[rows][w > 0, j] / w.sum())
+                        values, mean = losses.get((model, score.name)), np.nan
+                        if values is not None and w.any():
+                            mean = float(w[w > 0] @ values[rows][w > 0, j] / w.sum())
                         line = {"score": score.name, "at": float(at), "model": model, "mean": mean}
                         lines.append(about | line | {"seconds": self.runs.seconds[model, number]})
         return lines
@@ -142,17 +129,14 @@ class CrossValidation(Design):
     def pair_measures(self, of: Comparison) -> Discrimination:
         """Concordance and AUC of pairs within folds, averaged over folds by their weight."""
         folds = [self._ranked_in(of, split) for split in self.splits]
-        together = Discrimination(folds[0].found.measures)
-        for s in range(len(of.subsets)):
-            for model in of.models:
-                for k in range(len(together.measures)):
-                    key = (s, model, k)
-                    used = [fold for fold in folds if fold.share[s] > 0]
-                    missing = [text for fold in used if (text := fold.missing(key))]
-                    if missing:
-                        together.unavailable[key] = missing[0]
-                    else:
-                        together.values[key] = self._pooled(used, key)
+        together = Discrimination(folds[0].ranked.measures)
+        for key in product(range(len(of.subsets)), of.models, range(len(together.measures))):
+            used = [fold for fold in folds if fold.share[key[0]] > 0]
+            missing = [text for fold in used if (text := fold.missing(key))]
+            if missing:
+                together.unavailable[key] = missing[0]
+            else:
+                together.values[key] = self._pooled(used, key)
         return together
 
     def _ranked_in(self, of: Comparison, split: Split) -> _RankedFold:
@@ -170,11 +154,12 @@ class CrossValidation(Design):
             training = part.training
             alone = replace(part, subjects=np.arange(len(rows)), training=np.arange(len(training)))
             censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
-        found = discriminate(cases, [subset for subset in of_fold if subset.weight.any()], censoring)
+        scope = Scope([subset for subset in of_fold if subset.weight.any()], censoring)
+        ranked = discriminate(cases, scope)
         number = np.cumsum([w.any() for w in weights]) - 1
-        return _RankedFold(split, weights, shares, number, training, found)
+        return _RankedFold(split, weights, shares, number, training, ranked)
 
-    def _pooled(self, folds: list[_RankedFold], key: tuple[int, str, int]) -> Estimate:
+    def _pooled(self, folds: list[_RankedFold], key: Key) -> Estimate:
         """The mean over folds; a subject contributes as one of a pair, and as a training subject."""
         s = key[0]
         n = 1 + max(int(max(split.train[-1], split.test[-1])) for split in self.splits)
@@ -185,9 +170,8 @@ class CrossValidation(Design):
             influence[scored] += fold.share[s] * estimate.influence[: len(scored), 0]
             if len(fold.training):
                 influence[fold.training] += fold.share[s] * estimate.influence[len(scored) :, 0]
-        if self.all_groups is not None:
-            return Estimate(np.array([HALF + value]), np.bincount(self.all_groups, influence)[:, None])
-        return Estimate(np.array([HALF + value]), influence[:, None])
+        sums = influence if self.all_groups is None else np.bincount(self.all_groups, influence)
+        return Estimate(np.array([HALF + value]), sums[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,19 +183,16 @@ class _RankedFold:
     share: list[float]
     number: np.ndarray
     training: np.ndarray
-    found: Discrimination
+    ranked: Discrimination
 
-    def _key(self, key: tuple[int, str, int]) -> tuple[int, str, int]:
-        return (int(self.number[key[0]]), *key[1:])
+    def estimate(self, key: Key) -> Estimate:
+        return self.ranked.values[int(self.number[key[0]]), key[1], key[2]]
 
-    def estimate(self, key: tuple[int, str, int]) -> Estimate:
-        return self.found.values[self._key(key)]
-
-    def missing(self, key: tuple[int, str, int]) -> str:
+    def missing(self, key: Key) -> str:
         """Why there is no value, in words; empty where there is one."""
-        mine = self._key(key)
-        if mine in self.found.unavailable:
-            return f"{self.split.name}: {self.found.unavailable[mine]}"
-        if not np.isfinite(self.found.values[mine].value[0]):
+        mine = (int(self.number[key[0]]), key[1], key[2])
+        if mine in self.ranked.unavailable:
+            return f"{self.split.name}: {self.ranked.unavailable[mine]}"
+        if not np.isfinite(self.ranked.values[mine].value[0]):
             return f"{self.split.name} has no pairs of subjects that can be ranked."
         return ""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import Estimate, adjust
 from censcore.evaluation.lines import Line
 from censcore.evaluation.report.table_lines import outcome_of
@@ -112,8 +111,6 @@ class Averages:
     def _labels(self, i: int, scored_as: dict[int, int]) -> list[Hashable]:
         """Who each entry of an influence at landmark i stands for, under a name that all landmarks share."""
         of, subjects = self.comparisons[i], self.sample.at_risk[i]
-        n_train, pairs = of.resolved_censoring.n_train, of.resolved_censoring.shared.pairs
-        clusters = Clusters.of(len(subjects), n_train, of.groups, of.train_groups, pairs)
         groups, train_groups = self.groups, self.train_groups
 
         def scored(r: int) -> Hashable:
@@ -125,7 +122,7 @@ class Averages:
         def training(t: int) -> Hashable:
             return ("training", t) if train_groups is None else ("group", train_groups[t])
 
-        first_scored, first_training = clusters.representatives(of.subsets[0].weight > 0)
+        first_scored, first_training = of.scope.clusters.representatives(of.subsets[0].weight > 0)
         return [*map(scored, first_scored), *map(training, first_training)]
 
 

@@ -34,21 +34,10 @@ class Split:
 def make_splits(
     cv: Any, X: Any, event: np.ndarray, groups: Any = None, repeats: int = 1, seed: int = 0
 ) -> list[Split]:
-    """The folds, in repeats within which no subject is tested twice.
+    """The folds, in repeats within which no subject is tested twice; ``cv`` is that of :class:`Folds`.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        A number makes shuffled folds with equal shares of events; where there are groups, shuffled folds that
-        keep them together.
-    X : array, frame or None
-        Covariates, for splitters that look at them.
-    event : array of int, (n,)
-        Whether there was an event, or of which cause; shares are equal in all folds.
-    groups : array of int, optional
-        Group of each subject.
-    repeats, seed : int
-        How often a number of folds is drawn, and the seed.
+    A number of folds is drawn ``repeats`` times, with equal shares of ``event`` (whether there was one, or of
+    which cause), or with ``groups`` kept together; splitters may look at the covariates X.
     """
     n = len(event)
     if not (isinstance(cv, int | np.integer) or hasattr(cv, "split") or _is_listed(cv)) or (
@@ -98,11 +87,11 @@ def _drawn(
         strata = np.bincount(event.astype(int), minlength=2)
     kind: Any = StratifiedKFold if strata[strata > 0].min() >= k else KFold
     kind = kind if groups is None else GroupKFold
-    found: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     for repeat in range(repeats):
         splitter = kind(k, shuffle=True, random_state=(seed + repeat) % 2**32)
-        found += splitter.split(np.zeros((len(event), 1)), event, groups)
-    return found
+        pairs += splitter.split(np.zeros((len(event), 1)), event, groups)
+    return pairs
 
 
 def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
@@ -122,7 +111,7 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
                 f"cv: the training and test subjects of fold {number + 1} overlap "
                 f"({name_subjects(np.intersect1d(train, test))}); expected disjoint sets."
             )
-        repeat = next((r for r, seen in enumerate(tested) if not seen[test].any()), len(tested))
+        repeat = next((r for r, before in enumerate(tested) if not before[test].any()), len(tested))
         if repeat == len(tested):
             tested.append(np.zeros(n, dtype=bool))
         tested[repeat][test] = True
@@ -136,14 +125,14 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
 def _ascending(everyone: np.ndarray, part: Any, number: int) -> np.ndarray:
     try:
         numbers = to_numpy(part)
-        found = np.unique(everyone[numbers if len(numbers) else numbers.astype(np.intp)])
+        subjects = np.unique(everyone[numbers if len(numbers) else numbers.astype(np.intp)])
     except (IndexError, TypeError) as error:
         raise InvalidInputError(
             f"cv: fold {number + 1} must be a pair of subject numbers from 0 to {len(everyone) - 1}; {error}."
         ) from error
-    if not len(found):
+    if not len(subjects):
         raise InvalidInputError(f"cv: fold {number + 1} has no subjects on one side; expected some on both.")
-    return found
+    return subjects
 
 
 def _check_even(tested: np.ndarray) -> None:

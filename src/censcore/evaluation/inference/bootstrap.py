@@ -1,107 +1,56 @@
-"""Means under censoring distributions that are fitted again, for estimators without an influence function."""
+"""Spread over censoring distributions that are fitted again, for estimators without an influence function."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from censcore._validation import as_count
 from censcore.distributions import Distribution
 from censcore.evaluation.inference.clusters import Clusters
-from censcore.evaluation.inference.estimates import Estimate, separate_stream
-from censcore.evaluation.inference.losses import Losses, Means, Subset, shares_of
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.measures.case import Case
+from censcore.evaluation.inference.estimates import separate_stream
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.progress import track
 
-__all__ = ["means_by_refitting", "spread_over_refits"]
+if TYPE_CHECKING:
+    from censcore.evaluation.inference.losses import Scope
+
+__all__ = ["spread_over_refits"]
 
 LONG = 10.0  # seconds of refits that are announced
 FAR = 5.0  # robust standard deviations from the median, beyond which a refit is pulled in
 
-Key = tuple[int, str, str]
-
-
-def means_by_refitting(
-    losses: Losses,
-    cases: dict[str, Case],
-    subsets: list[Subset],
-    censoring: ResolvedCensoring,
-    clusters: Clusters,
-    seed: int,
-    progress: bool | None,
-) -> Means:
-    """Fit the censoring distribution to bootstrap samples, and take all means again.
-
-    Clusters of training subjects are drawn with replacement. Where some training subjects are scored, all
-    clusters are drawn, and the spread of the means over the samples is the whole error. Where none is, the
-    scored subjects stay as they are, and their influences are added.
-
-    References
-    ----------
-    .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
-    """
-    weight = np.column_stack([subset.weight for subset in subsets])
-
-    def means_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
-        return _means(losses, cases, C, weight)
-
-    spread, notes = spread_over_refits(means_under, weight, censoring, clusters, seed, progress)
-    values: dict[Key, Estimate] = {}
-    start = 0
-    for (model, name), found in losses.values.items():
-        q = found.shape[1]
-        score = next(score for score in losses.scores if score.name == name)
-        shares = shares_of(weight, score.counted(cases[model]))
-        for s in range(len(subsets)):
-            mean = Estimate.of_mean(found, shares[:, s], clusters.scored)
-            of_mean = spread[:, start + s * q : start + (s + 1) * q]
-            influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
-            values[s, model, name] = Estimate(mean.value, influence)
-        start += q * len(subsets)
-    what = "all subjects" if clusters.overlap else "the training subjects"
-    assert censoring.refit is not None
-    method = (
-        f"bootstrap: the censoring distribution fitted again to {censoring.refit.count} samples of {what}"
-    )
-    return Means(values, method, notes)
-
 
 def spread_over_refits(
-    values_under: Callable[[Distribution, np.ndarray], np.ndarray],
-    weight: np.ndarray,
-    censoring: ResolvedCensoring,
-    clusters: Clusters,
-    seed: int,
-    progress: bool | None = None,
+    values_under: Callable[[Distribution, np.ndarray], np.ndarray], scope: Scope
 ) -> tuple[np.ndarray, list[str]]:
     """Entries (refits, columns) whose squares sum to the variance over bootstrap samples, and notes.
 
     ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
     weights (n, m) of the drawn subjects.
     """
+    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
     refit, train = censoring.refit, censoring.train
     assert refit is not None
     assert train is not None
     refits = as_count(refit.count, "refits", least=2, most=10**6)
     of_scored, of_train, count = _numbered(clusters)
-    rng = separate_stream(seed)
+    rng = separate_stream(scope.seed)
     drawn: list[np.ndarray] = []
     failures = 0
     started = perf_counter()
-    for _ in track(range(refits), "refitting the censoring distribution", refits, show=progress):
+    for _ in track(range(refits), "refitting the censoring distribution", refits, show=scope.progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
             training = np.repeat(np.arange(censoring.n_train), times[of_train])
             w = weight * times[of_scored][:, None] if clusters.overlap else weight
             try:
                 drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
-                if len(drawn) == 1 and not progress:
+                if len(drawn) == 1 and not scope.progress:
                     _announce((refits - 1) * (perf_counter() - started), refits)
                 break
             except CenscoreError as error:
@@ -148,20 +97,6 @@ def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:
     return of_scored, of_train, n_scored + n_apart
 
 
-def _means(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
-    """All means, one after the other, under a censoring distribution."""
-    means = []
-    for model, case in cases.items():
-        again = replace(case, C=C)
-        for score in losses.scores:
-            if (model, score.name) in losses.values:
-                values = score.losses(again)
-                for w in shares_of(weight, score.counted(case)).T:
-                    with np.errstate(invalid="ignore", divide="ignore"):
-                        means.append(w[w > 0] @ values[w > 0] / w.sum())
-    return np.concatenate(means)
-
-
 def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:
     r"""Entries whose sum of squares is the variance over refits (B, columns), and how many were pulled in.
 
@@ -175,6 +110,6 @@ def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:
         known = np.isfinite(scale) & (scale > 0)
         far = np.max(np.abs(deviation[:, known]) / scale[known], axis=1, initial=0.0)
     shrink = np.where(np.isfinite(far) & (far > FAR), FAR / np.maximum(far, FAR), 1.0)
-    kept = deviation * shrink[:, None]
+    pulled = deviation * shrink[:, None]
     with np.errstate(invalid="ignore"):
-        return (kept - kept.mean(axis=0)) / np.sqrt(len(means) - 1), int((shrink < 1).sum())
+        return (pulled - pulled.mean(axis=0)) / np.sqrt(len(means) - 1), int((shrink < 1).sum())

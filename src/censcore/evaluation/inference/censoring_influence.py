@@ -51,22 +51,15 @@ class Rescored(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part(ABC):
-    """Scored subjects, and the fitted estimator that their censoring distribution comes from.
+    """Scored subjects, and the fitted estimator that their censoring distribution comes from."""
 
-    ``subjects`` are numbers of scored subjects, ``training`` those of the training subjects that the
-    estimator was fitted to; ``X`` are the covariates of the scored ones. ``coordinate`` is the event time
-    that the estimated C belongs to, where every event time has its C; None where one C serves all.
-    ``by_visit`` says that the estimate is of the number of the last visit attended. ``end`` is a common end
-    of follow-up, which the estimator did not see: C is the smaller of it and of what was estimated.
-    """
-
-    subjects: np.ndarray
-    training: np.ndarray
+    subjects: np.ndarray  #: numbers of scored subjects
+    training: np.ndarray  #: numbers of the training subjects that the estimator was fitted to
     estimator: Any
-    X: Any
-    coordinate: int | None = None
-    by_visit: bool = False
-    end: float | None = None
+    X: Any  #: covariates of the scored subjects
+    coordinate: int | None = None  #: the event time that C belongs to; None where one C serves all
+    by_visit: bool = False  #: whether the estimate is of the number of the last visit attended
+    end: float | None = None  #: of follow-up, which the estimator did not see: C is at most this
 
     @abstractmethod
     def cases(self, case: Case) -> list[Case]:
@@ -81,8 +74,8 @@ class Part(ABC):
     def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:
         if self.by_visit:  # of all subjects, since scores are taken again
             return case
-        some = case if len(subjects) == len(case.y) else case.take(subjects)
-        return some.with_censoring(C, self.coordinate)
+        case = case if len(subjects) == len(case.y) else case.take(subjects)
+        return case.with_censoring(C, self.coordinate)
 
     def _derivative(
         self,
@@ -154,8 +147,7 @@ class KaplanMeierPart(Part):
             jumps = np.nonzero((table["stratum"] == i) & (table["sf"] > 0))[0]
             if len(subjects) and len(jumps):
                 w, u = weight[subjects], table["time"][jumps]
-                found = self._derivative(score, case, subjects, losses, w, u)
-                A[jumps] = np.moveaxis(found, 0, 1)
+                A[jumps] = np.moveaxis(self._derivative(score, case, subjects, losses, w, u), 0, 1)
         m, q = A.shape[1:]
         xi = self.estimator.influence(A.reshape(len(table), m * q))  # the table may be empty
         return xi.reshape(len(xi), m, q)

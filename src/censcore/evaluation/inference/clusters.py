@@ -11,7 +11,9 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Clusters", "common_codes"]
+__all__ = ["Clusters", "common_codes", "sums_within"]
+
+Codes = np.ndarray | None  # numbers of the groups of subjects
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,33 +21,15 @@ class Clusters:
     """Scored and training subjects in independent clusters.
 
     Subjects are in one cluster if they have a group in common, or if a scored subject is a training subject.
-
-    Parameters
-    ----------
-    n : int
-        Number of scored subjects.
-    scored : array of int, (n,), or None
-        The cluster of each scored subject, numbered from 0; None where each is a cluster by itself.
-    carrier : array of int, (n_train,)
-        For each training subject a scored subject of its cluster, -1 where there is none.
-    apart : array of int, (n_train,)
-        Number of the cluster among those without scored subjects, -1 where it has one.
     """
 
-    n: int
-    scored: np.ndarray | None
-    carrier: np.ndarray
-    apart: np.ndarray
+    n: int  #: number of scored subjects
+    scored: np.ndarray | None  #: the cluster of each of them, from 0; None where each is one by itself
+    carrier: np.ndarray  #: for each training subject a scored subject of its cluster, -1 where there is none
+    apart: np.ndarray  #: number of the cluster among those without scored subjects, -1 where it has one
 
     @classmethod
-    def of(
-        cls,
-        n: int,
-        n_train: int,
-        groups: np.ndarray | None,
-        train_groups: np.ndarray | None,
-        pairs: np.ndarray,
-    ) -> Clusters:
+    def of(cls, n: int, n_train: int, groups: Codes, train_groups: Codes, pairs: np.ndarray) -> Clusters:
         """From codes of groups (equal codes of both samples are the same group) and pairs of subjects."""
         if train_groups is not None and len(train_groups) != n_train:
             train_groups = None  # nothing was estimated from training subjects
@@ -54,7 +38,7 @@ class Clusters:
         scored = groups
         if groups is not None or train_groups is not None:
             cluster = _components(n, n_train, groups, train_groups, pairs)
-            scored, first = _numbered(cluster[:n])
+            _, first, scored = np.unique(cluster[:n], return_index=True, return_inverse=True)
             of_train = cluster[n:]
             if n_train:
                 order = np.argsort(cluster[first])
@@ -97,13 +81,13 @@ class Clusters:
         """Sums of xi (n_train, q) within clusters: at one scored subject of each, and for all others."""
         if self._all_apart:
             return None, xi
-        apart = _sums(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
+        apart = sums_within(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
         if not self.overlap:
             return None, apart
-        return _sums(xi, self.carrier, self.n), apart
+        return sums_within(xi, self.carrier, self.n), apart
 
 
-def _sums(values: np.ndarray, number: np.ndarray, count: int) -> np.ndarray:
+def sums_within(values: np.ndarray, number: np.ndarray, count: int) -> np.ndarray:
     """Sums of the entries of each number from 0 to count - 1; those with a negative number are left out."""
     from scipy.sparse import csr_array
 
@@ -112,9 +96,7 @@ def _sums(values: np.ndarray, number: np.ndarray, count: int) -> np.ndarray:
     return indicator @ values
 
 
-def _components(
-    n: int, n_train: int, groups: np.ndarray | None, train_groups: np.ndarray | None, pairs: np.ndarray
-) -> np.ndarray:
+def _components(n: int, n_train: int, groups: Codes, train_groups: Codes, pairs: np.ndarray) -> np.ndarray:
     """The connected component of all scored and training subjects, linked by groups and pairs."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -131,12 +113,6 @@ def _components(
     return connected_components(graph, directed=False)[1][:total]
 
 
-def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as numbers from 0, and the first place of each."""
-    _, first, number = np.unique(labels, return_index=True, return_inverse=True)
-    return number.reshape(-1), first
-
-
 def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | None:
     """Labels of training subjects as numbers; labels that scored subjects have as well count as theirs."""
     if train_groups is None:
@@ -149,7 +125,7 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
             f"train: groups must have one label per training subject, ({n_train},); got {labels.shape}."
         )
     number: dict[Any, int] = {}
-    for some in (groups, labels):
-        for label in np.unique(to_numpy(some)).tolist() if some is not None else []:
+    for sample in (groups, labels):
+        for label in np.unique(to_numpy(sample)).tolist() if sample is not None else []:
             number.setdefault(label, len(number))
     return np.array([number[label] for label in labels.tolist()], dtype=np.intp)

@@ -399,8 +399,8 @@ def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed
 def _largest_statistics(correlations: np.ndarray, seed: int) -> np.ndarray:
     """Draws of the largest absolute test statistic."""
     values, vectors = np.linalg.eigh(correlations)
-    some = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
-    root = vectors[:, some] * np.sqrt(values[some])
+    varies = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
+    root = vectors[:, varies] * np.sqrt(values[varies])
     return np.abs(root @ _normal_draws(root.shape[1], seed).T).max(axis=0)
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
 
+from censcore._kept_values import KeepsValues
+from censcore.distributions import Distribution
+from censcore.evaluation.inference.bootstrap import spread_over_refits
 from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
@@ -15,7 +19,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.exceptions import NoDensityError, PositivityError
 
-__all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all", "shares_of"]
+__all__ = ["Losses", "Means", "Scope", "Subset", "estimate_means", "score_all", "shares_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,29 @@ class Subset:
             return self.counted[1]
         used = self.weight[self.weight > 0]
         return bool(np.ptp(used) > 1e-9 * used.max()) if len(used) else False
+
+
+@dataclass(frozen=True, eq=False)
+class Scope(KeepsValues):
+    """What means are taken over, and what their errors account for."""
+
+    subsets: list[Subset]
+    censoring: ResolvedCensoring
+    groups: np.ndarray | None = None  #: numbers of the clusters of scored subjects
+    train_groups: np.ndarray | None = None  #: and of training subjects
+    seed: int = 0
+    progress: bool | None = None
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Which scored and training subjects depend on each other."""
+        n, C = len(self.subsets[0].weight), self.censoring
+        return Clusters.of(n, C.n_train, self.groups, self.train_groups, C.shared.pairs)
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Weights of the subjects in each subset, (n, m)."""
+        return np.column_stack([subset.weight for subset in self.subsets])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,34 +113,21 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
     return losses
 
 
-def estimate_means(
-    losses: Losses,
-    cases: dict[str, Case],
-    subsets: list[Subset],
-    censoring: ResolvedCensoring,
-    groups: np.ndarray | None = None,
-    train_groups: np.ndarray | None = None,
-    seed: int = 0,
-    progress: bool | None = None,
-) -> Means:
+def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
-    n = len(next(iter(cases.values())).y)
-    clusters = Clusters.of(n, censoring.n_train, groups, train_groups, censoring.shared.pairs)
+    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
     if censoring.refit is not None:
-        from censcore.evaluation.inference.bootstrap import means_by_refitting
-
-        return means_by_refitting(losses, cases, subsets, censoring, clusters, seed, progress)
-    weight = np.column_stack([subset.weight for subset in subsets])
-    values, counted = {}, subsets[0].weight > 0
+        return _means_by_refitting(losses, cases, scope)
+    values, counted = {}, weight[:, 0] > 0
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]
         for together in _together(losses, model, case):
-            found, w = together.losses, shares_of(weight, together.scores[0].counted(case))
-            xi = np.zeros((censoring.n_train, len(subsets), found.shape[1]))
+            side_by_side, w = together.losses, shares_of(weight, together.scores[0].counted(case))
+            xi = np.zeros((censoring.n_train, weight.shape[1], side_by_side.shape[1]))
             for part, of_part in zip(censoring.parts, pieces, strict=True):
-                xi[part.training] += part.influence(together, of_part, found, w)
+                xi[part.training] += part.influence(together, of_part, side_by_side, w)
             for score, columns in zip(together.scores, together.columns, strict=True):
-                for s in range(len(subsets)):
+                for s in range(weight.shape[1]):
                     of_score = losses.values[model, score.name]
                     mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns], counted)
                     values[s, model, score.name] = mean
@@ -129,13 +143,11 @@ class Together:
     columns: list[slice]
 
     @classmethod
-    def of(cls, found: list[tuple[CaseScore, np.ndarray]]) -> Together:
+    def of(cls, scored: list[tuple[CaseScore, np.ndarray]]) -> Together:
         """From each score and its losses, (n, q)."""
-        ends = np.cumsum([0, *(values.shape[1] for _, values in found)]).tolist()
-        columns = [slice(a, b) for a, b in pairwise(ends)]
-        return cls(
-            [score for score, _ in found], np.concatenate([values for _, values in found], axis=1), columns
-        )
+        scores, losses = zip(*scored, strict=True)
+        ends = np.cumsum([0, *(values.shape[1] for values in losses)]).tolist()
+        return cls(list(scores), np.concatenate(losses, axis=1), [slice(a, b) for a, b in pairwise(ends)])
 
     def losses_of(self, case: Case) -> np.ndarray:
         """The losses of all scores under another censoring distribution, (n, columns of all)."""
@@ -168,9 +180,9 @@ def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
     """Weights (n, m) of the subjects that count, each column with the sum one; zero where nobody does."""
     if counted is None:
         return weight
-    kept = np.where(counted[:, None], weight, 0.0)
-    total = kept.sum(axis=0)
-    return kept / np.where(total > 0, total, 1.0)
+    weight = np.where(counted[:, None], weight, 0.0)
+    total = weight.sum(axis=0)
+    return weight / np.where(total > 0, total, 1.0)
 
 
 def _method(censoring: ResolvedCensoring) -> str:
@@ -195,3 +207,51 @@ def mean_with_influence(
     added, apart = clusters.split(xi)
     mean = Estimate.of_mean(losses, weight, clusters.scored, added, counted)
     return Estimate(mean.value, np.concatenate([mean.influence, apart]))
+
+
+# ---- by refitting --------------------------------------------------------------------------------------
+
+
+def _means_by_refitting(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
+    """Fit the censoring distribution to bootstrap samples, and take all means again.
+
+    Clusters of training subjects are drawn with replacement. Where some training subjects are scored, all
+    clusters are drawn, and the spread of the means over the samples is the whole error. Where none is, the
+    scored subjects stay as they are, and their influences are added.
+
+    References
+    ----------
+    .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
+    """
+    weight, clusters, refit = scope.weight, scope.clusters, scope.censoring.refit
+    spread, notes = spread_over_refits(partial(_means_under, losses, cases), scope)
+    values: dict[tuple[int, str, str], Estimate] = {}
+    start = 0
+    for (model, name), of_score in losses.values.items():
+        q = of_score.shape[1]
+        score = next(score for score in losses.scores if score.name == name)
+        shares = shares_of(weight, score.counted(cases[model]))
+        for s in range(weight.shape[1]):
+            mean = Estimate.of_mean(of_score, shares[:, s], clusters.scored)
+            of_mean = spread[:, start + s * q : start + (s + 1) * q]
+            influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
+            values[s, model, name] = Estimate(mean.value, influence)
+        start += q * weight.shape[1]
+    assert refit is not None
+    count, whom = refit.count, "all subjects" if clusters.overlap else "the training subjects"
+    method = f"bootstrap: the censoring distribution fitted again to {count} samples of {whom}"
+    return Means(values, method, notes)
+
+
+def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
+    """All means, one after the other, under a censoring distribution."""
+    means = []
+    for model, case in cases.items():
+        again = replace(case, C=C)
+        for score in losses.scores:
+            if (model, score.name) in losses.values:
+                values = score.losses(again)
+                for w in shares_of(weight, score.counted(case)).T:
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        means.append(w[w > 0] @ values[w > 0] / w.sum())
+    return np.concatenate(means)

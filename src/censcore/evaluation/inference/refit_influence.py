@@ -37,6 +37,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from censcore.evaluation.inference.clusters import sums_within
+
 if TYPE_CHECKING:
     from censcore.evaluation.designs.splits import Split
 
@@ -56,7 +58,7 @@ def refit_influence(
         return np.zeros((0, q))
     change = np.einsum("cb,bnq->cnq", _contrasts(B), losses) * weight[:, None]
     if groups is not None:
-        change = np.stack([_sums(of_contrast, groups) for of_contrast in change])
+        change = np.stack([sums_within(each, groups, int(groups.max()) + 1) for each in change])
     factor = (1 - together) / together + 1 / B  # p / (1 - p) + 1 / B
     return np.sqrt(factor / (B - 1)) * change.reshape(-1, q)
 
@@ -72,10 +74,3 @@ def _contrasts(B: int) -> np.ndarray:
     i = np.arange(1, B)[:, None]
     j = np.arange(B)[None, :]
     return np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(i * (i + 1))
-
-
-def _sums(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Sums of values (n, q) over groups."""
-    sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
-    np.add.at(sums, groups, values)
-    return sums

@@ -23,7 +23,7 @@ from censcore.exceptions import InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["ResolvedCensoring", "describe", "resolve_censoring", "with_influence"]
+__all__ = ["ResolvedCensoring", "as_censoring", "describe", "resolve_censoring", "with_influence"]
 
 NONE_SHARED = Shared(NO_PAIRS)
 
@@ -120,20 +120,13 @@ def _resolved(
                 "distribution is missing. Pass censoring=Censoring(KaplanMeier()), which is fitted on train, "
                 "or a distribution."
             )
-        return ResolvedCensoring(
-            known, "known: the censoring times are given", estimated=False, last_time=last
-        )
+        return ResolvedCensoring(known, "known: the censoring times are given", False, last_time=last)
     if isinstance(censoring, Distribution):
         return _given(censoring, scored, train, last)
-    check_instance(censoring, "censoring")
-    if not hasattr(censoring, "fit"):
-        raise InvalidTypeError(
-            "censoring must be a censoring distribution or an estimator of it, such as "
-            f"Censoring(KaplanMeier()); got {type(censoring).__name__}."
-        )
-    estimator: Censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
-    if y.k > 1 and train is not None:
-        estimator = _shared_if_possible(estimator, y, train)
+    estimator = as_censoring(censoring)
+    if y.k > 1 and train is not None and estimator.shared is None:
+        shared = bool(y.shares_censoring and train.y.shares_censoring)  # as far as both samples show
+        estimator = clone(estimator).set_params(shared=shared)
     if train is None and hasattr(estimator, "estimators_"):
         return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X), scored, last)
     if train is None or train.same_as(y):
@@ -141,13 +134,15 @@ def _resolved(
     return _fitted_to(train, clone(estimator).set_params(cv=None), scored, last)
 
 
-def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Sample) -> Censoring:
-    """One C per subject, unless either sample shows that every event time has one."""
-    if censoring.shared is not None:
-        return censoring
-    changed: Censoring = clone(censoring)
-    changed.set_params(shared=bool(y.shares_censoring and train.y.shares_censoring))
-    return changed
+def as_censoring(censoring: Any) -> Censoring:
+    """The estimator of C that was passed."""
+    check_instance(censoring, "censoring")
+    if not hasattr(censoring, "fit"):
+        raise InvalidTypeError(
+            f"censoring: got {type(censoring).__name__}, expected a censoring distribution, or an estimator "
+            "of it, such as Censoring(KaplanMeier())."
+        )
+    return censoring if isinstance(censoring, Censoring) else Censoring(censoring)
 
 
 # ---- distributions that are given ----------------------------------------------------------------------

@@ -21,8 +21,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom, by_name
 from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
-from censcore.evaluation.plan.forecast_distributions import as_distributions
-from censcore.evaluation.plan.model_fits import forecast_of
+from censcore.evaluation.plan.forecasts import as_distributions
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
@@ -58,6 +57,8 @@ class Kind(ABC):
     #: Names of the scores that are taken by default; the first that all forecasts have decides the verdict.
     default_scores: ClassVar[tuple[str, ...]]
 
+    #: Name of the whole outcome, where it is one of several.
+    whole: ClassVar[str] = ""
     #: Whether the outcome says who is at risk at a landmark: ``y.at_risk(s)`` and ``y.after(s)``.
     has_landmarks: ClassVar[bool] = True
     #: Whether a table of such outcomes is read in batches.
@@ -156,7 +157,7 @@ class Kind(ABC):
     def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
         """All forecasts as distributions in NumPy; ``notes`` gains what a reader should know of it."""
         followed = None if train is None else replace(train, y=self.followed(train.y))
-        return dict(as_distributions(forecasts, X, self.followed(self.y), followed))
+        return dict(as_distributions(forecasts, X, len(self), followed))
 
     def as_forecast(self, forecast: Any, X: Any, n: int) -> Distribution:
         """What a fitted model, or whatever else is a forecast, says of n subjects."""
@@ -190,10 +191,6 @@ class Kind(ABC):
     def reference_model(self, train: Any) -> Any:
         """The estimator, or function f(X_train, y_train, X_test, sample_weight), of the default reference."""
         return KaplanMeier()
-
-    def fit(self, model: Any, train: Sample, X: Any) -> Distribution:
-        """The forecasts of subjects with covariates X by a model that is fitted to the training subjects."""
-        return forecast_of(self, model, train, X, len(self))
 
     def for_others(self, y: Any) -> Any:
         """The outcome as models of other libraries take it; None where :class:`Adapted` knows their ways."""
@@ -241,7 +238,8 @@ class Kind(ABC):
         scores = self.default_scores if scores is None else scores
         chosen: list[CaseScore] = []
         for name, function in by_name(scores, self.default_scores, self.all_scores).items():
-            chosen += [self.custom(name, function)] if callable(function) else self.named_score(_whole(name))
+            custom = callable(function)  # a score that the caller brings, of the whole outcome
+            chosen += [Custom.of(name, function, self.whole)] if custom else self.named_score(_whole(name))
         return list({score.name: score for score in chosen}.values())
 
     @property
@@ -252,10 +250,6 @@ class Kind(ABC):
     @abstractmethod
     def named_score(self, name: str) -> list[CaseScore]:
         """The scores that a name stands for: without an outcome, of every outcome that has the score."""
-
-    def custom(self, name: str, function: Callable[..., Any]) -> CaseScore:
-        """A score that the caller brings, of the whole outcome."""
-        return Custom.of(name, function)
 
     def one_score(self, name: str, function: Any) -> CaseScore:
         """The one score of the whole outcome that a scorer takes."""

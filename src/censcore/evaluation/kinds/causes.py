@@ -6,7 +6,7 @@ another), or any cause (T). Names say which: ``crps[all causes]``, ``crps[death]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -20,12 +20,11 @@ from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.evaluation.kinds.base import Kind, Named
 from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
+from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, LogOfCause
 from censcore.evaluation.plan.checks import notes_on_events
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
-from censcore.evaluation.plan.forecast_distributions import check_forecasts, with_covariates
-from censcore.evaluation.plan.reference import AALEN_JOHANSEN
+from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, check_forecasts, with_covariates
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.times_and_levels import LEVELS, default_levels
 from censcore.evaluation.sample import Sample, in_numpy
@@ -62,6 +61,7 @@ class Causes(Kind):
 
     names: tuple[str, ...] | None = None  #: as they were asked for
 
+    whole: ClassVar[str] = ALL_CAUSES
     reference: ClassVar[str] = AALEN_JOHANSEN
     default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
 
@@ -272,10 +272,6 @@ class Causes(Kind):
         """Of all causes, unless the name says another outcome."""
         whole = not callable(function) and "[" not in name and name in CASE_SCORES
         return super().one_score(f"{name}[{ALL_CAUSES}]" if whole else name, function)
-
-    def custom(self, name: str, function: Callable[..., Any]) -> CaseScore:
-        """A score of all causes: its function receives the outcome and the forecast of all of them."""
-        return Custom.of(name, function, ALL_CAUSES)
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """The outcome of any cause, with all causes beside it."""

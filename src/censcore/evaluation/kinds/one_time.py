@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 from censcore.evaluation.kinds.base import Kind, Named
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.readings import settle_readings
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError

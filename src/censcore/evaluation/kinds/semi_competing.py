@@ -14,7 +14,7 @@ from censcore.estimators.event_histories import event_histories
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.kinds.base import Named
 from censcore.evaluation.kinds.several_times import SeveralTimes
-from censcore.evaluation.plan.reference import AALEN_JOHANSEN
+from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.times_and_levels import default_levels
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError

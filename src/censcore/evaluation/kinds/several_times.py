@@ -18,9 +18,9 @@ from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.base import Kind
 from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.evaluation.sensitivity.diagnostic import (
@@ -111,6 +111,7 @@ class SeveralTimes(Kind):
     shared: bool = True  #: whether one C serves all event times
     masked: bool = False  #: whether a mask was passed, be it true everywhere
 
+    whole: ClassVar[str] = JOINT
     reference: ClassVar[str] = KAPLAN_MEIER
     default_scores: ClassVar[tuple[str, ...]] = ("energy_score", "log_score", "crps", "brier_score")
 
@@ -288,10 +289,6 @@ class SeveralTimes(Kind):
             f"of {', '.join(self.names)}; and {briers} of {events}. A custom score is given as {{name: "
             "function}, with function(y, forecast, censoring, horizon=h) giving one loss per subject."
         )
-
-    def custom(self, name: str, function: Callable[..., Any]) -> CaseScore:
-        """A score of all event times."""
-        return Custom.of(name, function, JOINT)
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """With the mask of subjects who are not followed for all event times."""

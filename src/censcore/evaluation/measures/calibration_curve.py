@@ -96,11 +96,11 @@ class CalibrationCurve:
     >>> T, C = rng.exponential(np.exp(x)), rng.uniform(0, 3, 500)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> forecasts = {"true": cs.Exponential(np.exp(-x)), "too high": cs.Exponential(2 * np.exp(-x))}
-    >>> found = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), horizon=2.0, scores="crps")
-    >>> found.calibration("true", time=1.0)
+    >>> comparison = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), horizon=2.0, scores="crps")
+    >>> comparison.calibration("true", time=1.0)
     calibration of true at 1: predicted risk 0.625, observed 0.620 (0.572 to 0.666)
     ICI 0.027 (0.024 by chance), E50 0.032, E90 0.041, p = 0.24
-    >>> found.calibration("too high", time=1.0).p_value < 0.001
+    >>> comparison.calibration("too high", time=1.0).p_value < 0.001
     True
     """
 
@@ -161,11 +161,11 @@ def calibration_curve(
     told = events >= MINIMUM_EVENTS
     whole = _in_bins(comparison, model, data, np.zeros(len(w), dtype=np.intp), told)[0]
     binned = _in_bins(comparison, model, data, _bin_numbers(data.p, w, max(most, 1)), told)
-    found = CalibrationCurve(
+    curve = CalibrationCurve(
         model, t, whole["predicted"], whole["observed"], whole["low"], whole["high"], binned, [],
         note=comparison.design.calibration_note if told else cannot_tell(events),
     )  # fmt: skip
-    return found if np.ptp(data.p[w > 0]) < CONSTANT else _with_curve(comparison, found, data, span, told)
+    return curve if np.ptp(data.p[w > 0]) < CONSTANT else _with_curve(comparison, curve, data, span, told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,10 +233,10 @@ def _in_bins(comparison: Comparison, model: str, data: _Data, number: np.ndarray
         observed = (k * D[:, None]).sum(axis=0) / total
         loads = np.where(inside, (D[:, None] - observed) / total, 0.0)
         predicted = (inside * (w * p)[:, None]).sum(axis=0) / (inside * w[:, None]).sum(axis=0)
-    found = _estimate(comparison, model, data.time, observed, np.nan_to_num(loads))
+    estimate = _estimate(comparison, model, data.time, observed, np.nan_to_num(loads))
     lines = []
     for j in range(len(total)):
-        error, kish = float(found.standard_error[j]), effective_number(k[:, j], comparison.groups)
+        error, kish = float(estimate.standard_error[j]), effective_number(k[:, j], comparison.groups)
         low, high = (np.nan, np.nan)
         if told and total[j] > 0:
             low, high = _wilson(float(observed[j]), error, kish, comparison.confidence)
@@ -264,14 +264,14 @@ def _wilson(share: float, error: float, kish: float, confidence: float) -> tuple
 
 
 def _with_curve(
-    comparison: Comparison, found: CalibrationCurve, data: _Data, span: float, told: bool
+    comparison: Comparison, binned: CalibrationCurve, data: _Data, span: float, told: bool
 ) -> CalibrationCurve:
     from dataclasses import replace
 
     everywhere = _quantiles(data.p, data.w, (np.arange(POINTS) + 0.5) / POINTS)
     at, counts = np.unique(everywhere, return_counts=True)
     level, loads = _local_linear(data, at, span)
-    curve = _estimate(comparison, found.model, data.time, level, loads)
+    curve = _estimate(comparison, binned.model, data.time, level, loads)
     low, high = curve.interval(comparison.confidence) if told else (np.full(len(at), np.nan),) * 2
     inside = np.clip(level, 0.0, 1.0)  # a risk is within [0, 1], so are the ends of its interval
     smoothed = [
@@ -291,7 +291,7 @@ def _with_curve(
         facts["ici_by_chance"] = float(by_chance.mean())
         distance_as_drawn = float(np.repeat(np.abs(level - at), counts).mean())
         facts["p_value"] = float((1 + (by_chance >= distance_as_drawn).sum()) / (1 + len(by_chance)))
-    return replace(found, smoothed=smoothed, **facts)
+    return replace(binned, smoothed=smoothed, **facts)
 
 
 def _local_linear(data: _Data, at: np.ndarray, span: float) -> tuple[np.ndarray, np.ndarray]:

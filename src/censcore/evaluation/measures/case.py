@@ -15,21 +15,35 @@ from censcore.distributions import Distribution, Grouped, Independent, Univariat
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.measures.cell_sums import cell_sums
-from censcore.evaluation.measures.risk_at import RiskAt, risk_at
 from censcore.exceptions import PositivityError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import brier_score
+from censcore.scores.inputs import scoring_inputs
+from censcore.scores.known_at import seen_beyond
 
 if TYPE_CHECKING:
     from censcore.evaluation.kinds.views import View
 
-__all__ = ["CELLS", "Case", "as_losses", "by_pieces", "cells_of", "in_time", "sums_at"]
+__all__ = ["CELLS", "Case", "RiskAt", "as_losses", "cells_of", "in_time", "sums_at"]
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
-PIECES = 64  # groups up to which subjects are scored group by group
 #: What is derived of a case without its C.
 WITHOUT_C = ("time", "entry", "cells", "quantiles", "restricted_mean", "_placed")
+
+
+@dataclass(frozen=True, eq=False)
+class RiskAt:
+    """Forecast risks and inverse-probability weights at a time t, (n,) each.
+
+    Means with these weights are those of uncensored data, over the subjects that enter before t. Where C is
+    known for every subject, they are means over those that are also followed beyond t, whose weight is one.
+    """
+
+    p: np.ndarray  #: forecast risk of the event by t, given survival to the entry
+    event: np.ndarray  #: weights of "event by t", zero where it is not known
+    free: np.ndarray  #: weights of "no event by t", zero where it is not known
+    counted: np.ndarray | None  #: the subjects that means are over; None for all
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +145,9 @@ class Case(KeepsValues):
         return None if since is None else np.minimum(since, self.horizon)
 
     def risk_at(self, t: float) -> RiskAt:
-        """Forecast risks of the event by t, and what is known of it; found once."""
+        """Forecast risks of the event by t, and what is known of it; made once."""
         if t not in self._risks:
-            self._risks[t] = risk_at(self, t)
+            self._risks[t] = _risk_at(self, t)
         return self._risks[t]
 
     @cached_property
@@ -195,26 +209,30 @@ class Case(KeepsValues):
         return np.broadcast_to(mean, (len(self.y),))
 
 
-def by_pieces(case: Case, losses: Callable[[Case], np.ndarray]) -> np.ndarray:
-    """Losses (n, q), group by group of the distributions: a curve that a fold shares stays shared."""
-    n = len(case.y)
-    grouped = [D for D in (case.F, case.C) if isinstance(D, Grouped) and len(D) == n]
-    code = np.zeros(n, dtype=np.intp)
-    for D in grouped:
-        code = code * (int(D._group.max()) + 1) + D._group
-    if not grouped or not 1 < len(numbers := np.unique(code)) <= PIECES:
-        return losses(case)
-    pieces = [np.nonzero(code == number)[0] for number in numbers]
-    try:
-        parts = [losses(case.ungrouped(rows)) for rows in pieces]
-    except PositivityError:  # its message numbers the subjects of a piece: the whole case numbers all of them
-        return losses(case)
-    return np.concatenate(parts)[np.argsort(np.concatenate(pieces))]
-
-
 def _plain(D: Distribution) -> Distribution:
     groups = D._groups() if isinstance(D, Grouped) else []
     return groups[0][1] if len(groups) == 1 else D
+
+
+def _risk_at(case: Case, t: float) -> RiskAt:
+    """What a case says at a time before its horizon; an error where P(C > t) = 0 of an unknown C."""
+    inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
+    n, at = inputs.n, inputs.xp.full_like(inputs.time[:1], t)
+    beyond = seen_beyond(inputs.C, t)
+    counted = np.ones(n, dtype=bool) if beyond is None else np.broadcast_to(beyond, (n,))
+    if inputs.y.entry is not None:
+        counted = counted & (to_numpy(inputs.y.entry) < t)
+    if not counted.any():
+        raise PositivityError(
+            f"No subject says anything of the risk by t = {t:g}: got none that enters before it and is "
+            "followed beyond it. Choose another time."
+        )
+    known = inputs.known_at(at, "ipcw" if beyond is None else "localized", remedy="Choose an earlier time.")
+    p, event, free = (
+        np.broadcast_to(to_numpy(part)[:, 0], (n,)).astype(np.float64)
+        for part in (inputs.F._cdf(at), *known.weights())
+    )
+    return RiskAt(p, event, free, None if counted.all() else counted)
 
 
 def cells_of(time: np.ndarray, horizon: float) -> np.ndarray:

@@ -24,10 +24,10 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
-from censcore.distributions import ProportionalHazards, Step, Univariate
-from censcore.evaluation.measures.case import Case, as_losses, by_pieces, sums_at
+from censcore.distributions import Grouped, ProportionalHazards, Step, Univariate
+from censcore.evaluation.measures.case import Case, as_losses, sums_at
 from censcore.evaluation.measures.effective_events import counted_events, effective_events, first_event
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored
 from censcore.scores import SCORES, brier_score
 from censcore.scores.inputs import as_columns, scoring_inputs
@@ -40,6 +40,7 @@ __all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "c
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
 BLOCKS = 48  # of the hazard of C, for numerical derivatives
 STEP = 0.01  # by which the hazard in a block is changed, relative to itself
+PIECES = 64  # groups up to which subjects are scored group by group
 CHUNK = 4096  # subjects with curves of their own at a time
 
 
@@ -80,8 +81,23 @@ class CaseScore(ABC):
         return {"time": case.times, "level": case.levels}.get(self.axis, np.array([np.nan]))
 
     def losses(self, case: Case) -> np.ndarray:
-        """One loss per subject and column, (n, q)."""
-        return by_pieces(case, self._losses)
+        """One loss per subject and column, (n, q).
+
+        Distributions in groups are scored group by group: a curve that a fold shares stays shared.
+        """
+        n = len(case.y)
+        grouped = [D for D in (case.F, case.C) if isinstance(D, Grouped) and len(D) == n]
+        code = np.zeros(n, dtype=np.intp)
+        for D in grouped:
+            code = code * (int(D._group.max()) + 1) + D._group
+        if not grouped or not 1 < len(numbers := np.unique(code)) <= PIECES:
+            return self._losses(case)
+        pieces = [np.nonzero(code == number)[0] for number in numbers]
+        try:
+            parts = [self._losses(case.ungrouped(rows)) for rows in pieces]
+        except PositivityError:  # its message numbers subjects of a piece: the whole case numbers all of them
+            return self._losses(case)
+        return np.concatenate(parts)[np.argsort(np.concatenate(pieces))]
 
     def _losses(self, case: Case) -> np.ndarray:
         return as_losses(
@@ -134,7 +150,7 @@ class AtOneTime(CaseScore):
 
 
 class OfRisk(AtOneTime):
-    """What uncensored data would say of the risk by ``time``, see :class:`~.risk_at.RiskAt`."""
+    """What uncensored data would say of the risk by ``time``, see :class:`~.case.RiskAt`."""
 
     def counted(self, case: Case) -> np.ndarray | None:
         """The subjects that enter before the time and, where C is known for all, are followed beyond it."""

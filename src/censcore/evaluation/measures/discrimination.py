@@ -14,9 +14,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.bootstrap import spread_over_refits
-from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Subset, mean_with_influence
+from censcore.evaluation.inference.losses import Scope, mean_with_influence
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.case import Case
@@ -41,28 +40,14 @@ Key = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """A share of pairs that a forecast ranks rightly.
-
-    Parameters
-    ----------
-    name, title : str
-        As of a score.
-    axis : {"time", ""}
-        What the column is.
-    at_time : float
-        Its one time; NaN without any.
-    weighted : bool
-        Whether pairs have weights that depend on the censoring distribution.
-    outcome : str
-        Which of several event times or causes it is of; empty where there is one time.
-    """
+    """A share of pairs that a forecast ranks rightly."""
 
     name: str
     title: str
-    axis: str = ""
-    at_time: float = np.nan
-    weighted: bool = True
-    outcome: str = ""
+    axis: str = ""  #: what the column is, "time" or nothing
+    at_time: float = np.nan  #: its one time; NaN without any
+    weighted: bool = True  #: whether pairs have weights that depend on the censoring distribution
+    outcome: str = ""  #: which of several event times or causes it is of; empty where there is one time
 
     def of_outcome(self, outcome: str) -> Self:
         """The measure of one of several outcomes, which its name and title say."""
@@ -111,47 +96,37 @@ class Discrimination:
     unavailable: dict[Key, str] = field(default_factory=dict)
 
 
-def discriminate(
-    cases: dict[str, Case],
-    subsets: list[Subset],
-    censoring: ResolvedCensoring,
-    groups: np.ndarray | None = None,
-    train_groups: np.ndarray | None = None,
-    seed: int = 0,
-) -> Discrimination:
+def discriminate(cases: dict[str, Case], scope: Scope) -> Discrimination:
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
     first = next(iter(cases.values()))
-    clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
-    found = Discrimination(measures_at(first.times))
-    for s, subset in enumerate(subsets):
-        statistics = _statistics(found, s, cases, subset.weight)
-        influences = _influences(statistics, found.measures, first, subset.weight, censoring)
+    result = Discrimination(measures_at(first.times))
+    for s, subset in enumerate(scope.subsets):
+        statistics = _statistics(result, s, cases, subset.weight)
+        influences = _influences(statistics, result.measures, first, subset.weight, scope.censoring)
         for (model, k), statistic in statistics.items():
             deviations = np.zeros((len(first.y), 1))
             deviations[subset.weight > 0, 0] = statistic.deviations
-            xi, counted = influences[model, k], subsets[0].weight > 0
-            influence = mean_with_influence(deviations, subset.weight, clusters, xi, counted).influence
-            found.values[s, model, k] = Estimate(np.array([statistic.value]), influence)
-    if censoring.refit is None:
-        return found
-    return _with_refits(found, cases, subsets, censoring, clusters, seed)
+            xi, counted = influences[model, k], scope.subsets[0].weight > 0
+            influence = mean_with_influence(deviations, subset.weight, scope.clusters, xi, counted).influence
+            result.values[s, model, k] = Estimate(np.array([statistic.value]), influence)
+    return result if scope.censoring.refit is None else _with_refits(result, cases, scope)
 
 
 def _statistics(
-    found: Discrimination, s: int, cases: dict[str, Case], weight: np.ndarray
+    result: Discrimination, s: int, cases: dict[str, Case], weight: np.ndarray
 ) -> dict[tuple[str, int], PairStatistic]:
     """All measures of all models in a subset; those that are not available are noted."""
     samples, statistics = _Samples(np.nonzero(weight > 0)[0]), {}
     share = weight[weight > 0] / weight.sum()
     for model, case in cases.items():
-        for k, measure in enumerate(found.measures):
+        for k, measure in enumerate(result.measures):
             try:
                 statistic = pair_statistic(measure.pairs(case, samples.of(case, measure)), share)
             except PositivityError as error:
-                found.unavailable[s, model, k] = str(error)
+                result.unavailable[s, model, k] = str(error)
                 continue
             if np.isnan(statistic.value):
-                found.unavailable[s, model, k] = NO_PAIR
+                result.unavailable[s, model, k] = NO_PAIR
             else:
                 statistics[model, k] = statistic
     return statistics
@@ -213,29 +188,21 @@ class _Moved:
         return np.stack([statistic.derivatives(loads, jumps) for statistic in self.statistics], axis=2)
 
 
-def _with_refits(
-    found: Discrimination,
-    cases: dict[str, Case],
-    subsets: list[Subset],
-    censoring: ResolvedCensoring,
-    clusters: Clusters,
-    seed: int,
-) -> Discrimination:
+def _with_refits(without: Discrimination, cases: dict[str, Case], scope: Scope) -> Discrimination:
     """Where the estimator has no influence function, it is refitted to bootstrap samples."""
 
     def values_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
         again = {model: case.with_censoring(C) for model, case in cases.items()}
-        return np.array([_share(found.measures[k], again[m], weight[:, s]) for s, m, k in found.values])
+        return np.array([_share(without.measures[k], again[m], weight[:, s]) for s, m, k in without.values])
 
-    if not found.values:
-        return found
-    weight = np.column_stack([subset.weight for subset in subsets])
-    spread, _ = spread_over_refits(values_under, weight, censoring, clusters, seed)
+    if not without.values:
+        return without
+    spread, _ = spread_over_refits(values_under, scope)
     values = {}
-    for (key, estimate), column in zip(found.values.items(), spread.T, strict=True):
-        entries = [column[:, None]] if clusters.overlap else [estimate.influence, column[:, None]]
+    for (key, estimate), column in zip(without.values.items(), spread.T, strict=True):
+        entries = [column[:, None]] if scope.clusters.overlap else [estimate.influence, column[:, None]]
         values[key] = Estimate(estimate.value, np.concatenate(entries))
-    return replace(found, values=values)
+    return replace(without, values=values)
 
 
 def _share(measure: Measure, case: Case, weight: np.ndarray) -> float:

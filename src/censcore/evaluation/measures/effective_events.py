@@ -48,9 +48,9 @@ def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.nd
         return tuple(to_numpy(weight) > 0 for weight in known)
     time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
     if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
-        seen = event & (time <= case.horizon)
-        seen = seen if case.mask is None else seen & case.mask[:, None]
-        return (np.repeat(np.any(seen, axis=2), len(score.at(case)), axis=1),)
+        counted = event & (time <= case.horizon)
+        counted = counted if case.mask is None else counted & case.mask[:, None]
+        return (np.repeat(np.any(counted, axis=2), len(score.at(case)), axis=1),)
     until = np.max([of.quantiles for of in cases], axis=0) if score.axis == "level" else case.horizon
     return (event & (time <= until),)
 

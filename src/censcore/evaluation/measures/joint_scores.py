@@ -93,8 +93,8 @@ class Energy(OfAllTimes):
         unknown = np.nonzero(event & (y <= case.horizon) & weight.any(axis=1))[0]
         at_knots = np.zeros((weight.shape[1], len(knots)))
         for start in range(0, len(unknown), CHUNK):
-            some = unknown[start : start + CHUNK]
-            at_knots += weight[some].T @ self._lost(case.take(some), y[some], knots)
+            chunk = unknown[start : start + CHUNK]
+            at_knots += weight[chunk].T @ self._lost(case.take(chunk), y[chunk], knots)
         for m, values in enumerate(at_knots):
             A[m, : len(before), 0] = np.interp(before, knots, values)
         return A
@@ -212,8 +212,8 @@ class EventBrier(CaseScore):
         """The time that decides the weight of a subject, and whether it was an event."""
         if case.coordinate is not None:
             return decided_by(case)
-        seen = decided_outcome(case.y, self.event)
-        return to_numpy(seen.time), to_numpy(seen.event)
+        outcome = decided_outcome(case.y, self.event)
+        return to_numpy(outcome.time), to_numpy(outcome.event)
 
     def counted_events(self, cases: list[Case]) -> tuple[np.ndarray, ...]:
         """Those who are known to have had the event by t, and not to have had it."""

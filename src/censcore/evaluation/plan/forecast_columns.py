@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,41 +53,15 @@ def forecasts_of(
     return {model: forecast(frame) for model, forecast in forecasts.items()}
 
 
-def _columns_by_model(names: Iterable[str], others: tuple[str, ...]) -> dict[str, list[_Column]]:
-    by_model: dict[str, list[_Column]] = {}
-    names = list(names)
-    for name in names:
-        if name not in others and (found := _parse(name)) is not None:
-            by_model.setdefault(found.model, []).append(found)
-    if not by_model:
-        raise InvalidInputError(
-            f"No columns of forecasts were found; they are named like cox__sf@365, qrf__q@0.5 or "
-            f"gan__sample@1. The columns are {', '.join(names[:12])}."
-        )
-    return by_model
-
-
 @dataclass(frozen=True)
 class ColumnForecast:
-    """The forecast of one model in some of the columns of a table; called with rows of it, a distribution.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    parts : tuple
-        What its columns hold.
-    reading : dict
-        How survival matrices are read: ``interpolation``, ``tail`` and ``repair`` of
-        :func:`censcore.as_forecast`.
-    causes : tuple of str
-        Names of the causes whose cumulative incidences they are; none for one event time.
-    """
+    """The forecast of one model in some of the columns of a table; called with rows of it, a distribution."""
 
     model: str
-    parts: tuple[_Column, ...]
+    parts: tuple[_Column, ...]  #: what its columns hold
+    #: How survival matrices are read: ``interpolation``, ``tail`` and ``repair`` of ``as_forecast``.
     reading: dict[str, Any] = field(default_factory=dict)
-    causes: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()  #: whose cumulative incidences they are; none for one event time
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -95,9 +70,15 @@ class ColumnForecast:
 
     def __call__(self, frame: pd.DataFrame) -> Distribution:
         """The forecast distributions of the subjects in ``frame``."""
-        if self.causes:
-            return _incidence(self.causes, self.model, self.parts, frame, self.reading)
-        return _distribution(self.model, list(self.parts), frame, self.reading)
+        return _incidence(self, frame) if self.causes else _distribution(self, frame)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors say which model they are about."""
+        try:
+            yield
+        except InvalidInputError as error:
+            raise InvalidInputError(f"Model {self.model!r}: {error}") from error
 
     def of_causes(self, risks: CompetingRisks, frame: pd.DataFrame) -> ColumnForecast:
         """The forecast as cumulative incidences of the causes of an outcome.
@@ -117,7 +98,15 @@ def column_forecasts(
     names: Iterable[str], others: tuple[str, ...] = (), **reading: Any
 ) -> dict[str, ColumnForecast]:
     """The forecasts in a table with columns of these names, to be read part by part."""
-    by_model = _columns_by_model(names, others)
+    names, by_model = list(names), dict[str, list[_Column]]()
+    for name in names:
+        if name not in others and (column := _parse(name)) is not None:
+            by_model.setdefault(column.model, []).append(column)
+    if not by_model:
+        raise InvalidInputError(
+            f"No columns of forecasts were found; they are named like cox__sf@365, qrf__q@0.5 or "
+            f"gan__sample@1. The columns are {', '.join(names[:12])}."
+        )
     return {model: ColumnForecast(model, tuple(parts), reading) for model, parts in by_model.items()}
 
 
@@ -136,7 +125,7 @@ def table_forecasts(forecasts: Any, there: list[str], used: tuple[str, ...]) -> 
             "MODEL__KIND@NUMBER), a list of such models, or a dictionary of functions of rows, such "
             "as {'weibull': lambda rows: Weibull(1.5, rows['scale'])}."
         )
-    found: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
     for name, forecast in forecasts.items():
         if isinstance(forecast, str):
             of_columns = column_forecasts(there, used)
@@ -145,15 +134,15 @@ def table_forecasts(forecasts: Any, there: list[str], used: tuple[str, ...]) -> 
                     f"Forecast {name!r}: there is no model {forecast!r} among the columns: "
                     f"{', '.join(of_columns)}."
                 )
-            found[str(name)] = of_columns[forecast]
+            functions[str(name)] = of_columns[forecast]
         elif callable(forecast) or (isinstance(forecast, Distribution) and len(forecast) == 1):
-            found[str(name)] = forecast
+            functions[str(name)] = forecast
         else:
             raise InvalidTypeError(
                 f"Forecast {name!r}: got {type(forecast).__name__}, expected a function of the rows of a "
                 "batch, the name of a model in the columns, or one distribution for all subjects."
             )
-    return found
+    return functions
 
 
 def _parse(name: str) -> _Column | None:
@@ -205,37 +194,30 @@ def _cumulative(
     )
 
 
-def _incidence(
-    names: Sequence[str],
-    model: str,
-    columns: Sequence[_Column],
-    frame: pd.DataFrame,
-    reading: dict[str, Any],
-) -> CumulativeIncidence:
+def _incidence(forecast: ColumnForecast, frame: pd.DataFrame) -> CumulativeIncidence:
     """Cumulative incidences of all causes."""
-    at, cif = _cumulative(names, model, columns, frame)
+    reading, names = forecast.reading, forecast.causes
+    at, cif = _cumulative(names, forecast.model, forecast.parts, frame)
     tail = reading.get("tail", "auto")
     if tail not in ("auto", "infinity"):
         raise InvalidInputError(
             f"--tail: got {tail!r}, expected auto or infinity: beyond the last time of cumulative incidences "
             "no event is forecast."
         )
-    try:
+    with forecast.named():
         return CumulativeIncidence(
             at, cif, interpolation=reading["interpolation"], names=names, repair=bool(reading.get("repair"))
         )
-    except InvalidInputError as error:
-        raise InvalidInputError(f"Model {model!r}: {error}") from error
 
 
-def _distribution(
-    model: str, columns: list[_Column], frame: pd.DataFrame, reading: dict[str, Any]
-) -> Distribution:
+def _distribution(forecast: ColumnForecast, frame: pd.DataFrame) -> Distribution:
+    """A survival curve, quantiles or an ensemble."""
+    model, columns = forecast.model, sorted(forecast.parts, key=lambda part: part.number)
     kinds = {part.kind for part in columns}
     if "cif" in kinds:
         raise InvalidInputError(
-            f"Model {model!r}: got cumulative incidences of causes, {columns[0].name}, expected the outcome "
-            "of competing risks: --cause COLUMN in place of --event."
+            f"Model {model!r}: got cumulative incidences of causes, {forecast.parts[0].name}, expected the "
+            "outcome of competing risks: --cause COLUMN in place of --event."
         )
     if len(kinds) > 1:
         raise InvalidInputError(
@@ -243,22 +225,14 @@ def _distribution(
             "kind, or each kind another name."
         )
     (kind,) = kinds
-    columns = sorted(columns, key=lambda part: part.number)
     at = np.array([part.number for part in columns])
     # a table may store single precision to save room; sums over its parts need double
-    given = [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
-    values = np.stack(given, axis=1, dtype=np.float64)
-    try:
-        return _made(kind, at, values, reading)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"Model {model!r}: {error}") from error
-
-
-def _made(kind: str, at: np.ndarray, values: np.ndarray, reading: dict[str, Any]) -> Distribution:
-    if kind == "sample":
-        return Ensemble(values)
-    if kind == "q":
-        return as_forecast(values, levels=at)
-    with warnings.catch_warnings():
+    read = [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
+    values = np.stack(read, axis=1, dtype=np.float64)
+    with forecast.named(), warnings.catch_warnings():
+        if kind == "sample":
+            return Ensemble(values)
+        if kind == "q":
+            return as_forecast(values, levels=at)
         warnings.simplefilter("ignore", RepairWarning)
-        return as_forecast(values if kind == "sf" else 1 - values, times=at, **reading)
+        return as_forecast(values if kind == "sf" else 1 - values, times=at, **forecast.reading)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,14 +16,9 @@ from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 
 __all__ = [
-    "FollowUp",
-    "find_horizon",
-    "follow_up_end",
-    "given_horizon",
-    "last_follow_up",
-    "reach_of",
+    "FollowUp", "find_horizon", "follow_up_end", "given_horizon", "last_follow_up", "reach_of",
     "settle_horizon",
-]
+]  # fmt: skip
 
 FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10
 FEW, LEAST = 0.02, 0.001  # share of subjects that may have less, and what nobody may fall below
@@ -32,15 +27,12 @@ AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where 
 
 @dataclass(frozen=True, eq=False)
 class FollowUp:
-    """How long subjects, or groups of them, were followed: distinct times, ascending, and their numbers.
+    """How long subjects, or groups of them, were followed."""
 
-    ``entry`` and ``entered`` are the same of the times from which on they were followed; empty without any.
-    """
-
-    time: np.ndarray
-    count: np.ndarray
-    entry: np.ndarray
-    entered: np.ndarray
+    time: np.ndarray  #: distinct ones, ascending
+    count: np.ndarray  #: how many have each
+    entry: np.ndarray  #: distinct times from which on they were followed; empty without any
+    entered: np.ndarray  #: how many have each
 
     @classmethod
     def of(
@@ -94,16 +86,7 @@ def follow_up_end(C: Distribution, *samples: FollowUp | np.ndarray) -> float:
     where C is known for every subject (``PointMass``), since nothing is divided by an estimate; the horizon
     is then the last follow-up time.
 
-    Parameters
-    ----------
-    C : Distribution
-        Censoring distribution of every scored subject.
-    *samples : FollowUp or arrays
-        Follow-up of each sample; an array holds the observed times of subjects without entries.
-
-    Returns
-    -------
-    float
+    An array among the samples holds the observed times of subjects without entries.
     """
     each = [sample if isinstance(sample, FollowUp) else FollowUp.of(sample) for sample in samples]
     return _supported(reach_of([C]), each)
@@ -190,19 +173,13 @@ def find_horizon(
         if one.train is not None:
             train = _of_censoring_time(one.train, C, j)
             samples += followed(train, groups if one.in_sample else train_groups)
-        ends.append((_one_horizon(horizon, one.distribution, samples, told), told))
+        reach = reach_of([one.distribution])
+        ends.append((settle_horizon(horizon, reach, samples, told, one.distribution), told))
         if C.k > 1:
             told[:] = [f"{names[j] if names else f'event {j + 1}'}: {note}" for note in told]
     end = min(value for value, _ in ends)
     notes += [note for value, told in ends if value == end for note in told]
     return end
-
-
-def _one_horizon(horizon: float | str, C: Distribution, samples: list[FollowUp], notes: list[str]) -> float:
-    def smallest(t: float) -> float:
-        return float(to_numpy(C.marginal(0).sf_left(t)).min())
-
-    return settle_horizon(horizon, reach_of([C]), samples, notes, smallest)
 
 
 def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
@@ -225,28 +202,17 @@ def settle_horizon(
     reach: float | None,
     samples: list[FollowUp],
     notes: list[str],
-    smallest: Callable[[float], float] | None = None,
+    C: Distribution | None = None,
 ) -> float:
-    """The horizon from what the distributions of C and the samples support.
+    """The horizon as asked for, or from what the distributions of C (:func:`reach_of`) and samples support.
 
-    Parameters
-    ----------
-    horizon : "auto" or number
-        As it was asked for.
-    reach : float, optional
-        The last time that the censoring distributions support; None where censoring times are known.
-    samples : list of FollowUp
-        Scored subjects, training subjects, and groups of them.
-    notes : list of str
-        Gains how the horizon was chosen, or why it is too far.
-    smallest : function, optional
-        The smallest P(C >= t) of all subjects.
+    ``notes`` gain how it was chosen, or why it is too far; where C of all subjects is passed, in numbers.
     """
     supported, last = _supported(reach, samples), min(float(sample.time[-1]) for sample in samples)
     end = given_horizon(horizon)
     if end is not None:
         if end > supported:
-            notes.append(_too_far(end, supported, last, samples, smallest))
+            notes.append(_too_far(end, supported, last, samples, C))
         return end
     if not supported > 0:
         raise InvalidInputError(
@@ -255,17 +221,15 @@ def settle_horizon(
             "censoring distribution."
         )
     if reach is not None:
-        notes.append(_chosen(supported, last, samples, smallest))
+        notes.append(_chosen(supported, last, samples, C))
     return supported
 
 
-def _chosen(
-    end: float, last: float, samples: list[FollowUp], smallest: Callable[[float], float] | None
-) -> str:
+def _chosen(end: float, last: float, samples: list[FollowUp], C: Distribution | None) -> str:
     fewest = min(samples, key=lambda sample: int(sample.at_risk(end)))
     few = f", a fifth of {fewest.n}" if fewest.least < AT_RISK else ""
     least = f" ({fewest.least} at least{few})" if few else ""
-    least_followed = FOLLOWED if smallest is None else smallest(end)
+    least_followed = FOLLOWED if C is None else _smallest(C, end)
     whom = "every subject"
     if least_followed < FOLLOWED * (1 - 1e-9):
         whom = f"{1 - FEW:.0%} of the subjects (the smallest is {least_followed:.2g})"
@@ -276,12 +240,13 @@ def _chosen(
     )
 
 
+def _smallest(C: Distribution, t: float) -> float:
+    """The smallest P(C >= t) of all subjects."""
+    return float(to_numpy(C.marginal(0).sf_left(t)).min())
+
+
 def _too_far(
-    end: float,
-    supported: float,
-    last: float,
-    samples: list[FollowUp],
-    smallest: Callable[[float], float] | None,
+    end: float, supported: float, last: float, samples: list[FollowUp], C: Distribution | None
 ) -> str:
     if end > last:
         return (
@@ -289,7 +254,9 @@ def _too_far(
             "seen, and integrated scores average over it all the same. "
             f"horizon='auto' is {supported:.6g}."
         )
-    chance = "" if smallest is None else f"the smallest P(C >= horizon) is {smallest(end):.2g} and "
+    chance = ""
+    if C is not None:
+        chance = f"the smallest P(C >= horizon) is {_smallest(C, end):.2g} and "
     at_risk = min(int(sample.at_risk(end)) for sample in samples)
     return (
         f"horizon {end:.6g} is long for this follow-up: {chance}{at_risk} subjects are at risk there, so "

@@ -34,7 +34,7 @@ MATTERS = 1.0  # standard errors by which another reading must move a difference
 READINGS = ("lines", "late steps", "early steps")
 
 Shifts = dict[tuple[str, str], np.ndarray]  # by reading and score
-Found = dict[tuple[str, ...], dict[CaseScore, list[float]]]  # who is better, and by which score at what
+Answers = dict[tuple[str, ...], dict[CaseScore, list[float]]]  # who is better, and by which score at what
 
 
 def readings_of(cases: Mapping[str, Case]) -> dict[str, str]:
@@ -86,12 +86,7 @@ def _reading(F: Distribution) -> Reading:
 
 
 def reading_notes(
-    cases: Mapping[str, Case],
-    losses: Losses,
-    means: Means,
-    weight: np.ndarray,
-    confidence: float,
-    seed: int,
+    cases: Mapping[str, Case], losses: Losses, means: Means, weight: np.ndarray, confidence: float, seed: int
 ) -> list[str]:
     """What a reader should know of the matrices among the forecasts; nothing where there are none."""
     matrices = {name: case for name, case in cases.items() if reading_of(case.F) is not None}
@@ -108,15 +103,15 @@ def _names(names: Any) -> str:
 
 def _chosen(matrices: Mapping[str, Case]) -> list[str]:
     """What was decided for the caller."""
-    found: dict[str, list[str]] = {}
+    by_reading: dict[str, list[str]] = {}
     for name, case in matrices.items():
         reading = _reading(case.F)
         if reading.reason not in ("as asked", "the model is a step function"):
             J = reading.size
-            found.setdefault(f"of {J} time{'s' * (J > 1)}: {reading}", []).append(name)
+            by_reading.setdefault(f"of {J} time{'s' * (J > 1)}: {reading}", []).append(name)
     return [
         f"{_names(names)}: survival matrix {how}. as_forecast(..., interpolation=, tail=) reads it otherwise."
-        for how, names in found.items()
+        for how, names in by_reading.items()
     ]
 
 
@@ -127,16 +122,16 @@ def _repairs(matrices: Mapping[str, Case]) -> list[str]:
 
 def _beyond(matrices: Mapping[str, Case]) -> list[str]:
     """Where a forecast ends before the comparison does."""
-    found: dict[tuple[float, str], list[str]] = {}
+    by_end: dict[tuple[float, str], list[str]] = {}
     for name, case in matrices.items():
         last = float(columns_of(case.F)[:, -1].min())
         if _is_interpolated(case.F) and last < case.horizon:
-            found.setdefault((last, _reading(case.F).tail), []).append(name)
+            by_end.setdefault((last, _reading(case.F).tail), []).append(name)
     horizon = next(iter(matrices.values())).horizon
     return [
         f"{_names(names)}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What is scored "
         f"beyond it follows the rule tail={tail!r}; horizon={last:.6g} stops there."
-        for (last, tail), names in found.items()
+        for (last, tail), names in by_end.items()
     ]
 
 
@@ -194,13 +189,12 @@ def _depends(
     shifts = {name: _shifts(cases[name], losses, name, rows, weight[rows]) for name in open_}
     pairs = []
     for a, b in combinations(cases, 2):
-        found: Found = {}
+        answers: Answers = {}
         for score in losses.scores if {a, b} & set(open_) else []:
-            answers = _answers(a, b, score.name, means, shifts, 1 - confidence)
-            for j, answer in answers.items():
-                found.setdefault(answer, {}).setdefault(score, []).append(float(score.at(cases[a])[j]))
-        if found:
-            pairs.append(_too_coarse(a, b, found, cases))
+            for j, answer in _answers(a, b, score.name, means, shifts, 1 - confidence).items():
+                answers.setdefault(answer, {}).setdefault(score, []).append(float(score.at(cases[a])[j]))
+        if answers:
+            pairs.append(_too_coarse(a, b, answers, cases))
     if not pairs:
         return []
     return [
@@ -237,7 +231,7 @@ def _answers(
     if (0, a, score) not in means.values or (0, b, score) not in means.values:
         return {}
     d = means.values[0, a, score] - means.values[0, b, score]
-    found: dict[int, tuple[str, ...]] = {}
+    answers: dict[int, tuple[str, ...]] = {}
     ours = _winners(d, a, b, alpha)
     for reading in READINGS:
         moves = [_move(shifts, name, reading, score) for name in (a, b)]
@@ -250,9 +244,9 @@ def _answers(
         theirs = _winners(Estimate(d.value + shift, d.influence), a, b, alpha)
         for j in map(int, np.nonzero(matters)[0]):
             if theirs[j] != ours[j]:
-                so_far = found.get(j, (f"{ours[j]} as read here",))
-                found[j] = (*so_far, f"{theirs[j]} with {reading}")
-    return found
+                so_far = answers.get(j, (f"{ours[j]} as read here",))
+                answers[j] = (*so_far, f"{theirs[j]} with {reading}")
+    return answers
 
 
 def _move(shifts: Mapping[str, Shifts], name: str, reading: str, score: str) -> Any:
@@ -270,12 +264,12 @@ def _winners(difference: Estimate, a: str, b: str, alpha: float) -> list[str]:
     ]
 
 
-def _too_coarse(a: str, b: str, found: Found, cases: Mapping[str, Case]) -> str:
+def _too_coarse(a: str, b: str, answers: Answers, cases: Mapping[str, Case]) -> str:
     sizes = {_reading(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
     J = " and ".join(map(str, sorted(sizes)))
     details = " ".join(
         f"{'; '.join(_title(score, at) for score, at in where.items())}: {', '.join(answer)}."
-        for answer, where in found.items()
+        for answer, where in answers.items()
     )
     return f"{a!r} against {b!r} ({J} time{'s' * (J != '1')}): {details}"
 

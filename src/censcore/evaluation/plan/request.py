@@ -11,8 +11,8 @@ from censcore._validation import as_confidence, as_seed, check_flag, check_kind
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.horizon import given_horizon
-from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 

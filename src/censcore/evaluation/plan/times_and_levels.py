@@ -55,9 +55,9 @@ def default_times(y: RightCensored, horizon: float, weight: np.ndarray | None = 
     """Quartiles of the event times before the horizon, each an event time; half the horizon without any."""
     w = check_weights(weight, len(y))
     time = to_numpy(y.time)
-    seen = np.nonzero(to_numpy(y.event) & (time < horizon) & (w > 0))[0]
-    if not len(seen):
+    events = np.nonzero(to_numpy(y.event) & (time < horizon) & (w > 0))[0]
+    if not len(events):
         return np.array([horizon / 2])
-    order = seen[np.argsort(time[seen], kind="stable")]
+    order = events[np.argsort(time[events], kind="stable")]
     reached = np.cumsum(w[order])
     return np.unique(time[order][np.searchsorted(reached, TIME_LEVELS * reached[-1] * (1 - 1e-12))])

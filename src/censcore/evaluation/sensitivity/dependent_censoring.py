@@ -11,6 +11,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_numbers, check_positive
 from censcore.distributions import Univariate
 from censcore.evaluation.inference.estimates import separate_stream
+from censcore.evaluation.plan.forecasts import check_forecasts
 from censcore.evaluation.sensitivity.copula_graphic import Curve, Generator, copula_graphic_curve, generator
 from censcore.evaluation.sensitivity.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
@@ -107,25 +108,21 @@ def dependent_censoring_sensitivity(
     <BLANKLINE>
     Brier score, t = 1: the order changes between tau = -0.3 (low < high) and 0 (high < low)
     """
-    y = _one_event_time(y)
+    analysis = "The analysis of dependent censoring"
+    y = as_outcome(y).require_no_entry(analysis).require_one_time(analysis)
     distributions = _check_forecasts(forecasts, len(y))
     t, h = _check_times(times, horizon)
     levels = np.unique(as_numbers(tau, "tau"))
     phis = [generator(copula, float(level)) for level in levels]
-    subjects = [_Stratum(y, rows, distributions, t, h) for rows in _members(strata, len(y), "strata")]
+    subjects = [
+        _Stratum(y, rows, list(distributions.values()), t, h) for rows in _members(strata, len(y), "strata")
+    ]
     weights = _bootstrap_weights(len(y), replicates, groups, seed)
     means = np.stack([_means(subjects, phi, weights, len(y)) for phi in phis])
     lines = [("brier_score", float(at)) for at in t] + ([] if h is None else [("integrated_brier_score", h)])
+    events = int(to_numpy(y.event).sum())
     return DependentCensoringSensitivity(
-        copula,
-        levels,
-        list(distributions),
-        lines,
-        means[:, 0],
-        means[:, 1:],
-        len(y),
-        int(to_numpy(y.event).sum()),
-        len(subjects),
+        copula, levels, list(distributions), lines, means[:, 0], means[:, 1:], len(y), events, len(subjects)
     )
 
 
@@ -136,12 +133,7 @@ class _Stratum:
     """The losses of the subjects of one stratum, and their means under weights and a dependence."""
 
     def __init__(
-        self,
-        y: RightCensored,
-        rows: np.ndarray,
-        forecasts: dict[str, Univariate],
-        t: np.ndarray,
-        h: float | None,
+        self, y: RightCensored, rows: np.ndarray, forecasts: list[Univariate], t: np.ndarray, h: float | None
     ) -> None:
         self.rows = rows
         self.time, self.event = to_numpy(y.time)[rows].astype(float), to_numpy(y.event)[rows]
@@ -154,7 +146,7 @@ class _Stratum:
                 f"horizon below {self.time.max():g}.",
                 horizon=float(self.time.max()),
             )
-        self.forecasts = [F if len(F) == 1 else F.take(rows) for F in forecasts.values()]
+        self.forecasts = [F if len(F) == 1 else F.take(rows) for F in forecasts]
         survival = [np.broadcast_to(to_numpy(F.sf(t[None, :])), (len(rows), len(t))) for F in self.forecasts]
         self.S = np.stack(survival, axis=1)  # (n, models, q)
         self._areas: list[tuple[np.ndarray, np.ndarray]] = []
@@ -170,12 +162,12 @@ class _Stratum:
             living, after = np.zeros((len(weights), len(starts))), np.zeros(len(self.time))
             for first in range(0, len(self.time), step):
                 part = slice(first, first + step)
-                some = F if len(F) == 1 else F.take(part)
+                here = F if len(F) == 1 else F.take(part)
                 stop = np.minimum(self.time[part], h)[:, None]
-                area = squared_cdf_area(some, np.broadcast_to(ends, (len(stop), len(ends))))
+                area = squared_cdf_area(here, np.broadcast_to(ends, (len(stop), len(ends))))
                 area = np.diff(area, axis=1, prepend=0.0) * (stop > starts)
                 living += weights[:, part] @ area
-                beyond = squared_sf_area(some, np.concatenate([stop, 0 * stop + h], axis=1))
+                beyond = squared_sf_area(here, np.concatenate([stop, 0 * stop + h], axis=1))
                 after[part] = beyond[:, 1] - beyond[:, 0]
             self._areas.append((living, after))
 
@@ -197,18 +189,18 @@ class _Stratum:
         with np.errstate(divide="ignore", invalid="ignore"):
             per_event = np.where(curve.events > 0, (curve.S_before - curve.S) / curve.events, 0.0)
         of_events = share * per_event[:, number] * self.event
-        found = []
+        means = []
         for column, t in enumerate(self.t):
             S = self.S[:, :, column]
             dead, alive = of_events * (self.time <= t), share * (self.time > t)
-            found.append(dead @ S**2 + self._per_survivor(curve, np.array([t])) * (alive @ (1 - S) ** 2))
+            means.append(dead @ S**2 + self._per_survivor(curve, np.array([t])) * (alive @ (1 - S) ** 2))
         if self.h is not None:
             per_survivor = self._per_survivor(curve, self.starts) / weights.sum(axis=1, keepdims=True)
             integrals = [
                 np.sum(per_survivor * living, axis=1) + of_events @ after for living, after in self._areas
             ]
-            found.append(np.stack(integrals, axis=1) / self.h)
-        return np.stack(found, axis=2)
+            means.append(np.stack(integrals, axis=1) / self.h)
+        return np.stack(means, axis=2)
 
     @staticmethod
     def _per_survivor(curve: Curve, t: np.ndarray) -> np.ndarray:
@@ -216,8 +208,8 @@ class _Stratum:
         index = np.searchsorted(curve.times, t, side="right")
         one = np.ones_like(curve.S[:, :1])
         S, followed = (np.concatenate([one, part], axis=1)[:, index] for part in (curve.S, curve.followed))
-        some = followed > 0
-        return np.where(some, S / np.where(some, followed, 1.0), np.where(S > 0, np.nan, 0.0))
+        known = followed > 0
+        return np.where(known, S / np.where(known, followed, 1.0), np.where(S > 0, np.nan, 0.0))
 
 
 def _means(subjects: list[_Stratum], phi: Generator, weights: np.ndarray, n: int) -> np.ndarray:
@@ -253,17 +245,8 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
 # ---- checks ----------------------------------------------------------------------------------------
 
 
-def _one_event_time(y: OutcomeLike) -> RightCensored:
-    name = "The analysis of dependent censoring"
-    return as_outcome(y).require_no_entry(name).require_one_time(name)
-
-
 def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, Univariate]:
-    if not isinstance(forecasts, Mapping) or not forecasts:
-        raise InvalidTypeError(
-            f"forecasts must be a dict of distributions by name; got {type(forecasts).__name__}, expected "
-            "for instance {'cox': F}."
-        )
+    check_forecasts(forecasts)
     for name, distribution in forecasts.items():
         if not isinstance(distribution, Univariate):
             raise InvalidTypeError(

@@ -40,8 +40,8 @@ class DependentCensoringSensitivity:
     >>> T, C = rng.exponential(1.0, 60), rng.exponential(2.0, 60)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> forecasts = {"truth": cs.Exponential(1.0), "late": cs.Exponential(0.5)}
-    >>> found = cs.dependent_censoring_sensitivity(forecasts, y, times=0.5, horizon=1.0, tau=[0.0, 0.3])
-    >>> found.reference
+    >>> sensitivity = cs.dependent_censoring_sensitivity(forecasts, y, times=0.5, horizon=1.0, tau=[0.0, 0.3])
+    >>> sensitivity.reference
     'truth'
     """
 
@@ -92,24 +92,16 @@ class DependentCensoringSensitivity:
 
     def frame(self) -> pd.DataFrame:
         """One row per score, tau and model: mean, standard error, difference from the reference, rank."""
-        errors, differences, paired, ranks = (
-            self.standard_errors,
-            self.differences,
-            self.difference_errors,
-            self.ranks,
-        )
+        columns = {
+            "mean": self.means,
+            "standard_error": self.standard_errors,
+            "difference": self.differences,
+            "difference_standard_error": self.difference_errors,
+            "rank": self.ranks,
+        }
         return data_frame(
-            {
-                "score": score,
-                "at": at,
-                "tau": self.tau[a],
-                "model": model,
-                "mean": self.means[a, m, k],
-                "standard_error": errors[a, m, k],
-                "difference": differences[a, m, k],
-                "difference_standard_error": paired[a, m, k],
-                "rank": ranks[a, m, k],
-            }
+            {"score": score, "at": at, "tau": self.tau[a], "model": model}
+            | {name: values[a, m, k] for name, values in columns.items()}
             for k, (score, at) in enumerate(self.lines)
             for a in range(len(self.tau))
             for m, model in enumerate(self.models)
@@ -121,16 +113,15 @@ class DependentCensoringSensitivity:
         return data_frame(self._order_changes(), columns)
 
     def _order_changes(self) -> list[dict[str, Any]]:
-        found = []
+        changes = []
         for k, (score, at) in enumerate(self.lines):
             orders = [self._order(a, k) for a in range(len(self.tau))]
             for a, (below, above) in enumerate(pairwise(orders)):
                 if below != above:
                     taus = {"tau_below": self.tau[a], "tau_above": self.tau[a + 1]}
-                    found.append(
-                        {"score": score, "at": at} | taus | {"order_below": below, "order_above": above}
-                    )
-        return found
+                    orders_here = {"order_below": below, "order_above": above}
+                    changes.append({"score": score, "at": at} | taus | orders_here)
+        return changes
 
     def _order(self, a: int, line: int) -> str:
         return " < ".join(one_line(self.models[m]) for m in np.argsort(self.means[a, :, line], kind="stable"))

@@ -13,7 +13,7 @@ from censcore._validation import as_labels, as_number, as_seed, as_weights, chec
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.censoring_choice import ALARM
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
-from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.estimators.covariates import check_rows, take_rows
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.measures.case import in_time
 from censcore.exceptions import MissingCensoringError
@@ -23,12 +23,9 @@ from censcore.scores.inputs import known_censoring
 from censcore.scores.known_at import weights_of_events
 
 __all__ = [
-    "CensoringDiagnostic",
-    "CensoringTest",
-    "JointCensoringDiagnostic",
-    "censoring_diagnostic",
+    "CensoringDiagnostic", "CensoringTest", "JointCensoringDiagnostic", "censoring_diagnostic",
     "given_covariates",
-]
+]  # fmt: skip
 
 SAFE_SHARE = 0.1  # of follow-up, at least, that an event should have had
 
@@ -91,23 +88,23 @@ class CensoringDiagnostic:
     @property
     def warnings(self) -> list[str]:
         """Reasons to doubt the scores; empty if there are none."""
-        found = []
-        test = self.covariates
+        warnings, test = [], self.covariates
         if test is not None and test.p_value < ALARM and not self.conditional:
-            found.append(
+            warnings.append(
                 f"The data show signs that censoring depends on covariates: {test.told}. The censoring "
                 "distribution is the same for all subjects, so that scores may be biased, in either "
                 f"direction. Compare with one given the covariates, such as {_remedy(test)}."
             )
         if self.events_in and self.weights["largest"] > 1 / SAFE_SHARE:
-            found.append(
+            warnings.append(
                 f"One event has the weight of {self.weights['largest']:.3g} subjects. Late times rest on few "
                 f"events; a horizon of {self.safe_horizon:.4g} keeps every weight at or below "
                 f"{1 / SAFE_SHARE:g}."
             )
         if self.events_in and self.effective < 0.5 * self.events_in:
-            found.append(f"The {self.events_in} events are worth {self.effective:.0f} equally weighted ones.")
-        return found
+            worth = f"{self.effective:.0f} equally weighted ones"
+            warnings.append(f"The {self.events_in} events are worth {worth}.")
+        return warnings
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers and warnings as a dictionary."""
@@ -123,13 +120,9 @@ class CensoringDiagnostic:
             ("every weight at most 10 up to", f"{self.safe_horizon:.6g}"),
         ]
         if self.events_in:
-            lines += [
-                (
-                    "weights 1/P(C >= y) of events",
-                    f"median {w['median']:.3g}, 90 % {w['90 %']:.3g}, largest {w['largest']:.3g}",
-                ),
-                ("effective number of events", f"{self.effective:.1f} of {self.events_in}"),
-            ]
+            quantiles = f"median {w['median']:.3g}, 90 % {w['90 %']:.3g}, largest {w['largest']:.3g}"
+            lines.append(("weights 1/P(C >= y) of events", quantiles))
+            lines.append(("effective number of events", f"{self.effective:.1f} of {self.events_in}"))
         kind = "one per subject" if self.conditional else "the same for all subjects"
         lines.append(("censoring distribution", kind))
         if self.covariates is not None:
@@ -167,8 +160,8 @@ class JointCensoringDiagnostic:
     @property
     def weights(self) -> dict[str, float]:
         """The largest median, 90 % quantile and maximum of the weights over the event times."""
-        found = [part.weights for part in self.parts.values()]
-        return {key: float(np.max([weights[key] for weights in found])) for key in found[0]}
+        each = [part.weights for part in self.parts.values()]
+        return {key: float(np.max([weights[key] for weights in each])) for key in each[0]}
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers and warnings by event time."""
@@ -176,8 +169,8 @@ class JointCensoringDiagnostic:
 
     def lines(self) -> list[tuple[str, str]]:
         """What and how much, for tables."""
-        found = ((name, *line) for name, part in self.parts.items() for line in part.lines())
-        return [(f"{name}: {what}" if what else "", value) for name, what, value in found]
+        lines = ((name, *line) for name, part in self.parts.items() for line in part.lines())
+        return [(f"{name}: {what}" if what else "", value) for name, what, value in lines]
 
     def __repr__(self) -> str:
         return "\n\n".join(f"{one_line(name)}\n{part!r}" for name, part in self.parts.items())
@@ -230,8 +223,8 @@ def censoring_diagnostic(
     >>> T, C = rng.exponential(1.0, 500), rng.exponential(np.exp(0.5 * x[:, 0]))
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> pooled = cs.Censoring(cs.KaplanMeier()).fit(x, y).predict_distribution()
-    >>> found = cs.censoring_diagnostic(y, pooled, x)
-    >>> found.covariates.p_value < 0.001, found.covariates.kind, len(found.warnings) > 0
+    >>> diagnostic = cs.censoring_diagnostic(y, pooled, x)
+    >>> diagnostic.covariates.p_value < 0.001, diagnostic.covariates.kind, len(diagnostic.warnings) > 0
     (True, 'trend in column 0', True)
     """
     y = as_followed(y).require_one_time("The diagnostic")
@@ -244,13 +237,10 @@ def censoring_diagnostic(
     check_kind(C, "censoring", Distribution, "the distribution of C. Predict it by a fitted Censoring(...)")
     common_rows(outcome=len(y), censoring=len(C))
     C = in_time(C, y)
-    if horizon is not None:
-        horizon = as_number(horizon, "horizon", above=0)
+    horizon = None if horizon is None else as_number(horizon, "horizon", above=0)
     seed = as_seed(seed)
-    if sample_weight is not None:
-        sample_weight = as_weights(sample_weight, len(y))
-    if groups is not None:
-        groups = as_labels(groups, len(y))
+    sample_weight = None if sample_weight is None else as_weights(sample_weight, len(y))
+    groups = None if groups is None else as_labels(groups, len(y))
     check_rows(X, len(y))
     labels = {}
     if by is not None:
@@ -269,10 +259,9 @@ def censoring_diagnostic(
     if y.has_delayed_entry and not nothing:
         test = "subjects enter late, which the test does not take into account"
     elif not nothing and not event.all():
-        weights = None if sample_weight is None else check_weights(sample_weight, len(y))
         codes = group_codes(groups, len(y))
         test = covariates_predict(
-            X, y.censor_at(end), sample_weight=weights, groups=codes, labels=labels, seed=seed
+            X, y.censor_at(end), sample_weight=sample_weight, groups=codes, labels=labels, seed=seed
         )
     return CensoringDiagnostic(
         subjects=len(y),

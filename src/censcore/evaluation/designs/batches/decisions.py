@@ -29,8 +29,8 @@ from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
+from censcore.evaluation.plan.forecasts import add_reference
 from censcore.evaluation.plan.horizon import FollowUp, reach, reach_of, settle_horizon
-from censcore.evaluation.plan.reference import add_reference
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.times_and_levels import times_and_levels
 from censcore.evaluation.sample import Sample
@@ -256,10 +256,10 @@ def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counti
     return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
 
 
-def _reach(given: Distribution | None, fitted: Censoring | None, counts: Counts) -> float | None:
+def _reach(known: Distribution | None, fitted: Censoring | None, counts: Counts) -> float | None:
     """How far one censoring distribution for all, or one for each stratum, supports the comparison."""
     if fitted is None:
-        return reach_of([] if given is None else [given])
+        return reach_of([] if known is None else [known])
     km = fitted.estimators_[0]
     if len(km.distributions_) == 1:
         return reach_of(km.distributions_)

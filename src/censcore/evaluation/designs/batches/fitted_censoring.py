@@ -15,34 +15,25 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.pipelines import last_estimator
 from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.inference.censoring_influence import CoxPart, has_influence, parts_of
-from censcore.evaluation.inference.resolved_censoring import describe
+from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError
 
 __all__ = ["FittedCensoring", "estimator_of", "regression_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCensoring:
-    """An estimator of the censoring distribution that was fitted to subjects in memory.
+    """An estimator of the censoring distribution that was fitted to subjects in memory."""
 
-    Parameters
-    ----------
-    censoring : Censoring
-        Fitted.
-    columns : tuple of str
-        Columns of the table that hold its covariates.
-    """
-
-    censoring: Censoring
-    columns: tuple[str, ...]
+    censoring: Censoring  #: fitted
+    columns: tuple[str, ...]  #: of the table, that hold its covariates
 
     @classmethod
     def fitted_to(cls, estimator: Censoring, train: Any) -> FittedCensoring:
@@ -113,13 +104,13 @@ class FittedCensoring:
         return xi
 
 
-def _names(given: Sequence[Any] | None) -> tuple[str, ...]:
-    if given is None:
+def _names(names: Sequence[Any] | None) -> tuple[str, ...]:
+    if names is None:
         raise InvalidInputError(
             "censoring: got an estimator with covariates that have no names, expected one that is fitted to "
             "a data frame: its columns are those that are read from the table."
         )
-    return tuple(map(str, given))
+    return tuple(map(str, names))
 
 
 def estimator_of(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
@@ -139,13 +130,7 @@ def estimator_of(censoring: Any) -> tuple[Censoring | None, Distribution | None]
             "censoring: got 'auto'; whether covariates predict censoring is tested with all subjects in "
             "memory. For a table read in batches pass Censoring(KaplanMeier()) or Censoring(CoxRegression())."
         )
-    check_instance(censoring, "censoring")
-    if not hasattr(censoring, "fit"):
-        raise InvalidTypeError(
-            f"censoring: got {type(censoring).__name__}, expected an estimator of the distribution of C, "
-            "such as Censoring(KaplanMeier()), or a distribution."
-        )
-    estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    estimator = as_censoring(censoring)
     if estimator.cv is not None:
         raise InvalidInputError(
             f"censoring: got {describe(estimator)}, out of fold; for a table read in batches expected one "

@@ -94,17 +94,17 @@ class OutcomeTable:
 
     def __post_init__(self) -> None:
         check_batch_rows(self.rows)
-        given = [name for name in OF_COLUMNS if getattr(self, name) is not None]
+        named = [name for name in OF_COLUMNS if getattr(self, name) is not None]
         if self.outcome is not None:
-            if given or not callable(self.outcome):
-                got = f"{', '.join(given)} as well" if given else repr(self.outcome)
+            if named or not callable(self.outcome):
+                got = f"{', '.join(named)} as well" if named else repr(self.outcome)
                 raise InvalidInputError(f"outcome: got {got}, expected a function of rows alone.")
             return
         if (self.event is None) == (self.cause is None):
             got = "neither of event and cause" if self.event is None else "both event and cause"
             raise InvalidInputError(f"got {got}, expected the column of one of them.")
         several = self.cause is None and not isinstance(self.time, str)
-        for name in dict.fromkeys(("time", *given)):
+        for name in dict.fromkeys(("time", *named)):
             value, many = getattr(self, name), name == "names" or (several and name in ("time", "event"))
             for column in as_list(value, name, "names of columns") if many else [value]:
                 check_kind(column, name, str, "a name" if name == "names" else "the name of a column")
@@ -136,8 +136,8 @@ class ColumnOutcome:
     @property
     def columns(self) -> tuple[str, ...]:
         """Those that it needs."""
-        given = (self.time, self.event, self.cause, self.censoring_time, self.entry)
-        lists = ([x] if isinstance(x, str) else x for x in given if x is not None)
+        parts = (self.time, self.event, self.cause, self.censoring_time, self.entry)
+        lists = ([x] if isinstance(x, str) else x for x in parts if x is not None)
         return tuple(dict.fromkeys(name for names in lists for name in names))
 
     def __call__(self, frame: Any) -> RightCensored | CompetingRisks:
@@ -147,9 +147,10 @@ class ColumnOutcome:
             y = RightCensored.from_frame(frame, self.time, self.event, *known)
             y.names = y.names if self.names is None else list(self.names)
             return y
-        some = None if self.names is not None or (frame[self.cause] != 0).any() else 1  # others may have more
+        told = self.names is not None or (frame[self.cause] != 0).any()
+        n_causes = None if told else 1  # others may have more
         return CompetingRisks.from_frame(
-            frame, self.time, self.cause, *known, names=self.names, n_causes=some
+            frame, self.time, self.cause, *known, names=self.names, n_causes=n_causes
         )
 
 

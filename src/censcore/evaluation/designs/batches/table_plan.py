@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import as_float, is_torch
+from censcore._arrays import as_float
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled
 from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
@@ -18,6 +18,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.horizon import last_follow_up
 from censcore.evaluation.plan.subsets import as_subgroups
+from censcore.evaluation.sample import in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
@@ -238,6 +239,5 @@ def read_forecasts(
             F = kind.as_forecast(called, None, len(rows.y))
         except CenscoreError as error:
             raise type(error)(f"Forecast {name!r}: {error}") from error
-        F = F.like(np.zeros(1)) if is_torch(F._reference) else F
-        read[name] = settled(F, events[0], whose, events[1])
+        read[name] = settled(in_numpy(F), events[0], whose, events[1])
     return read

@@ -1,0 +1,264 @@
+"""Forecasts and the reference as distributions, whatever they are given as; models are fitted here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from censcore._validation import check_instance
+from censcore.distributions import Distribution
+from censcore.estimators import Adapted, NotFitted, as_forecast
+from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
+from censcore.evaluation.sample import Sample, in_numpy
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+if TYPE_CHECKING:
+    from censcore.evaluation.kinds import Kind
+
+__all__ = [
+    "AALEN_JOHANSEN", "KAPLAN_MEIER", "add_reference", "as_distributions", "as_named", "check_forecasts",
+    "check_model", "default_or_name", "forecast_fold", "forecast_of", "with_covariates",
+]  # fmt: skip
+
+#: Names of the default references, of competing risks and of all other outcomes.
+AALEN_JOHANSEN, KAPLAN_MEIER = "aalen-johansen", "kaplan-meier"
+
+
+def check_forecasts(forecasts: Any) -> None:
+    """Check that forecasts are named, and that there is one."""
+    if not isinstance(forecasts, Mapping) or not forecasts:
+        raise InvalidTypeError(
+            "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
+            f"{type(forecasts).__name__}."
+        )
+
+
+def as_named(forecasts: Any) -> dict[str, Any]:
+    """Forecasts or models by name; of a list, or of one alone, by their class.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.evaluation.plan.forecasts import as_named
+    >>> list(as_named([cs.CoxRegression(), cs.KaplanMeier(), cs.CoxRegression(alpha=1.0)]))
+    ['CoxRegression', 'KaplanMeier', 'CoxRegression 2']
+    """
+    single = isinstance(forecasts, Distribution) or hasattr(forecasts, "fit")
+    several = isinstance(forecasts, list) and not any(isinstance(F, str) for F in forecasts)
+    if not (single or several) or not forecasts:
+        check_forecasts(forecasts)
+        return {str(name): forecast for name, forecast in forecasts.items()}
+    named: dict[str, Any] = {}
+    for forecast in [forecasts] if single else forecasts:
+        name = kind = type(forecast).__name__
+        count = 1
+        while name in named:
+            count += 1
+            name = f"{kind} {count}"
+        named[name] = forecast
+    return named
+
+
+def as_distributions(
+    forecasts: Mapping[str, Any], X: Any, n: int, train: Sample | None = None
+) -> dict[str, Distribution]:
+    """All forecasts as distributions in NumPy; the training subjects serve models that lack a baseline."""
+    check_forecasts(forecasts)
+    distributions = {}
+    for name, forecast in forecasts.items():
+        try:
+            model, covariates, X_train = with_covariates(forecast, X, train)
+            pair = None if train is None else (X_train, train.y)
+            distribution = as_forecast(model, covariates, n=n, train=pair)
+        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
+            raise type(error)(f"Forecast {name!r}: {error}") from error
+        distributions[str(name)] = in_numpy(distribution)
+    return distributions
+
+
+def with_covariates(forecast: Any, X: Any, train: Sample | None) -> tuple[Any, Any, Any]:
+    """A forecast, the covariates it is asked for, and those of the training subjects."""
+    X_train = None if train is None else train.X
+    if not isinstance(forecast, tuple) or len(forecast) not in (2, 3) or hasattr(forecast[0], "x"):
+        return forecast, X, X_train
+    return forecast[0], forecast[1], forecast[2] if len(forecast) == 3 else None
+
+
+# ---- models that are fitted ------------------------------------------------------------------------------
+
+
+def check_model(name: str, model: Any, n: int) -> None:
+    """Check that something can be fitted fold by fold, before any time is spent on it."""
+    model, X = model_and_covariates(model, None)
+    try:
+        check_rows(X, n)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"Model {name!r}: {error}") from error
+    if inspect.isclass(model):
+        raise InvalidTypeError(
+            f"Model {name!r}: got the class {model.__name__}, expected an estimator: pass "
+            f"{model.__name__}(...)."
+        )
+    if isinstance(model, Distribution):
+        if len(model) not in (1, n):
+            raise InvalidInputError(
+                f"Model {name!r}: got a distribution of {len(model)} subjects, expected {n}, or an estimator."
+            )
+    elif not (hasattr(model, "fit") or callable(model)):
+        raise InvalidTypeError(
+            f"Model {name!r}: got {type(model).__name__}, expected an estimator that is fitted in every fold "
+            "(of this library, a pipeline, scikit-survival, lifelines), or a function f(X_train, y_train, "
+            "X_test) that gives a forecast. Forecasts that were made before are compared without cv=."
+        )
+
+
+def forecast_fold(
+    kind: Kind, model: Any, subjects: Sample, train: np.ndarray, test: np.ndarray
+) -> Distribution:
+    """Forecasts of the test subjects by a copy of the model that is fitted to the training subjects.
+
+    ``model`` may be a pair (model, X) with covariates of its own; a distribution was made before, and is
+    taken as it is.
+    """
+    model, X = model_and_covariates(model, subjects.X)
+    if isinstance(model, Distribution):
+        forecast = model.take(test)
+    else:
+        fold = replace(subjects, X=X).take(train)
+        forecast = forecast_of(kind, model, fold, take_rows(X, test), len(test))
+    return in_numpy(forecast)
+
+
+def forecast_of(kind: Kind, model: Any, train: Sample, X: Any, n: int) -> Distribution:
+    """Forecasts of n subjects with covariates X by a model that is fitted to the training subjects.
+
+    A function is called as ``f(X_train, y_train, X)``, and with ``sample_weight=`` (and ``mask=``) where
+    there are weights (not all subjects are followed for all event times) and it takes them.
+    """
+    if hasattr(model, "fit"):
+        return _predicted(kind, _fitted(kind, model, train), X, n)
+    return kind.as_forecast(_called(model, train, X), X, n)
+
+
+def model_and_covariates(model: Any, X: Any) -> tuple[Any, Any]:
+    """A model and its covariates: those of all models, or its part of a pair (model, X)."""
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise InvalidTypeError(f"A model with covariates is a pair (model, X); got {len(model)} entries.")
+        return model
+    return model, X
+
+
+def _called(function: Callable[..., Any], train: Sample, X: Any) -> Any:
+    takes, options = inspect.signature(function).parameters, {}
+    if train.weight is not None:
+        if "sample_weight" not in takes:
+            raise InvalidInputError(
+                f"{getattr(function, '__name__', 'The function')} takes no sample_weight, and the subjects "
+                "have weights. Write it as f(X_train, y_train, X_test, sample_weight=None)."
+            )
+        options["sample_weight"] = train.weight
+    if train.mask is not None and "mask" in takes:
+        options["mask"] = train.mask
+    return function(train.X, train.y, X, **options)
+
+
+def _last_step(model: Any) -> Any:
+    """What finally forecasts: the last step of a pipeline, the estimator inside a search."""
+    if hasattr(model, "steps"):
+        return _last_step(model.steps[-1][1])
+    return _last_step(model.estimator) if _is_search(model) else model
+
+
+def _is_search(model: Any) -> bool:
+    """Whether it is a search over parameters, such as GridSearchCV."""
+    return hasattr(model, "refit") and hasattr(model, "estimator")
+
+
+def _fitted(kind: Kind, model: Any, train: Sample) -> Any:
+    """A copy, fitted. Estimators of other libraries receive the outcome in the form they know."""
+    last = _last_step(model)
+    ours = hasattr(last, "predict_distribution")
+    for_others = None if ours else kind.for_others(train.y)
+    if for_others is not None:
+        return clone(model).fit(train.X, for_others, **_weights(model, train.weight))
+    if ours and last is not model:
+        return clone(model).fit(train.X, train.y, **_weights(model, train.weight))
+    estimator = clone(model, safe=False) if ours else Adapted(model)
+    return fit_weighted(estimator, train.X, train.y, train.weight)
+
+
+def _weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Weights under the name by which a pipeline, or a search over one, hands them to its last step."""
+    if weight is None:
+        return {}
+    name = "sample_weight"
+    while _is_search(model):
+        model = model.estimator
+    while hasattr(model, "steps"):
+        step, model = model.steps[-1]
+        name = name.replace("sample_weight", f"{step}__sample_weight")
+    return {name: weight}
+
+
+def _predicted(kind: Kind, model: Any, X: Any, n: int) -> Distribution:
+    """What a fitted model forecasts; pipelines and searches are asked step by step."""
+    if not hasattr(model, "predict_distribution"):
+        if hasattr(model, "best_estimator_"):
+            return _predicted(kind, model.best_estimator_, X, n)
+        if hasattr(model, "steps"):
+            earlier = model[:-1]
+            return _predicted(kind, model.steps[-1][1], earlier.transform(X) if len(earlier) else X, n)
+    return kind.as_forecast(model, X, n)
+
+
+# ---- the reference ---------------------------------------------------------------------------------------
+
+
+def add_reference(
+    kind: Kind, forecasts: dict[str, Any], reference: Any, train: Sample | None, X: Any, notes: list[str]
+) -> str | None:
+    """Put the reference among the forecasts and give its name; None where there is none."""
+    default = kind.reference
+    if isinstance(reference, str):
+        reference = default_or_name(kind, reference, forecasts)
+        if reference == default and train is not None and default in forecasts:
+            notes.append(
+                f"The forecast called {default!r} is the reference; no Kaplan-Meier curve was fitted to "
+                "train. Rename the forecast to have both."
+            )
+    elif reference is not None and "reference" in forecasts:
+        raise InvalidInputError(
+            "forecasts: got one called 'reference', which is the name of the reference= that was passed. "
+            "Rename the forecast."
+        )
+    if reference is None or (isinstance(reference, str) and reference in forecasts):
+        return reference
+    if isinstance(reference, Distribution):
+        forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
+        return "reference"
+    if train is None:
+        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
+        return None
+    if isinstance(reference, str):
+        forecasts[default] = forecast_of(kind, kind.reference_model(train.y), train, X, len(kind))
+        return default
+    check_instance(reference, "reference")
+    forecasts["reference"] = forecast_of(kind, reference, train, X, len(kind))
+    return "reference"
+
+
+def default_or_name(kind: Kind, reference: str, forecasts: Iterable[str]) -> str:
+    """The name of the reference: the default one of the kind, or one of the forecasts."""
+    reference = kind.reference if reference == KAPLAN_MEIER else reference
+    if reference != kind.reference and reference not in forecasts:
+        raise InvalidInputError(
+            f"reference: got {reference!r}, expected {kind.reference!r}, None, a distribution, an estimator, "
+            f"or one of the forecasts: {', '.join(forecasts)}."
+        )
+    return reference
