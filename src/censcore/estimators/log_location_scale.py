@@ -97,8 +97,8 @@ class Logistic(Baseline):
 class LogLocationScale(CoefficientInference):
     """Base class of regressions of log T with a baseline distribution.
 
-    A subclass names its baseline, and says by :meth:`_distribution` which distribution it predicts. Where a is
-    not reported as ``shape_``, it also has :meth:`_set_scale`, ``_scale_name`` and ``_scale_sign``.
+    A subclass names its baseline, and says by :meth:`_distribution` which distribution it predicts. Where a
+    is not reported as ``shape_``, it also has :meth:`_set_scale`, ``_scale_name`` and ``_scale_sign``.
     """
 
     _baseline: ClassVar[Baseline]
