@@ -96,21 +96,23 @@ def compare(
     source = options.Source(
         predictions, columns, train, censoring, covariates, stratify, censoring_time, reading
     )
+    subjects: dict[str, Any] = {"by": options.words(by) or None, "groups": groups, "sample_weight": weights}
     in_batches = options.reads_batches(predictions, batch, dask)
     if in_batches:
         from censcore.cli.batches import read_batches
 
         inputs = read_batches(source, batch, dask, jobs, store)
-        by_name: Any = options.words(by)
     else:
         if jobs is not None or store is not None:
             raise InvalidInputError(
                 "--jobs and --store belong to tables that are read in batches: pass --batch."
             )
         inputs = source.read()
-        by_name = {name: column(inputs.frame, name, "--by").astype(str) for name in options.words(by)}
-        groups = None if groups is None else column(inputs.frame, groups, "--groups")
-        weights = None if weights is None else column(inputs.frame, weights, "--weights")
+        of = {name: column(inputs.frame, name, "--by").astype(str) for name in options.words(by)}
+        subjects["by"] = of or None
+        for option, argument in (("--groups", "groups"), ("--weights", "sample_weight")):
+            if (name := subjects[argument]) is not None:
+                subjects[argument] = column(inputs.frame, name, option)
     comparison = cs.compare(
         inputs.forecasts,
         inputs.y,
@@ -120,9 +122,7 @@ def compare(
         reference=None if reference == "none" else reference,
         progress=not quiet and (not in_batches or sys.stderr.isatty()),
         time_unit=time_unit,
-        by=by_name or None,
-        groups=groups,
-        sample_weight=weights,
+        **subjects,
         **options.asked(scores, times, levels, horizon),
     )
     _show(comparison, predictions, html, json, quiet)
