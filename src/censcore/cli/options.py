@@ -17,8 +17,6 @@ from censcore.plain_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from censcore.estimators import Censoring
-
 #: Names of estimators of the censoring distribution, known without importing them: --help is fast.
 CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
 
@@ -96,9 +94,10 @@ Causes = Annotated[
 CensoringDistribution = Annotated[
     str | None,
     typer.Option(
-        help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, or none if "
-        "nothing is censored. By default kaplan-meier. With --lower, --upper and --visits it is for subjects "
-        "who drop out, by the number of the visit."
+        help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
+        "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is censored. "
+        "By default kaplan-meier. With --lower, --upper and --visits it is for subjects who drop out, by the "
+        "number of the visit."
     ),
 ]
 Stratify = Annotated[
@@ -207,7 +206,7 @@ class Inputs(NamedTuple):
     frame: pd.DataFrame
     forecasts: dict[str, Any]
     y: Any
-    censoring: Censoring | None
+    censoring: Any
     X: pd.DataFrame | None
     train: Any
 
@@ -232,18 +231,18 @@ class Source:
             return self.censoring
         return "none" if self.columns.intervals and self.stratify is None else "kaplan-meier"
 
-    def estimator(self) -> Censoring | None:
+    def estimator(self) -> Any:
         """The estimator that ``--censoring`` names; None where the censoring times are known."""
         name = self.named
         if self.censoring_time is not None:
             return None
-        if name not in (*CENSORING_ESTIMATORS, "none"):
-            expected = ", ".join([*CENSORING_ESTIMATORS, "none"])
+        if name not in (*CENSORING_ESTIMATORS, "auto", "none"):
+            expected = ", ".join([*CENSORING_ESTIMATORS, "auto", "none"])
             raise InvalidInputError(f"--censoring must be one of {expected}; got {name!r}.")
         if self.stratify is not None and name != "kaplan-meier":
             raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
-        if name == "none":
-            return None
+        if name in ("none", "auto"):
+            return None if name == "none" else name
         from censcore.estimators.by_name import censoring_estimator
 
         return censoring_estimator(name, stratify=self.stratify)

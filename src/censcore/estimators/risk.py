@@ -100,8 +100,9 @@ def from_risk(
         )
     weight = np.ones(len(y)) if sample_weight is None else check_weights(sample_weight, len(y))
     b = _slope(slope, train, y, weight)
-    times, log_hazard = breslow(b * train, y, weight)
-    forecast = proportional_hazards(times, log_hazard, b * test)
+    train, test = (_times_slope(b, eta, name) for eta, name in ((train, "train_risk"), (test, "test_risk")))
+    times, log_hazard = breslow(train, y, weight)
+    forecast = proportional_hazards(times, log_hazard, test)
     return forecast.like(detach(test_risk)) if is_torch(test_risk) else forecast
 
 
@@ -120,6 +121,14 @@ def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
         return eta
     check_positive(eta, name)
     return np.log(eta)
+
+
+def _times_slope(b: float, eta: np.ndarray, name: str) -> np.ndarray:
+    """The linear predictor b eta."""
+    with np.errstate(over="ignore"):
+        predictor = b * eta
+    check_finite(predictor, f"slope * {name}")
+    return predictor
 
 
 def _slope(slope: float | str, eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> float:
