@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +12,12 @@ import typer
 
 import censcore as cs
 from censcore.cli.losses import loss_columns, losses_writer, tell_written
-from censcore.cli.options import (
-    NEED_COVARIATES,
-    ROWS,
-    censoring_of,
-    horizon_of,
-    named_censoring,
-    numbers,
-    prepared,
-    score_names,
-    training_subjects,
-    words,
-)
+from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, prepared, words
 from censcore.cli.predictions import OutcomeColumns, check_options, is_standard_input, outcome_of
 from censcore.evaluation.designs.batches.decisions import prepare
 from censcore.evaluation.designs.batches.runners import Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import Plan, Rows
 from censcore.evaluation.inference.losses import score_all
-from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecast_columns import column_forecasts
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
@@ -38,7 +26,7 @@ from censcore.files import is_standard_output
 from censcore.plain_text import one_line
 from censcore.tables import batches_of, column_names
 
-__all__ = ["compare_batches", "score_batches"]
+__all__ = ["read_batches", "score_batches"]
 
 
 @dataclass(frozen=True)
@@ -58,15 +46,13 @@ class _Outcome:
         return outcome_of(frame, self.named, self.censoring_time, part=True)
 
 
-def _table(
-    predictions: Path,
-    columns: OutcomeColumns,
-    batch: int | None,
-    dask: str | None,
-    censoring_time: str | None,
-) -> cs.OutcomeTable:
-    """The table; what cannot be read in batches is an error."""
-    check_options(columns, censoring_time)
+def read_batches(
+    source: Source, batch: int | None, dask: str | None, jobs: int | None = None, store: Path | None = None
+) -> Inputs:
+    """The table and forecasts of a source; what cannot be read in batches is an error."""
+    columns = source.columns
+    _check_files(source.predictions)
+    check_options(columns, source.censoring_time)
     if columns.intervals:
         raise InvalidInputError(
             "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and "
@@ -74,43 +60,27 @@ def _table(
         )
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
-    outcome = _Outcome(columns, censoring_time)
-    return cs.OutcomeTable(str(predictions), rows=batch or ROWS, dask=dask, outcome=outcome)
-
-
-def _inputs(
-    predictions: Path,
-    columns: OutcomeColumns,
-    *,
-    batch: int | None,
-    dask: str | None,
-    train: Path | None,
-    censoring: str | None,
-    covariates: str | None,
-    stratify: str | None,
-    censoring_time: str | None,
-    reading: dict[str, Any],
-) -> tuple[dict[str, Any], cs.OutcomeTable, Any, Any]:
-    """Forecasts, table, censoring distribution and training subjects."""
-    _check_files(predictions)
-    table = _table(predictions, columns, batch, dask, censoring_time)
-    censoring = named_censoring(censoring, columns, stratify)
-    estimator = censoring_of(censoring, stratify, censoring_time is not None)
+    outcome = _Outcome(columns, source.censoring_time)
+    table = cs.OutcomeTable(
+        str(source.predictions), rows=batch or ROWS, dask=dask, outcome=outcome, n_jobs=jobs, store=store
+    )
+    estimator = source.estimator()
     there = column_names(batches_of(table.data, table.rows))
-    forecasts = column_forecasts(there, columns.used, **reading)
-    fitted_to: Any = None
-    if censoring in NEED_COVARIATES and estimator is not None:
-        fitted_to = _training(train, columns, covariates, censoring)
-        estimator.set_params(estimator=prepared(estimator.estimator, fitted_to[0]))
-    elif covariates is not None:
+    forecasts = column_forecasts(there, columns.used, **source.reading)
+    train: Any = None
+    if source.named in NEED_COVARIATES and estimator is not None:
+        train = _training(source)
+        estimator.set_params(estimator=prepared(estimator.estimator, train[0]))
+    elif source.covariates is not None:
         raise InvalidInputError(
-            f"--covariates with --censoring {censoring}: whether covariates predict censoring is tested with "
-            "all subjects in memory. For a table read in batches pass --censoring cox, or leave them out."
+            f"--covariates with --censoring {source.named}: whether covariates predict censoring is tested "
+            "with all subjects in memory. For a table read in batches pass --censoring cox, or leave them "
+            "out."
         )
-    elif train is not None:
-        _check_files(train)
-        fitted_to = replace(table, data=str(train), outcome=_Outcome(columns, None), dask=None)
-    return dict(forecasts), table, estimator, fitted_to
+    elif source.train is not None:
+        _check_files(source.train)
+        train = cs.OutcomeTable(str(source.train), rows=table.rows, outcome=_Outcome(columns, None))
+    return Inputs(None, dict(forecasts), table, estimator, None, train)
 
 
 def _check_files(path: Path) -> None:
@@ -121,57 +91,16 @@ def _check_files(path: Path) -> None:
         )
 
 
-def _training(
-    train: Path | None, columns: OutcomeColumns, covariates: str | None, censoring: str
-) -> tuple[Any, Any]:
+def _training(source: Source) -> tuple[Any, Any]:
     """Covariates and outcomes, in memory, that a regression of the censoring time is fitted to."""
-    if train is None or not words(covariates):
-        missing = "--train" if train is None else "--covariates"
+    found = source.training() if words(source.covariates) else None
+    if found is None:
+        missing = "--train" if source.train is None else "--covariates"
         raise InvalidInputError(
-            f"--censoring {censoring}: got no {missing}, expected --train FILE, a table that fits into "
+            f"--censoring {source.named}: got no {missing}, expected --train FILE, a table that fits into "
             "memory, and --covariates, the columns that the censoring time may depend on."
         )
-    found = training_subjects(train, columns, covariates, None)
-    assert found is not None
     return found
-
-
-def compare_batches(
-    predictions: Path,
-    columns: OutcomeColumns,
-    *,
-    scores: str | None,
-    times: str | None,
-    levels: str | None,
-    horizon: str,
-    reference: str,
-    by: str | None,
-    groups: str | None,
-    weights: str | None,
-    progress: bool,
-    time_unit: str,
-    jobs: int | None,
-    store: Path | None,
-    **inputs: Any,
-) -> cs.Comparison:
-    """The comparison of a table that is read in batches."""
-    forecasts, table, C, train = _inputs(predictions, columns, **inputs)
-    return cs.compare(
-        forecasts,
-        replace(table, n_jobs=jobs, store=store),
-        C,
-        train=train,
-        reference=None if reference == "none" else reference,
-        horizon=horizon_of(horizon),
-        times=numbers(times, "--times"),
-        levels=numbers(levels, "--levels"),
-        by=words(by) or None,
-        groups=groups,
-        sample_weight=weights,
-        progress=progress and sys.stderr.isatty(),
-        time_unit=time_unit,
-        scores=DEFAULT_SCORES if scores is None else score_names(scores),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,28 +119,15 @@ class _Losses:
         return loss_columns(cases, score_all(dict(cases), self.plan.scores))
 
 
-def score_batches(
-    predictions: Path,
-    columns: OutcomeColumns,
-    out: Path | None,
-    *,
-    scores: str,
-    times: str | None,
-    levels: str | None,
-    horizon: str,
-    jobs: int | None,
-    **inputs: Any,
-) -> None:
+def score_batches(inputs: Inputs, out: Path | None, jobs: int | None, **asked: Any) -> None:
     """Write the losses of a table that is read in batches, batch by batch."""
-    forecasts, table, C, train = _inputs(predictions, columns, **inputs)
+    table: cs.OutcomeTable = inputs.y
     with cluster(table.dask) as client, losses_writer(out) as write:
         printed = out is None or is_standard_output(out)
         runner = Runner(jobs, client, progress=sys.stderr.isatty() and not printed)
-        asked = Request(
-            forecasts, Sample(None, table), C, train, scores=score_names(scores), reference=None,
-            horizon=horizon_of(horizon), times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
-        )  # fmt: skip
-        ready = prepare(runner, asked)
+        sample = Sample(None, table)
+        request = Request(inputs.forecasts, sample, inputs.censoring, inputs.train, reference=None, **asked)
+        ready = prepare(runner, request)
         for note in ready.notes:
             typer.echo(f"note: {one_line(note)}", err=True)
         for losses in runner.each(_Losses(ready.plan), ready.batches, "scoring"):

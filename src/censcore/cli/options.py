@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
@@ -15,48 +16,6 @@ from censcore.plain_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from censcore.distributions import Distribution
-    from censcore.estimators import Censoring
-
-__all__ = [
-    "EXIT_CODES",
-    "Batch",
-    "Cause",
-    "Causes",
-    "CensoringDistribution",
-    "CensoringTime",
-    "Dask",
-    "Entry",
-    "Event",
-    "Interpolation",
-    "Jobs",
-    "Levels",
-    "Lower",
-    "Predictions",
-    "Repair",
-    "Store",
-    "Stratify",
-    "Tail",
-    "Time",
-    "TimeUnit",
-    "Times",
-    "Upper",
-    "Visits",
-    "Inputs",
-    "censoring_of",
-    "covariates_of",
-    "horizon_of",
-    "named_censoring",
-    "numbers",
-    "outcome_columns",
-    "prepared",
-    "read_inputs",
-    "reads_batches",
-    "score_names",
-    "training_subjects",
-    "words",
-]
 
 #: Names of estimators of the censoring distribution, known without importing them: --help is fast.
 CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
@@ -210,15 +169,23 @@ def horizon_of(text: str) -> float | str:
     return text if text == "auto" else (numbers(text, "--horizon") or [0.0])[0]
 
 
+def asked(scores: str | None, times: str | None, levels: str | None, horizon: str) -> dict[str, Any]:
+    """What is computed, as arguments of a comparison; without scores its default ones."""
+    return ({} if scores is None else {"scores": score_names(scores)}) | {
+        "times": numbers(times, "--times"),
+        "levels": numbers(levels, "--levels"),
+        "horizon": horizon_of(horizon),
+    }
+
+
 def outcome_columns(
     time: str | None,
-    event: str | None,
-    cause: str | None,
-    causes: str | None,
-    entry: str | None,
     lower: str | None,
     upper: str | None,
+    *,
+    causes: str | None,
     visits: str | None,
+    **others: str | None,
 ) -> OutcomeColumns:
     """The columns that the options name; naming none is wrong usage."""
     if time is None and lower is None and upper is None:
@@ -226,116 +193,101 @@ def outcome_columns(
             "got none, expected the column of observed times; or --lower and --upper, the ends of intervals.",
             param_hint="--time",
         )
-    return OutcomeColumns(time, event, cause, tuple(words(causes)), entry, lower, upper, tuple(words(visits)))
-
-
-def named_censoring(censoring: str | None, columns: OutcomeColumns, stratify: str | None) -> str:
-    """What ``--censoring`` names, or its default."""
-    if censoring is not None:
-        return censoring
-    return "none" if columns.intervals and stratify is None else "kaplan-meier"
-
-
-def censoring_of(name: str, stratify: str | None, known: bool) -> Any:
-    """The estimator that ``--censoring`` names; None where the censoring times are known."""
-    if known:
-        return None
-    if name not in (*CENSORING_ESTIMATORS, "auto", "none"):
-        expected = ", ".join([*CENSORING_ESTIMATORS, "auto", "none"])
-        raise InvalidInputError(f"--censoring must be one of {expected}; got {name!r}.")
-    if stratify is not None and name != "kaplan-meier":
-        raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
-    if name in ("none", "auto"):
-        return None if name == "none" else name
-    from censcore.estimators.by_name import censoring_estimator
-
-    return censoring_estimator(name, stratify=stratify)
-
-
-def covariates_of(frame: pd.DataFrame, names: list[str], stratify: str | None) -> pd.DataFrame | None:
-    """The columns that a censoring distribution or subgroups need; None for none."""
-    wanted = list(dict.fromkeys([*names, *([] if stratify is None else [stratify])]))
-    missing = [name for name in wanted if name not in frame.columns]
-    if missing:
-        raise InvalidInputError(f"--covariates: there is no column {', '.join(missing)}.")
-    return frame[wanted] if wanted else None
-
-
-def training_subjects(
-    train: Path | None,
-    columns: OutcomeColumns,
-    covariates: str | None,
-    stratify: str | None,
-) -> tuple[pd.DataFrame | None, Seen] | None:
-    """Covariates and outcomes of the file of ``--train``; None without one."""
-    if train is None:
-        return None
-    frame = read_table(train)
-    return covariates_of(frame, words(covariates), stratify), outcome_of(frame, columns)
+    ends = {"lower": lower, "upper": upper}
+    return OutcomeColumns(time, causes=tuple(words(causes)), visits=tuple(words(visits)), **ends, **others)
 
 
 Seen: TypeAlias = "cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored"
 
 
 class Inputs(NamedTuple):
-    """The table of predictions, and what it gives to a comparison."""
+    """What a table of predictions gives to a comparison; read in batches it has no frame."""
 
     frame: pd.DataFrame
-    forecasts: dict[str, Distribution]
-    y: Seen
-    censoring: Censoring | str | None
+    forecasts: dict[str, Any]
+    y: Any
+    censoring: Any
     X: pd.DataFrame | None
-    train: tuple[pd.DataFrame | None, Seen] | None
+    train: Any
 
 
-def read_inputs(
-    predictions: Path,
-    columns: OutcomeColumns,
-    *,
-    train: Path | None,
-    censoring: str | None,
-    covariates: str | None,
-    stratify: str | None,
-    censoring_time: str | None,
-    interpolation: str,
-    tail: str,
-    repair: bool,
-) -> Inputs:
-    """Read the files that the options name."""
-    from censcore.evaluation.plan.forecast_columns import forecasts_of  # --help needs none of what it imports
+@dataclass(frozen=True)
+class Source:
+    """The files and columns that the options name, and how forecasts and C are read from them."""
 
-    if train is not None and is_standard_input(train) and is_standard_input(predictions):
-        raise InvalidInputError(
-            "got standard input for the table and for --train, expected a file for one of them."
-        )
-    censoring = named_censoring(censoring, columns, stratify)
-    frame = read_table(predictions)
-    X = covariates_of(frame, words(covariates), stratify)
-    y = outcome_of(frame, columns, censoring_time)
-    training = training_subjects(train, columns, covariates, stratify)
-    estimator = censoring_of(censoring, stratify, censoring_time is not None)
-    if censoring in NEED_COVARIATES and estimator is not None:
-        if X is None:
+    predictions: Path
+    columns: OutcomeColumns
+    train: Path | None
+    censoring: str | None
+    covariates: str | None
+    stratify: str | None
+    censoring_time: str | None
+    reading: dict[str, Any]
+
+    @property
+    def named(self) -> str:
+        """What ``--censoring`` names, or its default."""
+        if self.censoring is not None:
+            return self.censoring
+        return "none" if self.columns.intervals and self.stratify is None else "kaplan-meier"
+
+    def estimator(self) -> Any:
+        """The estimator that ``--censoring`` names; None where the censoring times are known."""
+        name = self.named
+        if self.censoring_time is not None:
+            return None
+        if name not in (*CENSORING_ESTIMATORS, "auto", "none"):
+            expected = ", ".join([*CENSORING_ESTIMATORS, "auto", "none"])
+            raise InvalidInputError(f"--censoring must be one of {expected}; got {name!r}.")
+        if self.stratify is not None and name != "kaplan-meier":
+            raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
+        if name in ("none", "auto"):
+            return None if name == "none" else name
+        from censcore.estimators.by_name import censoring_estimator
+
+        return censoring_estimator(name, stratify=self.stratify)
+
+    def covariates_of(self, frame: pd.DataFrame) -> pd.DataFrame | None:
+        """The columns that a censoring distribution needs; None for none."""
+        stratify = [] if self.stratify is None else [self.stratify]
+        wanted = list(dict.fromkeys([*words(self.covariates), *stratify]))
+        missing = [name for name in wanted if name not in frame.columns]
+        if missing:
+            raise InvalidInputError(f"--covariates: there is no column {', '.join(missing)}.")
+        return frame[wanted] if wanted else None
+
+    def training(self) -> tuple[pd.DataFrame | None, Seen] | None:
+        """Covariates and outcomes of the file of ``--train``; None without one."""
+        if self.train is None:
+            return None
+        frame = read_table(self.train)
+        return self.covariates_of(frame), outcome_of(frame, self.columns)
+
+    def read(self) -> Inputs:
+        """Read the files whole."""
+        from censcore.evaluation.plan.forecast_columns import forecasts_of  # --help needs none of its imports
+
+        if self.train is not None and is_standard_input(self.train) and is_standard_input(self.predictions):
             raise InvalidInputError(
-                f"--censoring {censoring}: got no --covariates, expected the columns that the censoring time "
-                "may depend on, between commas. Without any use --censoring kaplan-meier."
+                "got standard input for the table and for --train, expected a file for one of them."
             )
-        estimator.set_params(
-            estimator=prepared(estimator.estimator, X, None if training is None else training[0])
-        )
-    reading = {"interpolation": interpolation, "tail": tail, "repair": repair}
-    risks = y if isinstance(y, cs.CompetingRisks) else None
-    return Inputs(
-        frame,
-        forecasts_of(frame, columns.used, risks, **reading),
-        y,
-        estimator,
-        X,
-        training,
-    )
+        frame = read_table(self.predictions)
+        X, y = self.covariates_of(frame), outcome_of(frame, self.columns, self.censoring_time)
+        training, estimator = self.training(), self.estimator()
+        if self.named in NEED_COVARIATES and estimator is not None:
+            if X is None:
+                raise InvalidInputError(
+                    f"--censoring {self.named}: got no --covariates, expected the columns that the censoring "
+                    "time may depend on, between commas. Without any use --censoring kaplan-meier."
+                )
+            tables = [X] if training is None else [X, training[0]]
+            estimator.set_params(estimator=prepared(estimator.estimator, *tables))
+        risks = y if isinstance(y, cs.CompetingRisks) else None
+        forecasts = forecasts_of(frame, self.columns.used, risks, **self.reading)
+        return Inputs(frame, forecasts, y, estimator, X, training)
 
 
-def prepared(estimator: Any, *tables: pd.DataFrame | None) -> Any:
+def prepared(estimator: Any, *tables: Any) -> Any:
     """The estimator behind an encoder of text and an imputer of missing numbers, where the tables need them.
 
     Text becomes indicators, with missing as a level; a missing number becomes the median, and an indicator
@@ -346,12 +298,12 @@ def prepared(estimator: Any, *tables: pd.DataFrame | None) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
-    given = [table for table in tables if table is not None]
-    text = [name for name in given[0] if any(table[name].dtype.kind not in "biuf" for table in given)]
-    gaps = [name for name in given[0] if any(table[name].isna().any() for table in given)]
+    first = tables[0]
+    text = [name for name in first if any(table[name].dtype.kind not in "biuf" for table in tables)]
+    gaps = [name for name in first if any(table[name].isna().any() for table in tables)]
     if not text and not gaps:
         return estimator
-    numbers = [name for name in given[0] if name not in text]
+    numbers = [name for name in first if name not in text]
     preparation = make_column_transformer(
         (OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False), text),
         (SimpleImputer(strategy="median", add_indicator=True), numbers),

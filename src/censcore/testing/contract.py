@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import convert, to_numpy
+from censcore.exceptions import InvalidInputError
 
-__all__ = ["Examined", "Rule", "close", "expect_kept"]
+__all__ = ["Examined", "Rule", "close", "expect_error", "expect_kept"]
 
 _LEVELS = np.array([1e-6, 0.01, 0.1, 0.25, 0.5, 0.6, 0.8, 0.95, 0.999])
 _DRAWS = 4000
@@ -35,6 +36,16 @@ def _broken(rule: Callable[[Any], None], examined: Any) -> str:
     return ""
 
 
+def expect_error(call: Callable[[], Any], what: str, *kinds: type[Exception]) -> None:
+    """The call raises an error of one of these kinds, of bad input by default."""
+    kinds = kinds or (InvalidInputError,)
+    try:
+        call()
+    except kinds:
+        return
+    raise AssertionError(f"{what} raises no {kinds[0].__name__}.")
+
+
 class Examined:
     """A distribution with the times and levels at which it is examined."""
 
@@ -47,11 +58,15 @@ class Examined:
         self.rtol = rtol if rtol is not None else 1e-6 if self.eps < 1e-10 else 3e-3
         self.n = len(distribution)
 
-    def ask(self, word: str, *args: Any, distribution: Any = None) -> np.ndarray:
+    def ask(self, word: str, *args: Any, of: Any = None) -> np.ndarray:
         """``distribution.word(*args)`` in double precision, with arrays in the distribution's library."""
-        distribution = self.distribution if distribution is None else distribution
         inputs = [self.native(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
-        return np.asarray(to_numpy(getattr(distribution, word)(*inputs)), dtype=np.float64)
+        asked = getattr(self.distribution if of is None else of, word)
+        return self.plain(asked(*inputs))
+
+    def plain(self, array: Any) -> np.ndarray:
+        """``array`` in NumPy and double precision."""
+        return np.asarray(to_numpy(array), dtype=np.float64)
 
     def native(self, array: np.ndarray) -> Any:
         """``array`` in the library, the dtype and on the device of the distribution."""
@@ -99,8 +114,16 @@ class Examined:
 
     @cached_property
     def draws(self) -> np.ndarray:
-        """A sample of the distribution, (n, m) or (n, m, k)."""
-        return self.ask("sample", _DRAWS, self.seed)
+        """Times drawn from the distribution, (n, m) or (n, m, k)."""
+        sample = self.distribution.sample(_DRAWS, self.seed)
+        return self.plain(getattr(sample, "time", sample))
+
+    @cached_property
+    def grid(self) -> np.ndarray:
+        """Times (1, q) spread over the draws."""
+        seen = self.draws[np.isfinite(self.draws)]
+        times = np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7)
+        return self.rounded(times)[None, :]
 
     def expect_mean(self, samples: np.ndarray, expected: np.ndarray, what: str) -> None:
         """The mean of samples (n, m, q) is ``expected`` (n, q), within six standard errors."""

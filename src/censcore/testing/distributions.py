@@ -14,8 +14,7 @@ import numpy as np
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution, TimeAndCause, Univariate
 from censcore.exceptions import DerivativeError, InvalidTypeError
-from censcore.testing import joint, univariate
-from censcore.testing.competing_risks import rules_with
+from censcore.testing import competing_risks, joint, univariate
 from censcore.testing.contract import Examined, Rule, close, expect_kept
 from censcore.testing.selection import selection
 
@@ -62,49 +61,45 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     if not isinstance(distribution, Distribution):
         raise AssertionError(f"got {type(distribution).__name__}, expected a Distribution.")
     examined = Examined(distribution, rtol, seed)
+    rules: tuple[Rule, ...]
     if isinstance(distribution, TimeAndCause):
-        expect_kept(rules_with(check_distribution), examined, repr(distribution), "distributions")
-        return
-    special = (
-        univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else joint.RULES
-    )
-    rules: tuple[Rule, ...] = (*special, *RULES)
+        rules = (*competing_risks.RULES, causes, copies, libraries)
+    elif isinstance(distribution, Univariate) and distribution.k == 1:
+        rules = (*univariate.RULES, *RULES)
+    else:
+        rules = (*joint.RULES, *RULES)
     expect_kept(rules, examined, repr(distribution), "distributions")
+
+
+def causes(s: Examined) -> None:
+    """cause(j) and any_cause() keep the contract of distributions of one event time."""
+    F = s.distribution
+    for part in [F.any_cause(), *(F.cause(j) for j in range(1, F.n_causes + 1))]:
+        check_distribution(part, rtol=s.rtol, seed=s.seed)
 
 
 def _answers(s: Examined, distribution: Any) -> dict[str, np.ndarray]:
     """Survival of the distribution, or of its coordinates and the first event: it identifies them."""
+    if isinstance(distribution, TimeAndCause):
+        return {"cif": s.ask("cif", s.grid, of=distribution)}
     parts = {"": distribution}
     if distribution.k > 1:
         parts = {f"marginal({j}).": distribution.marginal(j) for j in range(distribution.k)}
         parts["first()."] = distribution.first()
-    times = s.native(_grid(s))
     return {
-        f"{name}{word}": np.asarray(to_numpy(getattr(part, word)(times)), dtype=np.float64)
+        f"{name}{word}": s.ask(word, s.grid, of=part)
         for name, part in parts.items()
         for word in ("sf", "sf_left", "logsf")
     }
 
 
-def _grid(s: Examined) -> np.ndarray:
-    """Times (1, q) spread over the draws."""
-    seen = s.draws[np.isfinite(s.draws)]
-    return s.rounded(np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7))[None, :]
-
-
-def _same(s: Examined, distribution: Any, what: str) -> None:
-    expected, got = _answers(s, s.distribution), _answers(s, distribution)
-    for word, values in expected.items():
-        close(got[word], values, 0.0, f"{what}: {word}", scale=1.0)
-
-
 def copies(s: Examined) -> None:
     """A distribution can be copied, pickled and printed."""
-    for what, twin in (
-        ("deepcopy", copy.deepcopy(s.distribution)),
-        ("pickle", pickle.loads(pickle.dumps(s.distribution))),
-    ):
-        _same(s, twin, what)
+    twins = {"deepcopy": copy.deepcopy(s.distribution), "pickle": pickle.loads(pickle.dumps(s.distribution))}
+    expected = _answers(s, s.distribution)
+    for what, twin in twins.items():
+        for word, values in _answers(s, twin).items():
+            close(values, expected[word], 0.0, f"{what}: {word}", scale=1.0)
     assert type(s.distribution).__name__ in repr(s.distribution), (
         f"repr does not name the class: {s.distribution!r}."
     )
@@ -131,22 +126,20 @@ def libraries(s: Examined) -> None:
     for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 3e-5)):
         like = torch.zeros(1, dtype=dtype)
         twin = s.distribution.like(like)
-        t = torch.as_tensor(_grid(s), dtype=dtype)
+        t = torch.as_tensor(s.grid, dtype=dtype)
         same = s.distribution.like(like.numpy())
-        part, numpy_part = (F if F.k == 1 else F.marginal(0) for F in (twin, same))
-        for word in ("sf", "sf_left", "cdf"):
+        of_causes = isinstance(twin, TimeAndCause)
+        part, numpy_part = (F if F.k == 1 or of_causes else F.marginal(0) for F in (twin, same))
+        for word in ("sf", "cif") if of_causes else ("sf", "sf_left", "cdf"):
             got = getattr(part, word)(t)
             assert is_torch(got), f"{word} of a torch distribution is a {type(got).__name__}."
             assert got.dtype == dtype, f"{word} of a {dtype} distribution is {got.dtype}."
             expected = np.asarray(getattr(numpy_part, word)(t.numpy()), dtype=np.float64)
-            close(
-                to_numpy(got).astype(np.float64),
-                expected,
-                max(rtol, 64 * s.eps),
-                f"{word} in {dtype}",
-                scale=1.0,
-            )
-        assert twin.sample(3, 1).dtype == dtype, f"sample of a {dtype} distribution has a different dtype."
+            values, tolerance = to_numpy(got).astype(np.float64), max(rtol, 64 * s.eps)
+            close(values, expected, tolerance, f"{word} in {dtype}", scale=1.0)
+        sample = twin.sample(3, 1)
+        kind = getattr(sample, "time", sample).dtype
+        assert kind == dtype, f"sample of a {dtype} distribution is {kind}."
 
 
 def gradients(s: Examined) -> None:
@@ -163,7 +156,7 @@ def gradients(s: Examined) -> None:
 
     distribution = s.distribution._map(leaf)._bound()
     part = distribution if distribution.k == 1 else distribution.marginal(0)
-    inner = _grid(s)
+    inner = s.grid
     times = torch.as_tensor(np.concatenate([[[0.0]], inner, inner[:, -1:] * 1e3, [[np.inf]]], axis=1))
     levels = torch.tensor([[0.0, 0.1, 0.5, 0.9, 1.0]], dtype=torch.float64)
     values = {word: getattr(part, word)(times) for word in ("sf", "sf_left", "cdf")}

@@ -129,7 +129,7 @@ def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Dis
 def _earliest(s: Examined) -> float:
     """A time that every subject may survive."""
     first = s.distribution.first()
-    return 0.5 * float(min(s.ask("icdf", 0.2, distribution=first).min(), 1.0))
+    return 0.5 * float(min(s.ask("icdf", 0.2, of=first).min(), 1.0))
 
 
 def _questions(s: Examined) -> _Questions:
@@ -137,8 +137,7 @@ def _questions(s: Examined) -> _Questions:
     rng = np.random.default_rng(s.seed)
     level = s.rounded(np.clip(_LEVELS + rng.uniform(-0.05, 0.05, (n, len(_LEVELS))), 0.01, 0.99))
     times = [
-        s.ask("icdf", level, distribution=s.distribution.marginal(j) if k > 1 else s.distribution)
-        for j in range(k)
+        s.ask("icdf", level, of=s.distribution.marginal(j) if k > 1 else s.distribution) for j in range(k)
     ]
     usable = [np.where(np.isfinite(t) & (t > 0), t, 1.0 + level) for t in times]
     moved = np.stack([np.where(level < 0.5, t, 1.01 * t) for t in usable], axis=2)
@@ -151,7 +150,7 @@ def _answers(s: Examined, distribution: Any, asked: _Questions, few: bool = Fals
     found: Answers = {"shape": np.asarray(distribution.shape[1:])}
     for word, arguments in _words(distribution, asked, few).items():
         try:
-            found[word] = s.ask(word.partition(" ")[0], *arguments, distribution=distribution)
+            found[word] = s.ask(word.partition(" ")[0], *arguments, of=distribution)
         except CenscoreError as error:
             found[word] = type(error).__name__
     if distribution.k > 1:
@@ -200,7 +199,7 @@ def _expect_draws(s: Examined) -> None:
     n = s.n
     rows = np.arange(n)[::-1]
     some = s.distribution.take(rows)
-    draws = s.ask("sample", _DRAWS, s.seed, distribution=some)
+    draws = s.ask("sample", _DRAWS, s.seed, of=some)
     expected = (n, _DRAWS) if s.distribution.k == 1 else (n, _DRAWS, s.distribution.k)
     assert draws.shape == expected, f"take(rows).sample has shape {draws.shape}, expected {expected}."
     asked = _questions(s)
@@ -209,6 +208,6 @@ def _expect_draws(s: Examined) -> None:
             (s.distribution.marginal(j), draws[..., j]) if s.distribution.k > 1 else (s.distribution, draws)
         )
         t = asked.time[:n, :, j]
-        sf = np.broadcast_to(s.ask("sf", t, distribution=part), (n, t.shape[1]))
+        sf = np.broadcast_to(s.ask("sf", t, of=part), (n, t.shape[1]))
         above = column[:, :, None] > t[rows][:, None, :]
         s.expect_mean(above.astype(float), sf[rows], f"take(rows).sample, coordinate {j}")

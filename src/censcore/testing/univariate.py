@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from censcore._quadrature import integrate_panels
 from censcore.distributions import Univariate
-from censcore.exceptions import ImpossibleForecastError, InvalidInputError, NoDensityError
-from censcore.testing.contract import Examined, Rule, close
+from censcore.exceptions import ImpossibleForecastError, NoDensityError
+from censcore.testing.contract import Examined, Rule, close, expect_error
 
 __all__ = ["RULES"]
 
@@ -163,9 +163,7 @@ def derived_routes(s: Examined) -> None:
     distribution = s.distribution
     levels = s.levels * 0.9973  # not at jumps, which the base class finds up to rounding only
     for word in ("_icdf", "_isf"):
-        derived = s.ask(
-            "__call__", distribution=_Calls(getattr(Univariate, word), distribution, s.native(levels))
-        )
+        derived = s.plain(getattr(Univariate, word)(distribution, s.native(levels)))
         own = s.ask(word, levels)
         steep = np.isinf(own) | np.isinf(derived)
         level = s.ask("_cdf" if word == "_icdf" else "_sf", np.where(steep, 1.0, derived))
@@ -174,21 +172,11 @@ def derived_routes(s: Examined) -> None:
             np.where(steep, 0.0, reached), np.where(steep, 0.0, level), s.rtol, f"{word[1:]}: level reached"
         )
     a, b = s.native(s.times[:, :-1]), s.native(s.times[:, 1:])
-    derived = s.ask("__call__", distribution=_Calls(Univariate._integrated_sf, distribution, a, b))
+    derived = s.plain(Univariate._integrated_sf(distribution, a, b))
     scale = s.times[:, -1:] * 1e-3
     close(
         s.ask("integrated_sf", s.times[:, :-1], s.times[:, 1:]), derived, s.rtol, "integrated_sf", scale=scale
     )
-
-
-class _Calls:
-    """A formula of the base class, called like a method of a distribution."""
-
-    def __init__(self, formula: Any, *args: Any) -> None:
-        self._formula, self._args = formula, args
-
-    def __call__(self) -> Any:
-        return self._formula(*self._args)
 
 
 def integral(s: Examined) -> None:
@@ -230,11 +218,8 @@ def _quadrature(s: Examined, f: Callable[[np.ndarray], np.ndarray], edges: np.nd
 def density(s: Examined) -> None:
     """The density is the slope of F; without a density, logpdf raises a NoDensityError."""
     if not s.distribution.has_density:
-        try:
-            s.ask("logpdf", 1.0)
-        except NoDensityError:
-            return
-        raise AssertionError("has_density is False, but logpdf(1.0) raises no NoDensityError.")
+        expect_error(lambda: s.ask("logpdf", 1.0), "has_density is False, but logpdf(1.0)", NoDensityError)
+        return
     mass = _quadrature(s, lambda t: np.exp(s.ask("logpdf", t)), s.times)
     gained = np.diff(s.ask("cdf", s.times), axis=1)
     close(mass, gained, s.rtol, "integral of the density", scale=1e-2)
@@ -294,30 +279,24 @@ def censoring(s: Examined) -> None:
     t = np.sort(np.concatenate([s.times, end], axis=1), axis=1)
     for word, kept, after in (("sf", t < end, 0.0), ("cdf", t < end, 1.0), ("sf_left", t <= end, 0.0)):
         expected = np.where(kept, s.ask(word, t), after)
-        close(s.ask(word, t, distribution=cut), expected, 16 * s.eps, f"{word} of censor_at(tau)", scale=1.0)
+        close(s.ask(word, t, of=cut), expected, 16 * s.eps, f"{word} of censor_at(tau)", scale=1.0)
     expected = np.minimum(s.ask("icdf", s.levels), end)
-    close(s.ask("icdf", s.levels, distribution=cut), expected, s.rtol, "icdf of censor_at(tau)")
+    close(s.ask("icdf", s.levels, of=cut), expected, s.rtol, "icdf of censor_at(tau)")
+    close(s.ask("mass_at_infinity", of=cut), np.zeros(s.n), 0.0, "mass at infinity of censor_at(tau)")
     close(
-        s.ask("mass_at_infinity", distribution=cut), np.zeros(s.n), 0.0, "mass at infinity of censor_at(tau)"
-    )
-    close(
-        s.ask("mean", distribution=cut),
+        s.ask("mean", of=cut),
         s.ask("integrated_sf", 0.0, tau),
         max(1e-9, 1e2 * s.eps),
         "mean of censor_at(tau)",
     )
     free = s.distribution.censor_at(np.inf)
     close(
-        s.ask("sf_left", np.inf, distribution=free),
-        s.ask("sf_left", np.inf),
-        16 * s.eps,
-        "censor_at(inf)",
-        scale=1.0,
+        s.ask("sf_left", np.inf, of=free), s.ask("sf_left", np.inf), 16 * s.eps, "censor_at(inf)", scale=1.0
     )
     twice = cut.censor_at(s.native(tau / 2))
     close(
-        s.ask("isf", 0.0, distribution=twice),
-        s.ask("isf", 0.0, distribution=s.distribution.censor_at(s.native(tau / 2))),
+        s.ask("isf", 0.0, of=twice),
+        s.ask("isf", 0.0, of=s.distribution.censor_at(s.native(tau / 2))),
         8 * s.eps,
         "censored twice",
     )
@@ -329,91 +308,61 @@ def survivors(s: Examined) -> None:
     for a in (np.full(s.n, s.times_of_levels.min() / 2), s.times_of_levels[:, 4]):
         alive = s.ask("sf", a)
         if (alive <= 0).any():
-            _expect_impossible(lambda a=a: F.given_survival(s.native(a)))
+            call = partial(F.given_survival, s.native(a))
+            expect_error(call, "given_survival(a) with P(T > a) = 0", ImpossibleForecastError)
             a = np.where(alive > 0, a, -1.0)
             alive = np.where(alive > 0, alive, 1.0)
         given, late, S = F.given_survival(s.native(a)), t > a[:, None], alive[:, None]
         for word in ("sf", "sf_left"):
             expected = np.where(late, s.ask(word, t) / S, 1.0)
-            close(
-                s.ask(word, t, distribution=given),
-                expected,
-                s.rtol,
-                f"{word} of given_survival(a)",
-                scale=1e-6,
-            )
-        gone = s.ask("cdf", t, distribution=given)
-        close(gone, 1 - s.ask("sf", t, distribution=given), 64 * s.eps, "cdf of given_survival(a)", scale=1.0)
-        quantile = s.ask("icdf", p, distribution=given)
+            close(s.ask(word, t, of=given), expected, s.rtol, f"{word} of given_survival(a)", scale=1e-6)
+        gone = s.ask("cdf", t, of=given)
+        close(gone, 1 - s.ask("sf", t, of=given), 64 * s.eps, "cdf of given_survival(a)", scale=1.0)
+        quantile = s.ask("icdf", p, of=given)
         inside = np.where(np.isfinite(quantile), quantile, 0.0) * (1 + 8 * s.eps)
-        reached = np.isinf(quantile) | (
-            s.ask("cdf", inside, distribution=given) >= p * (1 - s.rtol) - 64 * s.eps
-        )
+        reached = np.isinf(quantile) | (s.ask("cdf", inside, of=given) >= p * (1 - s.rtol) - 64 * s.eps)
         assert reached.all(), "F(icdf(p)) < p for given_survival(a)."
-        never = s.ask("mass_at_infinity", distribution=given)
+        never = s.ask("mass_at_infinity", of=given)
         close(never, s.ask("mass_at_infinity") / alive, s.rtol, "mass at infinity of given_survival(a)")
         end = np.broadcast_to(t[:, -1], (s.n,))
         area = np.maximum(a, 0.0) + s.ask("integrated_sf", np.maximum(a, 0.0), np.maximum(end, a)) / alive
-        restricted = s.ask("integrated_sf", 0.0, np.maximum(end, a), distribution=given)
+        restricted = s.ask("integrated_sf", 0.0, np.maximum(end, a), of=given)
         close(restricted, area, s.rtol, "integrated_sf of given_survival(a)", scale=1e-3)
         if F.has_density:
             expected = np.where(late, s.ask("logpdf", t) - np.log(S), -np.inf)
-            got = np.where(
-                t == a[:, None], expected, s.ask("logpdf", t, distribution=given)
-            )  # any will do at a
+            got = np.where(t == a[:, None], expected, s.ask("logpdf", t, of=given))  # any will do at a
             close(got, expected, s.rtol, "logpdf of given_survival(a)", scale=1.0)
     nothing = F.given_survival(-1.0)
-    close(s.ask("sf", t, distribution=nothing), s.ask("sf", t), 0.0, "given_survival(-1)")
-
-
-def _expect_impossible(call: Any) -> None:
-    try:
-        call()
-    except ImpossibleForecastError:
-        return
-    raise AssertionError("given_survival(a) with P(T > a) = 0 raises no ImpossibleForecastError.")
+    close(s.ask("sf", t, of=nothing), s.ask("sf", t), 0.0, "given_survival(-1)")
 
 
 def one_coordinate(s: Examined) -> None:
     """A distribution of one time equals its first event and its coordinate 0; it has no other."""
     assert s.distribution.k == 1, f"k is {s.distribution.k}."
     for F in (s.distribution.first(), s.distribution.marginal(0)):
-        close(
-            s.ask("sf", s.times, distribution=F),
-            s.ask("sf", s.times),
-            8 * s.eps,
-            "first() and marginal(0)",
-        )
-    _expect_error(lambda: s.distribution.marginal(1), "marginal(1)")
+        close(s.ask("sf", s.times, of=F), s.ask("sf", s.times), 8 * s.eps, "first() and marginal(0)")
+    expect_error(lambda: s.distribution.marginal(1), "marginal(1)")
 
 
 def bad_input(s: Examined) -> None:
     """NaN, levels outside [0, 1], a > b, negative tau, no draws and wrong shapes raise InvalidInputError."""
     distribution = s.distribution
     for word in _words(s):
-        _expect_error(lambda word=word: s.ask(word, np.array([[np.nan]])), f"{word}(nan)")
+        expect_error(lambda word=word: s.ask(word, np.array([[np.nan]])), f"{word}(nan)")
     for word in _AT_LEVELS:
         for level in (-0.1, 1.1, np.nan):
-            _expect_error(lambda word=word, level=level: s.ask(word, level), f"{word}({level})")
-    _expect_error(lambda: s.ask("integrated_sf", 2.0, 1.0), "integrated_sf(2, 1)")
-    _expect_error(lambda: s.ask("integrated_sf", -1.0, 1.0), "integrated_sf(-1, 1)")
-    _expect_error(lambda: s.ask("icdf_beyond", 1.0, 1.5), "icdf_beyond(y, 1.5)")
-    _expect_error(lambda: s.ask("sf", np.ones((1, 1, 1))), "sf of a 3-dimensional array")
-    _expect_error(lambda: distribution.censor_at(-1.0), "censor_at(-1)")
-    _expect_error(lambda: distribution.censor_at(np.nan), "censor_at(nan)")
-    _expect_error(lambda: distribution.given_survival(np.nan), "given_survival(nan)")
-    _expect_error(lambda: distribution.given_survival(np.inf), "given_survival(inf)")
-    _expect_error(lambda: distribution.sample(0), "sample(0)")
+            expect_error(lambda word=word, level=level: s.ask(word, level), f"{word}({level})")
+    expect_error(lambda: s.ask("integrated_sf", 2.0, 1.0), "integrated_sf(2, 1)")
+    expect_error(lambda: s.ask("integrated_sf", -1.0, 1.0), "integrated_sf(-1, 1)")
+    expect_error(lambda: s.ask("icdf_beyond", 1.0, 1.5), "icdf_beyond(y, 1.5)")
+    expect_error(lambda: s.ask("sf", np.ones((1, 1, 1))), "sf of a 3-dimensional array")
+    expect_error(lambda: distribution.censor_at(-1.0), "censor_at(-1)")
+    expect_error(lambda: distribution.censor_at(np.nan), "censor_at(nan)")
+    expect_error(lambda: distribution.given_survival(np.nan), "given_survival(nan)")
+    expect_error(lambda: distribution.given_survival(np.inf), "given_survival(inf)")
+    expect_error(lambda: distribution.sample(0), "sample(0)")
     if s.n > 1:
-        _expect_error(lambda: s.ask("sf", np.ones(s.n + 1)), "sf at n + 1 times")
-
-
-def _expect_error(call: Any, what: str) -> None:
-    try:
-        call()
-    except InvalidInputError:
-        return
-    raise AssertionError(f"{what} raises no InvalidInputError.")
+        expect_error(lambda: s.ask("sf", np.ones(s.n + 1)), "sf at n + 1 times")
 
 
 RULES: tuple[Rule, ...] = (
