@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from censcore.learning.training.side_by_side import with_penalty
 from censcore.learning.training.task import Rows
 
 __all__ = ["DensityTask", "LogNormalComponents", "moments_of"]
@@ -60,22 +61,31 @@ class LogNormalComponents(nn.Module):
 
         Networks are the first axis, subjects the second, components the third.
         """
-        x = x.expand(self.count, -1, -1)
-        hidden = nn.functional.silu(torch.baddbmm(self.first_bias, x, self.first))
-        hidden = nn.functional.silu(torch.baddbmm(self.second_bias, hidden, self.second))
-        out = torch.baddbmm(torch.baddbmm(self.start, x, self.linear), hidden, self.last)
+        folds = (
+            len(self.first) if self.first.ndim == 4 else 1
+        )  # stacks of networks, with subjects of their own
+        x = x.reshape(folds, 1, -1, x.shape[1]).expand(-1, self.count, -1, -1).flatten(0, 1)
+        hidden = nn.functional.silu(_product(self.first_bias, x, self.first))
+        hidden = nn.functional.silu(_product(self.second_bias, hidden, self.second))
+        out = torch.baddbmm(_product(self.start, x, self.linear), hidden, self.last.flatten(0, -3))
         out = out.unflatten(2, (self.components, 1 + 2 * self.k))
+        out = out.unflatten(0, (folds, self.count)).transpose(0, 1).flatten(1, 2)
         log_weight, location, log_scale = out.split([1, self.k, self.k], dim=3)
         return log_weight[..., 0].log_softmax(dim=2), location, log_scale.clamp(*_LOG_SCALES)
 
     def input_norms(self) -> Tensor:
         """The sum over covariates of the norm of all weights by which one enters a network, their mean."""
-        entering = torch.cat([self.first, self.linear], dim=2)
-        return (entering.square().sum(dim=2) + 1e-8).sqrt().sum(dim=1).mean()
+        entering = torch.cat([self.first, self.linear], dim=-1)
+        return (entering.square().sum(dim=-1) + 1e-8).sqrt().sum(dim=-1).mean(dim=-1)
 
     def undecayed(self) -> list[nn.Parameter]:
         """Weight decay concerns the matrices only."""
         return [self.start, self.first_bias, self.second_bias]
+
+
+def _product(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """The product x W + b of every network, with the subjects of each."""
+    return torch.baddbmm(bias.flatten(0, -3), x, weight.flatten(0, -3))
 
 
 def _layer(networks: int, inputs: int, width: int) -> tuple[nn.Parameter, nn.Parameter]:
@@ -94,11 +104,11 @@ class DensityTask:
     ----------
     network : LogNormalComponents
         What is trained.
-    sparsity : float
+    sparsity : float, or tensor of one for each of several networks
         Weight of the penalty.
     """
 
-    def __init__(self, network: LogNormalComponents, sparsity: float) -> None:
+    def __init__(self, network: nn.Module, sparsity: float | Tensor) -> None:
         self.network, self.sparsity = network, sparsity
 
     def draw(
@@ -116,7 +126,7 @@ class DensityTask:
         terms = torch.where(rows["event"][:, None], density, torch.special.log_ndtr(-z))
         terms = torch.where(rows["counts"][:, None], terms, 0.0).sum(dim=3)
         losses = -torch.logsumexp(log_weight + terms, dim=2).mean(dim=0)
-        return losses + self.sparsity * network.input_norms()
+        return with_penalty(losses, self.sparsity, network)
 
 
 def moments_of(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

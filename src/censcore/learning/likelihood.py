@@ -182,10 +182,7 @@ class LikelihoodEstimator(BatchTraining):
         groups = self._check_groups(groups, len(outcome))
         at_once = self._fits_at_once()
         rows, held_out = self._split(len(X), groups, at_once or eval_set is not None)
-        self._fit_scaling(X, rows)
-        self._unit = _unit(outcome.take(rows))
-        self._fit_units(outcome.take(rows))
-        everything = self._tensors(X, outcome, sample_weight)
+        everything = self._learn_units(X, outcome, sample_weight, rows)
         training = rows_of(everything, rows)
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
@@ -199,6 +196,15 @@ class LikelihoodEstimator(BatchTraining):
             )
         self._finish(training)
         return self
+
+    def _learn_units(
+        self, X: np.ndarray, y: RightCensored, weight: Any, rows: np.ndarray | slice
+    ) -> dict[str, Tensor | OnDemand]:
+        """Learn units of covariates and times from some subjects, and give the data of all in them."""
+        self._fit_scaling(X, rows)
+        self._unit = _unit(y.take(rows))
+        self._fit_units(y.take(rows))
+        return self._tensors(X, y, weight)
 
     def fit_batches(
         self,
@@ -264,10 +270,13 @@ class LikelihoodEstimator(BatchTraining):
         return {name: value[:].contiguous() for name, value in rows.items()}
 
     def _new_task(self) -> LikelihoodTask:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
-            self._network = self._new_network()
+        self._network = self._seeded_network(self._seed)
         return LikelihoodTask(self._network, self._training_distribution)
+
+    def _seeded_network(self, seed: int) -> Any:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self._new_network()
 
     def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""

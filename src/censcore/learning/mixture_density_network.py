@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -43,7 +44,8 @@ from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.devices import pick_device
 from censcore.learning.training.history import History
 from censcore.learning.training.recipe import MOST_UNITS, Recipe
-from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
+from censcore.learning.training.side_by_side import Fold, Subjects, stacked, train_side_by_side
+from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks
 
 __all__ = ["MixtureDensityNetwork"]
 
@@ -216,11 +218,73 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         return Recipe(epochs, batch, self.learning_rate, weight_decay=0.01, compile=False)
 
     def _train(self, task: Any, rows: Any, *args: Any, **options: Any) -> History:
-        sparsity = _SPARSITY * math.sqrt(math.log(1 + self._n_inputs) / subjects_in(rows))
-        history = super()._train(DensityTask(task.network, sparsity), rows, *args, **options)
+        density = DensityTask(task.network, self._sparsity(subjects_in(rows)))
+        history = super()._train(density, rows, *args, **options)
         # sums of floats depend on how many subjects there are, those of doubles do not, once rounded
         task.network.double().eval()
         return history
+
+    def _sparsity(self, n: int) -> float:
+        """Weight of the penalty on covariates, of the order of the noise."""
+        return _SPARSITY * math.sqrt(math.log(1 + self._n_inputs) / n)
+
+    def cross_fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        folds: Sequence[tuple[np.ndarray, np.ndarray]],
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
+    ) -> list[tuple[Self]]:
+        """Fit to all subjects, and side by side to all but each fold; for use by :class:`~censcore.Stacking`.
+
+        Covariates and times are in units of all subjects. No checkpoint is written.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model that has not seen the held-out subjects.
+        """
+        self._forget()
+        outcome = self._check_outcome(y)
+        matrix = self._check_X(X, len(outcome), reset=True)
+        labels = self._check_groups(groups, len(outcome))
+        everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
+        parts: list[Any] = [slice(None), *(rows for rows, _ in folds)]
+        own = [Fold(Subjects(everything, r), None, None if labels is None else labels[r]) for r in parts]
+        seeds = [self._seed + 7919 * i for i in range(len(own))]
+        networks = [self._seeded_network(seed) for seed in seeds]
+        sparsity = torch.tensor([self._sparsity(len(fold.training.numbers)) for fold in own])
+        device = pick_device(self.device)
+        histories = train_side_by_side(
+            DensityTask(stacked(networks), sparsity.to(device)),
+            networks,
+            own,
+            self._recipe(len(outcome)),
+            seeds=seeds,
+            device=device,
+            progress=self.progress,
+        )
+        self.history_ = histories[0]
+        if self.history_.interrupted:
+            raise KeyboardInterrupt
+        models = [self._with(network.double()) for network in networks]
+        self._network = models[0]._network
+        return [(model,) for model in models[1:]]
+
+    def _with(self, network: Any) -> Self:
+        """The model with another network."""
+        model = copy(self)
+        model._network = network
+        return model
 
     # ---- predictions ---------------------------------------------------------------------------
 

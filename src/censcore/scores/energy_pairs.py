@@ -16,6 +16,8 @@ from censcore._numerics import CHUNK_NUMBERS
 
 __all__ = ["Terms", "chunk_numbers", "energy_loss", "energy_terms", "fastest_terms"]
 
+_FEW = 64  # members whose pairs are computed in one step of training
+
 Terms = Callable[[Array, Array, Array, Array, float, Array], tuple[Array, Array]]
 
 
@@ -130,12 +132,32 @@ def energy_terms(
 
     if m == 1:
         between = xp.zeros_like(accuracy)
+    elif lags is None and c.ndim == 4 and m <= _FEW and is_torch(z):
+        between = _all_lags(members, psi, limits, w, beta, draws)
     elif lags is None:
         between = _all_pairs(spread, m, draws)
     else:
         index = (xp.arange(m, device=lags.device) + lags[:, :, None]) % m
         between = (m - 1) * spread(lambda a: _take(a, index))
     return xp.mean(accuracy, axis=1), xp.mean(between, axis=1)
+
+
+def _all_lags(
+    members: list[Array], psi: list[Array], limits: list[Array], w: Array, beta: float, draws: int | None
+) -> Array:
+    """The sum over all pairs as :func:`_all_pairs` has it, for few members: all lags in one step, (n, D)."""
+    xp, m = namespace(members[0]), members[0].shape[2]
+    far = xp.arange(1, m // 2 + 1, device=members[0].device)
+    counts = xp.where(2 * far == m, 1, 2) * (1 if draws is None else far % draws > 0)
+
+    def partners(a: Array) -> Array:
+        """The members 1 to m/2 places further, (n, D, lags, m)."""
+        return xp.concat([a, a[:, :, : m // 2]], axis=2).unfold(2, m, 1)[:, :, 1:]
+
+    others = _censor([partners(a) for a in members], [limit[:, :, None] for limit in limits])
+    distance = _distance([a[:, :, None] for a in psi], others, beta)
+    pairs = distance / m**2 if w is None else w[:, :, None] * partners(w) * distance
+    return xp.sum(xp.sum(pairs, axis=3) * counts, axis=2)
 
 
 def _mean(values: Array, w: Array) -> Array:

@@ -18,10 +18,11 @@ from censcore.learning.data.first_pass import FirstPass
 from censcore.learning.data.sources import Block
 from censcore.learning.engression.censoring_quantiles import LEVELS
 from censcore.learning.engression.codings import check_order, warn_of_ties
-from censcore.learning.engression.generator_training import Fold, GeneratorTraining
+from censcore.learning.engression.generator_training import GeneratorTraining
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.training.loop import Callback
+from censcore.learning.training.side_by_side import Fold, Subjects
+from censcore.learning.training.task import Callback
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
 
@@ -98,7 +99,8 @@ class FitFromBatches(GeneratorTraining):
             parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
             validation = self._evaluation_rows(*parts)
         count = 1 if self.n_networks == "auto" else int(self.n_networks)
-        self._fit_generators([Fold(training, validation, None)] * count, callbacks)
+        others = None if validation is None else Subjects(validation)
+        self._fit_generators([Fold(training, others)] * count, callbacks)
         return self
 
     # ---- before training -----------------------------------------------------------------------

@@ -12,13 +12,14 @@ from censcore._arrays import Array
 from censcore.estimators.tails import end_of_follow_up
 from censcore.learning.batch_training import followed_outcome
 from censcore.learning.data.masks import as_past, check_mask
-from censcore.learning.data.standardised import Data, rows_of
+from censcore.learning.data.standardised import Data
 from censcore.learning.engression.codings import warn_of_ties
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.generator_training import Fold, GeneratorTraining
+from censcore.learning.engression.generator_training import GeneratorTraining
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.training.loop import Callback
+from censcore.learning.training.side_by_side import Fold, Subjects
+from censcore.learning.training.task import Callback
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
 
 __all__ = ["FitFromMemory"]
@@ -166,30 +167,20 @@ class FitFromMemory(GeneratorTraining):
     ) -> list[Fold]:
         """The subjects of every generator, and those that validate it."""
         n = len(everything["x"])
+        everybody = Fold(Subjects(everything), None, groups)
+
+        def fold(rows: np.ndarray | slice, held_out: np.ndarray | None) -> Fold:
+            others = None if held_out is None else Subjects(everything, held_out)
+            return Fold(Subjects(everything, rows), others, None if groups is None else groups[rows])
+
         if given is not None:
-            again = [Fold(everything, None, groups)] if len(given) == 1 and n <= _SOME else []
-            return [self._fold(everything, groups, *rows) for rows in given] + again
+            again = [everybody] if len(given) == 1 and n <= _SOME else []
+            return [fold(*rows) for rows in given] + again
         if validation is not None or self._held_out_share == 0:
             count = 1 if self.n_networks == "auto" else int(self.n_networks)
-            return [Fold(everything, validation, groups)] * count
+            others = None if validation is None else Subjects(validation)
+            return [Fold(Subjects(everything), others, groups)] * count
         if self.n_networks == "auto" and _FEW < n <= _SOME:
-            return [self._split_fold(everything, groups, 0), Fold(everything, None, groups)]
+            return [fold(*self._split(n, groups, False)), everybody]
         count = (_FOLDS if n <= _FEW else 1) if self.n_networks == "auto" else int(self.n_networks)
-        return [self._split_fold(everything, groups, i) for i in range(count)]
-
-    def _split_fold(self, everything: Data, groups: np.ndarray | None, part: int) -> Fold:
-        """All subjects but one part, which is held out."""
-        return self._fold(everything, groups, *self._split(len(everything["x"]), groups, False, part))
-
-    @staticmethod
-    def _fold(
-        everything: Data,
-        groups: np.ndarray | None,
-        rows: np.ndarray | slice,
-        held_out: np.ndarray | None,
-    ) -> Fold:
-        return Fold(
-            rows_of(everything, rows),
-            None if held_out is None else rows_of(everything, held_out),
-            None if groups is None else groups[rows],
-        )
+        return [fold(*self._split(n, groups, False, i)) for i in range(count)]

@@ -67,6 +67,11 @@ class Generator(nn.Module):
     logits : int
         Outputs after the times that may have any sign.
 
+    Notes
+    -----
+    Networks of one shape can be trained side by side (:mod:`~censcore.learning.training.side_by_side`): every
+    parameter then has them as its first axis, and the subjects of the networks follow each other.
+
     Examples
     --------
     >>> import torch
@@ -130,13 +135,14 @@ class Generator(nn.Module):
 
     def undecayed(self) -> list[nn.Parameter]:
         """Parameters that weight decay should leave alone: biases, norms and the linear skip."""
-        return [p for name, p in self.named_parameters() if p.ndim != 2 or name.startswith("skip")]
+        spared = ("norms", "skip")
+        return [p for name, p in self.named_parameters() if name.endswith("bias") or name.startswith(spared)]
 
     def input_norms(self) -> Tensor:
         """The sum over the covariates of the norm of the weights by which each enters."""
         layers = [self.from_x.weight] if self.skip is None else [self.from_x.weight, self.skip.weight]
         # the small number keeps the gradient finite at zero
-        return (torch.cat(layers).square().sum(dim=0) + 1e-8).sqrt().sum()
+        return (torch.cat(layers, dim=-2).square().sum(dim=-2) + 1e-8).sqrt().sum(dim=-1)
 
     @property
     def noise_size(self) -> int:
@@ -160,11 +166,11 @@ class Generator(nn.Module):
             if i < self.noise_layers:
                 inner = inner + noise[i]
             if not isinstance(norm, nn.Identity):
-                inner = _padded(norm(inner[..., : self.width]), 1)
+                inner = _padded(_normalised(norm, inner[..., : self.width]), 1)
             h = h + inner if self.residual else inner
         out = _linear(self.last, self.dropout(self.activation(h)))[..., : self.k + self.logits]
         if self.skip is not None:
-            out = out + self.skip(x)[:, None]
+            out = out + _affine(x, self.skip.weight, None)[:, None]
         out = out.float()
         if not self.logits:
             return self.positive(out)
@@ -175,7 +181,26 @@ def _linear(layer: nn.Module, h: Tensor) -> Tensor:
     """``layer(h)`` for padded features; those of the result are padded too, and what pads h has no weight."""
     assert isinstance(layer, nn.Linear)
     bias = None if layer.bias is None else _padded(layer.bias, 1)
-    return nn.functional.linear(h, _padded(layer.weight, 2), bias)
+    return _affine(h, _padded(layer.weight, 2), bias)
+
+
+def _affine(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The layer Wh + b for all subjects, or where networks are stacked, for the subjects of each."""
+    if weight.ndim == 2:
+        return nn.functional.linear(h, weight, bias)
+    parts, W = h.reshape(len(weight), -1, h.shape[-1]), weight.mT
+    out = torch.bmm(parts, W) if bias is None else torch.baddbmm(bias[:, None], parts, W)
+    return out.reshape(*h.shape[:-1], -1)
+
+
+def _normalised(norm: nn.Module, h: Tensor) -> Tensor:
+    """``norm(h)``, by the scales and shifts of each network where networks are stacked."""
+    assert isinstance(norm, nn.LayerNorm)
+    if norm.weight.ndim == 1:
+        return norm(h)
+    plain = nn.functional.layer_norm(h, norm.normalized_shape, eps=norm.eps)
+    parts = plain.reshape(len(norm.weight), -1, h.shape[-1])
+    return torch.addcmul(norm.bias[:, None], parts, norm.weight[:, None]).reshape(h.shape)
 
 
 def _padded(value: Tensor, axes: int) -> Tensor:

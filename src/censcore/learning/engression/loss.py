@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from censcore.learning.engression.generator import Generator
 from censcore.learning.structures import Free, Structure
-from censcore.learning.training.loop import Rows
+from censcore.learning.training.side_by_side import with_penalty
+from censcore.learning.training.task import Rows
 from censcore.scores.energy_pairs import energy_loss
 
 __all__ = ["EngressionTask", "bounded"]
@@ -40,7 +41,7 @@ class EngressionTask:
         How the outputs make event times.
     bounded : bool
         Measure the loss on z/(1+z), where events that never happen are the point 1.
-    sparsity : float
+    sparsity : float, or tensor of one for each of several networks
         lambda of the penalty :math:`\lambda\sum_j\|w_j\|` of training, a group lasso [1]_: :math:`w_j` are
         all weights by which covariate j enters the network.
 
@@ -59,11 +60,12 @@ class EngressionTask:
         mixed: bool = False,
         structure: Structure | None = None,
         bounded: bool = False,
-        sparsity: float = 0.0,
+        sparsity: float | Tensor = 0.0,
     ) -> None:
         self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
         self.structure = Free(len(scale)) if structure is None else structure
         self.bounded, self.sparsity = bounded, sparsity
+        self.penalised = bool(torch.as_tensor(sparsity).any())
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -104,10 +106,9 @@ class EngressionTask:
         losses = energy_loss(
             z, y, c[:, None], weights=weights, mask=rows.get("mask"), beta=self.beta, branches=branches
         )
-        if not self.sparsity or not network.training:  # validation compares the scores alone
+        if not self.penalised or not network.training:  # validation compares the scores alone
             return losses
-        assert isinstance(network, Generator)
-        return losses + self.sparsity * network.input_norms()
+        return with_penalty(losses, self.sparsity, network)
 
     def generate(self, network: nn.Module, x: Tensor, noise: Tensor) -> Tensor:
         """Outputs in the unit of the times, (n, m, outputs), in float32 whatever the network computes in."""

@@ -24,6 +24,7 @@ from censcore.learning.training.exchange import SharedGradient, rank_and_process
 from censcore.learning.training.held_out import held_out_losses
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.seeds import mix_seed, seeded
 from censcore.learning.training.task import Callback, Rows, Task
 from censcore.progress import ProgressBar
 
@@ -184,7 +185,8 @@ class _Run:
     def epoch(self) -> Epoch:
         number, state = self.next_epoch, self.state
         state.network.train()
-        total, weight = self._graph_steps(number) if self.graphed else self._eager_steps(number)
+        with seeded(state.network, self._noise_seed(number), self.device):
+            total, weight = self._graph_steps(number) if self.graphed else self._eager_steps(number)
         rate = float(state.optimizer.param_groups[0]["lr"])
         validated = self._validated(number)
         epoch = Epoch(number, float(total / weight), validated, rate, state.history.best_epoch == number)
@@ -298,16 +300,7 @@ class _Run:
 
 def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:
     """AdamW; a network may name parameters that weight decay leaves alone."""
-    undecayed: Any = getattr(network, "undecayed", list)
-    spared = {id(p) for p in undecayed()}
-    groups = [
-        {
-            "params": [p for p in network.parameters() if id(p) not in spared],
-            "weight_decay": recipe.weight_decay,
-        },
-        {"params": [p for p in network.parameters() if id(p) in spared], "weight_decay": 0.0},
-    ]
-    groups = [g for g in groups if g["params"]]
+    groups = recipe.parameter_groups(network)
     if graphed is None:
         return torch.optim.AdamW(groups, lr=recipe.learning_rate, foreach=True)
     for group in groups:
@@ -323,12 +316,3 @@ def _size(batch: Rows) -> int:
 def _total(value: Tensor | OnDemand) -> float:
     width = math.prod(value.shape[1:])
     return sum(float(value[rows].double().sum()) for rows in blocks(len(value), width))
-
-
-def mix_seed(seed: int, part: int) -> int:
-    """A seed for the noise of one part of a run, from the seed of the whole and the number of the part.
-
-    >>> mix_seed(1, 0) == mix_seed(1, 0), mix_seed(1, 0) == mix_seed(1, 1)
-    (True, False)
-    """
-    return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)

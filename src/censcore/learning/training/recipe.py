@@ -103,3 +103,15 @@ class Recipe:
         if self.schedule == "constant":
             return self.learning_rate
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+
+    def parameter_groups(self, network: Any) -> list[dict[str, Any]]:
+        """Parameters that weight decay concerns, and those that a network names as spared."""
+        spared = {id(p) for p in getattr(network, "undecayed", list)()}
+        groups = [
+            {
+                "params": [p for p in network.parameters() if id(p) not in spared],
+                "weight_decay": self.weight_decay,
+            },
+            {"params": [p for p in network.parameters() if id(p) in spared], "weight_decay": 0.0},
+        ]
+        return [group for group in groups if group["params"]]

@@ -1,0 +1,312 @@
+"""Several networks of one shape, trained side by side as one stack on subjects of their own."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore.exceptions import InvalidInputError
+from censcore.learning.data.standardised import Data, gather, rows_of
+from censcore.learning.data.streamed import subjects_in
+from censcore.learning.training.batches import Batches
+from censcore.learning.training.history import Epoch, History
+from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.seeds import mix_seed, seeded
+from censcore.learning.training.task import Task
+from censcore.progress import ProgressBar
+
+__all__ = ["Fold", "Subjects", "stacked", "train_side_by_side", "with_penalty"]
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Some subjects of the data.
+
+    Attributes
+    ----------
+    data : Data
+        All of them.
+    rows : array of int, slice or None
+        Which ones; None for all.
+    """
+
+    data: Data
+    rows: np.ndarray | slice | None = None
+
+    @property
+    def taken(self) -> Data:
+        """Their data alone."""
+        return self.data if self.rows is None else rows_of(self.data, self.rows)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Their places in the data."""
+        everybody = np.arange(subjects_in(self.data))
+        return everybody if self.rows is None else everybody[self.rows]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Subjects that train a network, and those held out for its validation.
+
+    Attributes
+    ----------
+    training, validation : Subjects
+        The former, and the latter if any.
+    groups : array or None
+        Groups of the training subjects.
+    """
+
+    training: Any
+    validation: Subjects | None = None
+    groups: np.ndarray | None = None
+
+
+def stacked(networks: Sequence[nn.Module]) -> nn.Module:
+    """One module whose parameters are those of networks of the same shape, along a new first axis.
+
+    >>> stacked([nn.Linear(2, 3), nn.Linear(2, 3)]).weight.shape
+    torch.Size([2, 3, 2])
+    """
+    stack = copy.deepcopy(networks[0])
+    for path, module in stack.named_modules():
+        for name in list(dict(module.named_parameters(recurse=False))):
+            place = f"{path}.{name}" if path else name
+            parts = [network.get_parameter(place).detach() for network in networks]
+            setattr(module, name, nn.Parameter(torch.stack(parts)))
+    return stack
+
+
+def with_penalty(losses: Tensor, weight: Any, network: Any) -> Tensor:
+    """Losses of subjects plus the penalty on covariates of their network, of which there may be a stack."""
+    penalty = (weight * network.input_norms()).reshape(-1, 1)
+    return (losses.unflatten(0, (len(penalty), -1)) + penalty).flatten()
+
+
+def train_side_by_side(
+    task: Task,
+    networks: Sequence[nn.Module],
+    folds: Sequence[Fold],
+    recipe: Recipe,
+    *,
+    seeds: Sequence[int],
+    device: torch.device,
+    progress: bool = False,
+) -> list[History]:
+    """Train networks in place, each as :func:`~censcore.learning.train` would, in steps of all of them.
+
+    Many small products of matrices are then few larger ones. The folds must share their data. A network
+    that runs out of patience keeps its weights while others go on.
+
+    Parameters
+    ----------
+    task : Task
+        Of a stack of the networks; subjects of the networks follow each other in its batches.
+    networks : sequence of modules
+        What is trained.
+    folds : sequence of Fold
+        The subjects of each.
+    recipe : Recipe
+        How to train.
+    seeds : sequence of int
+        Of each network.
+    device : torch.device
+        Where to compute.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    list of History
+        Losses by epoch, of each network.
+    """
+    run = _Run(task, folds, recipe, seeds, device)
+    with ProgressBar("training", recipe.epochs, 0, progress) as bar:
+        try:
+            for number in range(recipe.epochs):
+                run.epoch(number)
+                bar.advance(f"loss {np.mean([h.epochs[-1].train_loss for h in run.histories]):.4f}")
+                if not run.going.any():
+                    break
+        except KeyboardInterrupt:
+            for history in run.histories:
+                history.interrupted = True
+    for i, network in enumerate(networks):
+        state = zip(network.to(device).parameters(), run.kept, strict=True)
+        with torch.no_grad():
+            for parameter, kept in state:
+                parameter.copy_(kept[i])
+        network.eval()
+    return run.histories
+
+
+class _Run:
+    """The stack, its moving average, and the weights that each network keeps."""
+
+    def __init__(
+        self, task: Task, folds: Sequence[Fold], recipe: Recipe, seeds: Sequence[int], device: torch.device
+    ) -> None:
+        self.task, self.recipe, self.seeds, self.device = task, recipe, seeds, device
+        self.data = folds[0].training.data
+        self.held_out = [fold.validation for fold in folds]
+        self.numbers = [fold.training.numbers for fold in folds]
+        alone = [
+            Batches(len(rows), recipe.batch_size, fold.groups)
+            for rows, fold in zip(self.numbers, folds, strict=True)
+        ]
+        self.count = max(len(batches) for batches in alone)
+        self.batches = [
+            Batches(len(rows), recipe.batch_size, fold.groups, count=self.count)
+            for rows, fold in zip(self.numbers, folds, strict=True)
+        ]
+        self.network = task.network.to(device)
+        self.live = list(self.network.parameters())
+        self.averaged = copy.deepcopy(self.network).requires_grad_(False)
+        self.mean = list(self.averaged.parameters())
+        self.kept = [p.clone() for p in self.mean]
+        groups = recipe.parameter_groups(self.network)
+        self.optimizer = torch.optim.AdamW(groups, recipe.learning_rate, fused=True)
+        self.histories = [History() for _ in folds]
+        self.best: list[Tensor | None] = [None] * len(folds)
+        self.going = np.ones(len(folds), dtype=bool)
+        self.steps = 0
+
+    def epoch(self, number: int) -> None:
+        """One epoch of every network, and what it tells."""
+        self.network.train()
+        seed = mix_seed(self.seeds[0], number)
+        generator = torch.Generator(self.device).manual_seed(seed)
+        sums = torch.zeros(2, len(self.seeds), device=self.device)
+        with seeded(self.network, seed, self.device):
+            for index, share in self._batches(number):
+                sums += self._step(index, share, generator)
+        train_losses = (sums[0] / sums[1]).tolist()
+        validated = self._validated(number)
+        rate = float(self.optimizer.param_groups[0]["lr"])
+        for i, history in enumerate(self.histories):
+            if not self.going[i]:
+                continue
+            loss = train_losses[i]
+            if not math.isfinite(loss):
+                raise InvalidInputError(
+                    f"The training loss became {loss} in epoch {number}. Lower learning_rate, or look for "
+                    "extreme values among the covariates and times."
+                )
+            history.epochs.append(Epoch(number, loss, validated[i], rate, history.best_epoch == number))
+            patience = self.recipe.patience
+            if patience is not None and self.held_out[i] is not None:
+                self.going[i] = number - history.best_epoch < patience
+
+    def _batches(self, number: int) -> Any:
+        """Places of the subjects of every step, (networks, room), and their share: 1, or 0 to fill up."""
+        orders = [batches.epoch(seed, number) for batches, seed in zip(self.batches, self.seeds, strict=True)]
+        for parts in zip(*orders, strict=True):
+            yield _filled([rows[part] for rows, part in zip(self.numbers, parts, strict=True)])
+
+    def _gathered(self, data: Data, index: np.ndarray, share: np.ndarray) -> tuple[dict[str, Tensor], Tensor]:
+        """The subjects of all networks, one after the other, and their weights, (networks, room)."""
+        batch = gather(data, index.ravel(), self.device)
+        weight = torch.from_numpy(share).to(self.device)
+        if "weight" in batch:
+            weight = weight * batch["weight"].reshape(weight.shape)
+        return batch, weight
+
+    def _step(self, index: np.ndarray, share: np.ndarray, generator: torch.Generator) -> Tensor:
+        """One update; the sums of losses and of weights of every network, (2, networks)."""
+        total = self.recipe.epochs * self.count
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.rate(self.steps, total)
+        batch, weight = self._gathered(self.data, index, share)
+        random = self.task.draw(index.size, generator, self.device)
+        losses = self.task.loss(self.network, batch, random).reshape(weight.shape)
+        size = weight.sum(dim=1)
+        loss = (losses * weight).sum(dim=1)
+        self.optimizer.zero_grad(set_to_none=True)
+        (loss / size.clamp(min=torch.finfo(size.dtype).tiny)).sum().backward()
+        if self.recipe.clip is not None:
+            _clip(self.live, self.recipe.clip)
+        self.optimizer.step()
+        self.steps += 1
+        decay = self.recipe.averaging
+        memory = 0.0 if decay is None else min(decay, (1 + self.steps) / (10 + self.steps))
+        with torch.no_grad():
+            torch._foreach_lerp_(self.mean, self.live, 1 - memory)
+            return torch.stack([loss, size])
+
+    def _validated(self, number: int) -> list[float | None]:
+        """The validation loss of every network, where it is due; weights among the best are kept."""
+        last = number + 1 == self.recipe.epochs
+        due = last or (number + 1) % self.recipe.validate_every == 0
+        found: list[float | None] = [None] * len(self.histories)
+        losses = self._held_out_losses() if due and any(part is not None for part in self.held_out) else None
+        keeping = []
+        for i, history in enumerate(self.histories):
+            if not self.going[i]:
+                continue
+            if self.held_out[i] is None:  # the last weights are kept
+                history.best_epoch = number
+                keeping.append(i)
+            elif losses is not None:
+                found[i] = float(losses[i].mean())
+                if self._among_best(i, losses[i], number):
+                    keeping.append(i)
+        for i in keeping:
+            self.histories[i].kept_epoch = number
+            for kept, mean in zip(self.kept, self.mean, strict=True):
+                kept[i] = mean[i]
+        return found
+
+    def _among_best(self, i: int, losses: Tensor, number: int) -> bool:
+        """Whether losses exceed the best ones by no more than some standard errors of the difference."""
+        best = self.best[i]
+        if best is None or float(losses.mean()) < float(best.mean()):
+            self.best[i], self.histories[i].best_epoch, best = losses, number, losses
+        worse = losses - best
+        error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
+        return float(worse.mean()) <= self.recipe.tolerance * error
+
+    @torch.no_grad()
+    def _held_out_losses(self) -> list[Tensor]:
+        """Losses of the averaged weights, weighted, with the same noise every time."""
+        self.averaged.eval()
+        some = next(part for part in self.held_out if part is not None)
+        numbers = [np.zeros(1, int) if part is None else part.numbers for part in self.held_out]
+        index, share = _filled(numbers)
+        generator = torch.Generator(self.device).manual_seed(mix_seed(self.seeds[0], -1))
+        found = []
+        for start in range(0, index.shape[1], self.recipe.validation_batch):
+            part = slice(start, start + self.recipe.validation_batch)
+            batch, weight = self._gathered(some.data, index[:, part], share[:, part])
+            random = self.task.draw(index[:, part].size, generator, self.device, validating=True)
+            losses = self.task.loss(self.averaged, batch, random).reshape(weight.shape)
+            found.append(torch.stack([losses, weight]).double().cpu())
+        losses, weight = torch.cat(found, dim=2)
+        sizes = [len(rows) for rows in numbers]
+        return [losses[i, :n] * weight[i, :n] * (n / weight[i, :n].sum()) for i, n in enumerate(sizes)]
+
+
+def _filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of different length as rows of a matrix, and which of its entries they are: 1, else 0."""
+    room = max(len(part) for part in parts)
+    index = np.zeros((len(parts), room), dtype=np.intp)
+    share = np.zeros((len(parts), room), dtype=np.float32)
+    for i, part in enumerate(parts):
+        index[i, : len(part)], share[i, : len(part)] = part, 1.0
+    return index, share
+
+
+@torch.no_grad()
+def _clip(parameters: Sequence[nn.Parameter], most: float) -> None:
+    """Bound the norm of the gradient of every network of a stack."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    squares = torch.stack([g.flatten(1).square().sum(dim=1) for g in gradients]).sum(dim=0)
+    factor = (most / (squares.sqrt() + 1e-6)).clamp(max=1.0)
+    for g in gradients:
+        g *= factor.reshape(-1, *[1] * (g.ndim - 1))
