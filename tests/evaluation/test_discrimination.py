@@ -10,6 +10,7 @@ from censcore.evaluation import concordance, dynamic_auc
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.concordance import comparable_pairs
 from censcore.evaluation.measures.pair_statistics import Followed, Jumps, pair_statistic
+from censcore.evaluation.measures.ranked_sums import RankedSums
 from censcore.exceptions import InvalidInputError, PositivityError
 
 
@@ -261,3 +262,43 @@ def test_auc_says_what_is_wrong(change, error, match):
     given = {"risk": risk, "censoring": cs.Exponential(0.4), "times": [0.5]} | change
     with pytest.raises(error, match=match):
         dynamic_auc(y, **given)
+
+
+@pytest.mark.parametrize("estimator", [cs.KaplanMeier(), cs.CoxRegression()], ids=["Kaplan-Meier", "Cox"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_errors_in_a_comparison_are_those_of_the_jackknife(estimator, tied):
+    """Leaving out a subject takes its pairs and its part of the estimated distribution of C."""
+    rng, n = np.random.default_rng(8), 120
+    x = rng.normal(size=n)
+    T, C = rng.exponential(np.exp(-0.7 * x)), rng.exponential(1.5 * np.exp(-0.4 * x))
+    risk = x + 0.5 * rng.normal(size=n)
+    if tied:
+        T, C, risk = np.ceil(5 * T) / 5, np.ceil(5 * C) / 5, np.round(risk, 1)
+    y, X, rate = cs.RightCensored(np.minimum(T, C), T <= C), x[:, None], np.exp(0.7 * risk)
+
+    def found(rows):
+        frame = cs.compare(
+            {"model": cs.Exponential(rate[rows])}, y[rows], cs.Censoring(estimator), X=X[rows],
+            scores="brier_score", times=[0.3, 0.6], horizon=0.8, reference=None,
+        ).frame()  # fmt: skip
+        return frame[~frame.proper]
+
+    whole, everyone = found(np.arange(n)), np.arange(n)
+    assert list(whole.score) == ["concordance:harrell", "concordance:uno", "auc", "auc"]
+    left_out = np.array([found(np.delete(everyone, i))["mean"] for i in everyone])
+    jackknife = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    np.testing.assert_allclose(whole.standard_error, jackknife, rtol=0.03)
+
+
+def test_sums_over_pairs_are_those_of_a_matrix():
+    rng = np.random.default_rng(9)
+    for n in (1, 2, 7, 8, 9, 33, 150):
+        for digits in (0, 8):  # with and without ties
+            risk, starts, places = np.round(rng.normal(size=(3, n)), digits)
+            starts[rng.random(n) < 0.3], places[rng.random(n) < 0.2] = np.inf, -np.inf
+            met = (starts[:, None] <= places) & np.isfinite(starts)[:, None] & np.isfinite(places)
+            won = met * ((risk[:, None] > risk) + 0.5 * (risk[:, None] == risk))
+            values, sums = rng.normal(size=(n, 2)), RankedSums(risk, starts, places)
+            for found, matrix in ((sums.over_later, (won, met)), (sums.over_earlier, (won.T, met.T))):
+                for part, expected in zip(found(values), matrix, strict=True):
+                    np.testing.assert_allclose(part, expected @ values, atol=1e-13)
