@@ -22,6 +22,7 @@ from censcore.evaluation.plan.readings import reading_notes
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.report.verdict import Verdict
+from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import given_covariates
 from censcore.exceptions import InvalidTypeError
@@ -268,5 +269,5 @@ def _compared(asked: Request) -> Comparison:
     return Comparison(
         plan.kind, Design(), plan.scores, losses, means, plan.cases, plan.subsets, censoring, plan.reference,
         asked.confidence, asked.discrimination, asked.seed, asked.sample.X, plan.groups, plan.train_groups,
-        notes, asked.time_unit,
+        notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
     )  # fmt: skip

@@ -58,6 +58,7 @@ from censcore.evaluation.plan.model_fits import check_model
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import labels_by
+from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike
@@ -201,6 +202,7 @@ def cross_validate(
         models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
+    request = asked
     automatic = is_automatic(censoring)
     asked = replace(asked, censoring=None) if automatic else asked
     kind, settled = kind_of(sample.y).settle(asked)
@@ -254,7 +256,8 @@ def cross_validate(
     first, design = repeated[0], CrossValidation(splits, repeated, tested, runs, code)
     losses, means = average(repeated, splits)
     notes += [*first.notes, *first.censoring.warnings]  # one test of C beside many fits
-    return replace(first, losses=losses, means=means, notes=notes, design=design)
+    facts = what_was_compared("cross_validate", request, everything, cv=cv)
+    return replace(first, losses=losses, means=means, notes=notes, design=design, compared=facts)
 
 
 def _check_order(X: Any, y: Any) -> None:
