@@ -21,6 +21,7 @@ from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.plan.readings import reading_notes
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.report.verdict import Verdict
+from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import given_covariates
 from censcore.exceptions import InvalidTypeError
@@ -267,5 +268,5 @@ def _compared(asked: Request) -> Comparison:
     return Comparison(
         plan.kind, Design(), plan.scores, losses, means, plan.cases, plan.subsets, censoring, plan.reference,
         asked.confidence, asked.discrimination, asked.seed, asked.sample.X, plan.groups, plan.train_groups,
-        notes, asked.time_unit,
+        notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
     )  # fmt: skip

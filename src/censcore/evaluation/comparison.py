@@ -62,6 +62,8 @@ class Comparison(KeepsValues):
         All subjects first, then subgroups.
     notes : list of str
         What a reader should know: scores that are not available, infinite losses, missing parts.
+    compared : dict
+        The models with their parameters, the covariates, the call, versions and the date, for the page.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Comparison(KeepsValues):
     train_groups: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
     time_unit: str = ""
+    compared: dict[str, Any] = field(default_factory=dict)
     made: dict[str, Any] = field(default_factory=dict, init=False)
 
     # ---- what was compared -------------------------------------------------------------------------
@@ -405,13 +408,15 @@ class Comparison(KeepsValues):
         outcomes = self.kind.pictured(kind, {score.outcome for score in self.scores})
         return [{"outcome": outcome} if outcome else {} for outcome in outcomes]
 
-    def plot(self, kind: str = "brier", **options: Any) -> Figure:
+    def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """A picture, by matplotlib.
 
         Parameters
         ----------
-        kind : str
-            ``"brier"``: Brier score over time with pointwise bands (``scale="ipcw"`` or ``"localized"``);
+        kind : str, optional
+            By default ``"overview"``: the verdict, the Brier score over time, calibration and net benefit.
+            ``"brier"``: Brier score over time with pointwise bands (``scale="ipcw"`` or ``"localized"``;
+            ``versus=`` a forecast, for differences from it);
             ``"differences"``: paired differences from the reference with simultaneous intervals;
             ``"calibration"``: observed against forecast risk at a time, smoothed and binned (``time=``,
             ``bins=``, ``span=``); ``"d-calibration"``: shares of subjects by S(T); ``"decision"``: net
@@ -427,13 +432,12 @@ class Comparison(KeepsValues):
         Returns
         -------
         matplotlib.figure.Figure
-            ``figure.savefig(path)`` writes it.
+            Notebooks show it; ``figure.savefig(path)`` writes it.
         """
         from censcore.evaluation.report.draw import figure_of
-        from censcore.evaluation.report.fold_plot import plot_folds
 
-        if kind == "folds":
-            return plot_folds(self, **options)
+        if kind is None:
+            kind = "overview" if self.design.can_draw("overview") else "differences"
         return figure_of(self.chart(kind, **options))
 
     def chart(self, kind: str, **options: Any) -> Chart:
@@ -458,7 +462,8 @@ class Comparison(KeepsValues):
         if not self.design.can_draw(kind):
             self.design.refuse(f"the plot {kind!r}")
         outcome = options.pop("outcome", None)
-        if not self.kind.views or (outcome is None and not self.kind.pictured(kind, set())[0]):
+        whole = kind == "folds" or not self.kind.pictured(kind, set())[0]
+        if not self.kind.views or (outcome is None and whole):
             if outcome is not None:
                 self.kind.view(outcome)  # an error
             view = self.kind.follow_up_view() if kind == "censoring" else None

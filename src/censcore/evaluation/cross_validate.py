@@ -61,6 +61,7 @@ from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named, check_mod
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import labels_by
+from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -204,6 +205,7 @@ def cross_validate(
         models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
+    request = asked
     automatic = is_automatic(censoring)
     asked = replace(asked, censoring=None) if automatic else asked
     kind, settled = kind_of(sample.y).settle(asked)
@@ -257,7 +259,8 @@ def cross_validate(
     first, design = repeated[0], CrossValidation(splits, repeated, tested, runs, code)
     losses, means = average(repeated, splits)
     notes += [*first.notes, *first.censoring.warnings]  # one test of C beside many fits
-    return replace(first, losses=losses, means=means, notes=notes, design=design)
+    facts = what_was_compared("cross_validate", request, everything, cv=cv)
+    return replace(first, losses=losses, means=means, notes=notes, design=design, compared=facts)
 
 
 def _check_order(X: Any, y: Any) -> None:

@@ -37,7 +37,7 @@ def figure_of(chart: Chart) -> Figure:
     rows = -(-len(panels) // columns)
     beside = _columns_of(chart)
     above = LEGEND_LINE * -(-len(chart.legend) // beside)
-    if panels[0].rows:
+    if panels[0].rows and len(panels) == 1:
         height = 1.4 + sum(len(p.rows) * (0.2 + 0.14 * p.row_height) for p in panels)
     else:
         height = 0.7 + SMALL_HEIGHT * rows if chart.small else (HEIGHT if columns == 1 else 3.4) * rows

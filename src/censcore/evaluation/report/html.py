@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.lines import Line
-from censcore.evaluation.report.page import cell, style_sheet, table, whole_page
-from censcore.evaluation.report.plots import CHARTS, at_time, looks_of
+from censcore.evaluation.report.calibrated import LARGE
+from censcore.evaluation.report.page import cell, pairs_table, style_sheet, table, whole_page
+from censcore.evaluation.report.plots import at_time, looks_of, verdict_chart
 from censcore.evaluation.report.svg import chart_html, swatch
-from censcore.evaluation.report.table_lines import AMONG_BEST, CLEARLY_BEST, difference_lines
+from censcore.evaluation.report.table_lines import AMONG_BEST, CLEARLY_BEST, difference_lines, ranked
 from censcore.evaluation.report.text import (
     Cell,
     Grid,
@@ -20,8 +21,10 @@ from censcore.evaluation.report.text import (
     p_text,
     subgroup_grids,
     subgroup_summary,
+    time_of,
 )
-from censcore.exceptions import CenscoreError
+from censcore.evaluation.report.verdict import Verdict, distance_text
+from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.plain_text import html_text, one_line
 
 if TYPE_CHECKING:
@@ -41,53 +44,174 @@ CAPTIONS = {
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",
+    "folds": "Grey lines join the means of one fold; their spread is no standard error of the mean.",
 }
-SHOWN = {"*": "★", "~": "☆"}
+BELOW_ZERO = "Below zero, a forecast is better than {} at this time. "
+AT_A_TIME = ("calibration", "decision", "murphy")
+SHOWN = {CLEARLY_BEST: "★", AMONG_BEST: "☆"}
 MARKED = (
     "★ clearly the best: better than each of the others by more than chance explains. ☆ tied with the best, "
     "while others are clearly worse."
 )
+CALIBRATED = {True: ("yes", "✓"), False: ("no", "✗"), None: ("unknown", "?")}
 
 
 def page(comparison: Comparison, title: str) -> str:
-    """The whole page."""
-    sections = {
-        "scores": ("Scores", _scores(comparison)),
-        "differences": ("Differences", _difference_table(comparison)),
-        "subgroups": ("Subgroups", _subgroups(comparison)),
-        "folds": ("Folds", _folds(comparison)),
-        "calibration": ("Calibration", _calibration(comparison)),
-        "pictures": ("Pictures", _pictures(comparison, [k for k in CHARTS if k not in CALIBRATION])),
+    """The whole page: a part for every outcome, which tabs choose, and what holds for all of them."""
+    outcomes = list(dict.fromkeys(verdict.outcome for verdict in comparison.verdicts))
+    pictured = [options.get("outcome", "") for kind in CAPTIONS for options in comparison.pictured(kind)]
+    outcomes += [name for name in dict.fromkeys(pictured) if name and name not in outcomes]
+    censoring = _figures(comparison, "censoring", "")
+    censoring = censoring or "".join(_figures(comparison, "censoring", name) for name in outcomes[:1])
+    shared = {
+        "compared": ("What was compared", pairs_table("What was compared.", _compared(comparison))),
         "censoring": (
             "Can the censoring distribution be trusted?",
-            _pairs("How the censoring distribution weights the data.", comparison.censoring.lines()),
-        ),
-        "settings": (
-            "Settings",
-            _pairs("Everything that was decided, by the caller or by default.", _settings(comparison)),
+            f"<div class='pictures'>{censoring}<div>"
+            + pairs_table("How the censoring distribution weights the data.", comparison.censoring.lines())
+            + "</div></div>",
         ),
         "notes": ("Notes", _notes(comparison)),
     }
-    kept = {name: part for name, part in sections.items() if part[1]}
-    contents = "".join(
-        f"<li><a href='#{name}'>{html_text(head)}</a></li>" for name, (head, _) in kept.items()
-    )
     body = [
-        _verdicts(comparison),
-        _summary(comparison),
-        f"<nav aria-label='Contents'><ul class='contents'>{contents}</ul></nav>",
-        _warnings(comparison),
-        *(f"<h2 id='{name}'>{html_text(head)}</h2>{text}" for name, (head, text) in kept.items()),
+        _controls(comparison, outcomes),
+        *(_outcome(comparison, outcome, i, list(shared)) for i, outcome in enumerate(outcomes)),
+        *_sections(shared, ""),
     ]
     return whole_page(title, body, skip_to="scores")
+
+
+def _outcome(comparison: Comparison, outcome: str, number: int, shared: list[str]) -> str:
+    """All of one outcome: the verdict and its picture first."""
+    verdict = next((v for v in comparison.verdicts if v.outcome == outcome), None)
+    suffix = f"-{number + 1}" if number else ""
+    parts = {
+        "scores": ("Scores", _scores(comparison, outcome)),
+        "calibration": ("Calibration", _calibration(comparison, outcome)),
+        "pictures": ("Pictures", _pictures(comparison, outcome)),
+        "subgroups": ("Subgroups", _subgroups(comparison, outcome)),
+        "folds": ("Folds", _folds(comparison, verdict)),
+    }
+    first = "" if verdict is None else _first_screen(comparison, verdict)
+    contents = [(f"{name}{suffix}", title) for name, (title, text) in parts.items() if text]
+    contents += [(name, name.capitalize()) for name in shared]
+    links = "".join(f"<li><a href='#{name}'>{html_text(title)}</a></li>" for name, title in contents)
+    nav = f"<nav aria-label='Contents'><ul class='contents'>{links}</ul></nav>"
+    name = f" data-outcome='{html_text(one_line(outcome))}'" if outcome else ""
+    return f"<section class='outcome'{name}>{first}{nav}{''.join(_sections(parts, suffix))}</section>"
+
+
+def _sections(parts: dict[str, tuple[str, str]], suffix: str) -> list[str]:
+    return [f"<h2 id='{name}{suffix}'>{html_text(title)}</h2>{text}"
+            for name, (title, text) in parts.items() if text]  # fmt: skip
+
+
+def _controls(comparison: Comparison, outcomes: list[str]) -> str:
+    """What the script shows: outcomes by tabs; models, time and bands for the whole page."""
+    tabs = "".join(
+        f"<button type='button' role='tab' aria-selected='{'false' if i else 'true'}'>"
+        f"{html_text(one_line(outcome))}</button>"
+        for i, outcome in enumerate(outcomes)
+    )
+    tabs = (
+        f"<div class='tabs' role='tablist' aria-label='Outcome' hidden>{tabs}</div>" if outcomes[1:] else ""
+    )
+    looks = looks_of(comparison)
+    models = "".join(
+        f"<button type='button' aria-pressed='true' data-choose='{html_text(one_line(model))}'>"
+        f"{swatch(looks[model])}{html_text(one_line(model))}</button>"
+        for model in comparison.models
+    )
+    times = "".join(
+        f"<option value='{t:.6g}'>{html_text(at_time(comparison, t))}</option>" for t in _times(comparison)
+    )
+    time = f"<label>Time <select><option value=''>all</option>{times}</select></label>" if times else ""
+    bands = "<label><input type='checkbox' checked> bands</label>"
+    fold = "<button type='button' class='unfold' aria-pressed='false'>unfold all</button>"
+    chosen = f"{models}{time}{bands}{fold}"
+    return f"{tabs}<div class='controls' role='group' aria-label='Shown' hidden>{chosen}</div>"
+
+
+def _times(comparison: Comparison) -> list[float]:
+    """Times that pictures can be chosen at; few where there are many subjects, since each takes its time."""
+    times = [float(t) for t in comparison.settings.get("times", [])]
+    return times if comparison.settings["subjects"] * len(comparison.models) <= LARGE else []
+
+
+# ---- the first screen ------------------------------------------------------------------------------
+
+
+def _first_screen(comparison: Comparison, verdict: Verdict) -> str:
+    try:
+        chart = verdict_chart(comparison, verdict.outcome)
+    except InvalidInputError:  # one forecast, or too few events
+        picture = ""
+    else:
+        alternative = f"{chart.title}. {CAPTIONS['differences']}"
+        picture = (
+            f"<figure><h3>{html_text(_capital(chart.title))}</h3>{chart_html(chart, alternative)}</figure>"
+        )
+    first, *others = map(html_text, verdict.sentences)
+    told = "".join(f"<li>{sentence}</li>" for sentence in others)
+    return (
+        f"<div class='first'><p class='verdict'><strong>{first}</strong></p>{picture}<ul>{told}</ul>"
+        f"<div>{_calibrated(comparison, verdict)}{_summary(comparison)}{_warnings(comparison)}</div></div>"
+    )
+
+
+def _calibrated(comparison: Comparison, verdict: Verdict) -> str:
+    """Of every forecast a mark, and how far its risks are from the observed ones."""
+    if not verdict.calibration:
+        return ""
+    lines = {line["model"]: line for line in verdict.calibration}
+    items = []
+    for model in ranked(comparison, verdict.outcome):
+        (kind, mark), name = CALIBRATED[lines[model]["calibrated"]], html_text(one_line(model))
+        told = distance_text(lines[model], comparison.time_unit) or "cannot tell"
+        items.append(
+            f"<li class='{kind}' data-model='{name}'><span aria-hidden='true'>{mark}</span> "
+            f"<strong>{name}</strong> {html_text(told)}</li>"
+        )
+    words = (
+        "✓ no sign against it; ✗ forecast and observed risks differ by more than chance explains. "
+        "ICI: their mean distance."
+    )
+    return f"<h3>Is it calibrated?</h3><ul class='marks'>{''.join(items)}</ul><p class='soft'>{words}</p>"
+
+
+def _summary(comparison: Comparison) -> str:
+    s = comparison.settings
+    return (
+        f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored "
+        f"{html_text(_scored_until(comparison))}.</p>"
+    )
+
+
+def _scored_until(comparison: Comparison) -> str:
+    """The horizon, also as a share of follow-up where that is longer."""
+    end, last = comparison.settings["horizon"], comparison.design.last_time(comparison)
+    unit = f" {one_line(comparison.time_unit)}".rstrip()
+    share = f" of {last:.6g}{unit} ({end / last:.0%} of follow-up)" if end < last else unit
+    return f"up to time {end:.6g}{share}"
+
+
+def _warnings(comparison: Comparison) -> str:
+    found = comparison.censoring.warnings
+    return "".join(
+        f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in found
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def notebook(comparison: Comparison) -> str:
     """The verdict and the tables, for a notebook; its style is its own and touches nothing else."""
     grids = grids_of(comparison) + subgroup_summary(comparison)
-    parts = [_verdicts(comparison), _summary(comparison)]
-    parts += [_grid_table(comparison, grid, sortable=False) for grid in grids]
-    parts += [_legend(comparison, sortable=False), _warnings(comparison)]
+    parts = [f"<div class='verdict'>{verdict._repr_html_()}</div>" for verdict in comparison.verdicts]
+    parts += [_summary(comparison), *(_grid_table(comparison, grid, sortable=False) for grid in grids)]
+    parts += [_legend(grids, sortable=False), _warnings(comparison)]
     if comparison.notes:
         parts.append(
             f"<details><summary>{len(comparison.notes)} notes</summary>{_notes(comparison)}</details>"
@@ -101,36 +225,18 @@ def notebook(comparison: Comparison) -> str:
     return f"<div class='censcore'><style>@scope {{ {style} {ground} }}</style>{''.join(parts)}</div>"
 
 
-def _verdicts(comparison: Comparison) -> str:
-    return "".join(f"<p class='verdict'>{html_text(str(verdict))}</p>" for verdict in comparison.verdicts)
-
-
-def _summary(comparison: Comparison) -> str:
-    s, unit = comparison.settings, one_line(comparison.time_unit)
-    return (
-        f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored "
-        f"up to time {s['horizon']:.6g}{html_text(f' {unit}' if unit else '')}.</p>"
-    )
-
-
-def _warnings(comparison: Comparison) -> str:
-    found = comparison.censoring.warnings
-    return "".join(
-        f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in found
-    )
-
-
 # ---- tables ----------------------------------------------------------------------------------------
 
 
-def _scores(comparison: Comparison) -> str:
-    grids = grids_of(comparison)
+def _scores(comparison: Comparison, outcome: str) -> str:
+    grids = [grid for grid in grids_of(comparison) if grid.outcome == outcome]
+    if not grids:
+        return ""
     tables = "".join(_grid_table(comparison, grid) for grid in grids)
-    return tables + _legend(comparison)
+    return tables + _legend(grids) + _difference_table(comparison, outcome)
 
 
-def _legend(comparison: Comparison, sortable: bool = True) -> str:
-    grids = grids_of(comparison) + subgroup_grids(comparison)
+def _legend(grids: list[Grid], sortable: bool = True) -> str:
     cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
     marked = [MARKED] if any(cell.mark for cell in cells) else []
     words = [*marked, *legend_of([Grid("", [], {"": [Cell(c.text) for c in cells]})])]
@@ -140,20 +246,24 @@ def _legend(comparison: Comparison, sortable: bool = True) -> str:
 
 
 def _grid_table(comparison: Comparison, grid: Grid, sortable: bool = True) -> str:
-    looks = looks_of(comparison)
-    rows = [
-        [swatch(looks[model]) + html_text(one_line(model)), *(_scored(comparison, each) for each in row)]
-        for model, row in grid.rows.items()
-    ]
-    head = ["forecast", *map(html_text, grid.columns)]
-    title = grid.title[:1].upper() + grid.title[1:]
-    return table(head, rows, name=title, caption=html_text(title), sortable=sortable)
+    order = [model for model in ranked(comparison, grid.outcome) if model in grid.rows]
+    rows = [[_name(comparison, m), *(_scored(comparison, each) for each in grid.rows[m])] for m in order]
+    times = ["" if np.isnan(t := time_of(comparison, row)) else f"{t:.6g}" for row in grid.rows[order[0]]]
+    title = _capital(grid.title)
+    return table(
+        ["forecast", *map(html_text, grid.columns)], rows, name=title, caption=html_text(title),
+        sortable=sortable, of_rows=order, of_columns=["", *times],
+    )  # fmt: skip
+
+
+def _name(comparison: Comparison, model: str) -> str:
+    return swatch(looks_of(comparison)[model]) + html_text(one_line(model))
 
 
 def _scored(comparison: Comparison, shown: Cell) -> str:
     number, plus, error = html_text(shown.text).partition(" ± ")
     text = f"{number} <span class='error'>± {error}</span>" if plus else number
-    if shown.mark in (CLEARLY_BEST, AMONG_BEST):
+    if shown.mark in SHOWN:
         text = f"{SHOWN[shown.mark]}&nbsp;{text}"
     kind = " class='best'" if shown.mark else ""
     text = f"<span{kind}>{text}</span>"
@@ -187,14 +297,14 @@ def _percents(line: Line) -> str:
     return "interval unknown" if np.isnan(ends).any() else f"{ends[0]:.3g} to {ends[1]:.3g} %"
 
 
-def _difference_table(comparison: Comparison) -> str:
-    pairs = [row for row in difference_lines(comparison) if row["by"] == ""]
+def _difference_table(comparison: Comparison, outcome: str) -> str:
+    pairs = [x for x in difference_lines(comparison) if x["by"] == "" and x["outcome"] == outcome]
     if not pairs:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
     rows = [
         [
-            html_text(_about(row) + column_label(comparison, row)),
-            f"<td class='text'>{html_text(_versus(row))}</td>",
+            html_text(column_label(comparison, row)),
+            f"<td class='text'>{html_text(' − '.join(one_line(row[k]) for k in ('model', 'versus')))}</td>",
             cell(_number(row["difference"]), row["difference"], f"better: {row['better']}"),
             cell(f"{_number(row['low'])} to {_number(row['high'])}", row["low"]),
             cell(html_text(p_text(row["p_value"])), row["p_value"]),
@@ -211,63 +321,49 @@ def _difference_table(comparison: Comparison) -> str:
     shown = table(
         head, rows, name="Differences", caption="Paired differences of means", text_columns=2, sortable=True
     )
-    return (
-        "<details><summary>All paired differences, with intervals and p-values "
-        f"({len(rows)} lines)</summary><p>{words}</p>{shown}</details>"
+    picture = _figures(comparison, "differences", "") if outcome == comparison.verdicts[0].outcome else ""
+    return _folded(
+        f"All paired differences, with intervals and p-values ({len(rows)} lines)",
+        f"<p>{words}</p>{shown}<div class='pictures'>{picture}</div>",
     )
 
 
-def _versus(row: Line) -> str:
-    return f"{one_line(row['model'])} − {one_line(row['versus'])}"
-
-
-def _about(row: Line) -> str:
-    return f"{one_line(row['outcome'])}: " if row["outcome"] else ""
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>{text}</details>"
 
 
 def _number(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:+.4g}".replace("-", "−")
 
 
-def _subgroups(comparison: Comparison) -> str:
-    summaries = "".join(_grid_table(comparison, grid) for grid in subgroup_summary(comparison))
-    grids = subgroup_grids(comparison)
+def _subgroups(comparison: Comparison, outcome: str) -> str:
+    summaries = [grid for grid in subgroup_summary(comparison) if grid.outcome == outcome]
+    grids = [grid for grid in subgroup_grids(comparison) if grid.outcome == outcome]
     if not grids:
         return ""
     tables = "".join(_grid_table(comparison, grid) for grid in grids)
-    folded = f"<summary>All scores by subgroup ({len(grids)} tables)</summary>{tables}"
-    return f"{summaries}<details>{folded}</details>"
+    shown = "".join(_grid_table(comparison, grid) for grid in summaries)
+    return shown + _folded(f"All scores by subgroup ({len(grids)} tables)", tables)
 
 
-def _folds(comparison: Comparison) -> str:
-    """Means by fold of a cross-validation: of the deciding score in a table, of all scores folded."""
-    lines = comparison.design.fold_lines(comparison)
-    if not lines:
+def _folds(comparison: Comparison, verdict: Verdict | None) -> str:
+    """Means by fold of a cross-validation: of the deciding score in a picture, and folded in a table."""
+    lines = [] if verdict is None else comparison.design.fold_lines(comparison)
+    lines = [line for line in lines if verdict is not None and line["score"] == verdict.score]
+    if verdict is None or not lines:
         return ""
-    shown, looks = "", looks_of(comparison)
-    for verdict in comparison.verdicts:
-        some = [line for line in lines if line["score"] == verdict.score]
-        some = [line for line in some if np.isnan(line["at"]) or line["at"] == some[0]["at"]]
-        columns = list(dict.fromkeys((line["repeat"], line["fold"]) for line in some))
-        several = columns[-1][0] > 1
-        head = [f"fold {fold}" + (f", repeat {repeat}" if several else "") for repeat, fold in columns]
-        rows = []
-        for model in comparison.models:
-            means = [line["mean"] for line in some if line["model"] == model]
-            rows.append(
-                [swatch(looks[model]) + html_text(one_line(model)), *(cell(_share(m), m) for m in means)]
-            )
-        caption = html_text(f"Mean {verdict.score} by fold; their spread is no standard error of the mean.")
-        shown += table(["forecast", *head], rows, name="Folds", caption=caption, sortable=True)
     names = list(lines[0])
     rows = [
         [html_text(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])]
         for line in lines
     ]
     every = table(
-        [html_text(name) for name in names], rows, name="All folds", caption="Means by fold.", sortable=True
+        [html_text(name) for name in names], rows, name="Folds", caption="Means by fold.", sortable=True
     )
-    return f"{shown}<details><summary>All scores by fold ({len(rows)} lines)</summary>{every}</details>"
+    places = [float(at) for at in dict.fromkeys(line["at"] for line in lines)]
+    column = places.index(verdict.at) if verdict.at in places else 0
+    shown = _figure(comparison, "folds", {"score": verdict.score, "column": column})
+    return f"<div class='pictures'>{shown}</div>" + _folded(f"Means by fold ({len(rows)} lines)", every)
 
 
 def _plain_cell(value: Any) -> str:
@@ -275,13 +371,20 @@ def _plain_cell(value: Any) -> str:
     return cell(html_text(_setting(value)), number)
 
 
-def _pairs(caption: str, lines: list[tuple[str, str]]) -> str:
-    rows = [[html_text(name), html_text(value)] for name, value in lines]
-    return table(["what", "value"], rows, name=caption, caption=caption, text_columns=2)
-
-
-def _settings(comparison: Comparison) -> list[tuple[str, str]]:
-    return [(name, _setting(value)) for name, value in comparison.settings.items() if value is not None]
+def _compared(comparison: Comparison) -> list[tuple[str, str]]:
+    """The data, the models, the call and everything that was decided, by the caller or by default."""
+    s, told = comparison.settings, dict(comparison.compared)
+    models = told.pop("models", {})
+    first = {
+        "subjects": f"{s['subjects']}, of whom {s['events']} had the event",
+        "follow-up": _scored_until(comparison),
+    }
+    first |= {"covariates": told.pop("covariates")} if "covariates" in told else {}
+    first |= {f"model: {name}": text for name, text in models.items() if name in comparison.models}
+    later = {
+        name: value for name, value in s.items() if name not in ("subjects", "events", "horizon", "censcore")
+    }
+    return [(name, _setting(value)) for name, value in (first | later | told).items() if value is not None]
 
 
 def _setting(value: Any) -> str:
@@ -300,26 +403,41 @@ def _notes(comparison: Comparison) -> str:
 
 # ---- pictures --------------------------------------------------------------------------------------
 
-CALIBRATION = ("calibration", "d-calibration")
+
+def _calibration(comparison: Comparison, outcome: str) -> str:
+    """Numbers and curves of calibration, at the middle one of the evaluation times at first."""
+    if _options(comparison, "calibration", outcome) is None:
+        return ""
+    note = comparison.design.calibration_note
+    told = f"<p>p-values of calibration are {html_text(note)}.</p>" if note else ""
+    tables = "".join(
+        _at_time(t, _calibration_table(comparison, outcome, t), shown)
+        for t, shown in _chosen_times(comparison)
+    )
+    figures = "".join(_figures(comparison, kind, outcome) for kind in ("calibration", "d-calibration"))
+    return f"{told}{tables}<div class='pictures'>{figures}</div>"
 
 
-def _calibration(comparison: Comparison) -> str:
-    """Numbers and curves of calibration at the middle one of the evaluation times."""
-    parts = [_calibration_table(comparison, options) for options in comparison.pictured("calibration")]
-    if comparison.design.calibration_note:
-        parts.insert(
-            0, f"<p>p-values of calibration are {html_text(comparison.design.calibration_note)}.</p>"
-        )
-    return "".join(parts) + _pictures(comparison, list(CALIBRATION))
+def _chosen_times(comparison: Comparison) -> list[tuple[float | None, bool]]:
+    """Times of pictures, and whether each is shown at first; None is the middle one."""
+    times = _times(comparison)
+    return [(t, i == len(times) // 2) for i, t in enumerate(times)] or [(None, True)]
 
 
-def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
-    about = "".join(f"{one_line(str(outcome))}: " for outcome in options.values())
+def _at_time(t: float | None, text: str, shown: bool) -> str:
+    """A part of the page for one of the times."""
+    return text if t is None else f"<div data-time='{t:.6g}'{'' if shown else ' hidden'}>{text}</div>"
+
+
+def _calibration_table(comparison: Comparison, outcome: str, time: float | None) -> str:
+    about = f"{one_line(outcome)}: " if outcome else ""
+    one, order = (comparison.of(outcome) if outcome else comparison), comparison.models
+    if any(verdict.outcome == outcome for verdict in comparison.verdicts):
+        order = ranked(comparison, outcome)
     try:
-        curves = [comparison.calibration(model, **options) for model in comparison.models]
+        curves = [one.calibration(model, time) for model in order]
     except CenscoreError as error:
         return f"<p>{html_text(about)}not computed, because {html_text(str(error))}</p>"
-    looks = looks_of(comparison)
     rows = []
     for curve in curves:
         interval = f" ({curve.observed_low:.4f} to {curve.observed_high:.4f})"
@@ -328,10 +446,10 @@ def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
         distances = (curve.ici, curve.ici_by_chance, curve.e50, curve.e90)
         rows.append(
             [
-                swatch(looks[curve.model]) + html_text(one_line(curve.model)),
+                _name(comparison, curve.model),
                 cell(f"{curve.predicted:.4f}", curve.predicted),
                 cell(observed, curve.observed),
-                *(cell(_share(value), value) for value in distances),
+                *(cell("" if np.isnan(value) else f"{value:.4f}", value) for value in distances),
                 cell(html_text(p), curve.p_value, curve.note),
             ]
         )
@@ -339,32 +457,57 @@ def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
     head = ["forecast", "mean forecast risk", level, "ICI", "ICI by chance", "E50", "E90", "p"]
     caption = (
         f"{about}Calibration of the risk of an event by {at_time(comparison, curves[0].time)}. ICI, E50 and "
-        "E90: mean, median and 90 % quantile of the distance between forecast and observed risk; noise alone "
-        "gives the ICI by chance."
+        "E90: mean, median and 90 % quantile of the distance between forecast and observed risk. A "
+        "calibrated forecast has the ICI by chance."
     )
-    return table(head, rows, name="Calibration", caption=html_text(caption), sortable=True)
+    return table(head, rows, name="Calibration", caption=html_text(caption), sortable=True, of_rows=order)
 
 
-def _share(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.4f}"
+def _pictures(comparison: Comparison, outcome: str) -> str:
+    """Gains over the reference and decisions; folded, what a statistician may want besides."""
+    base = comparison.reference or (comparison.models[0] if comparison.models[1:] else None)
+    first = _figures(comparison, "brier", outcome, versus=base) if base else ""
+    first += _figures(comparison, "decision", outcome)
+    more = "".join(_figures(comparison, kind, outcome) for kind in ("brier", "murphy", "pinball"))
+    shown = f"<div class='pictures'>{first}</div>" if first else ""
+    folded = "More pictures: Brier score, Murphy diagram, pinball score"
+    return shown + (_folded(folded, f"<div class='pictures'>{more}</div>") if more else "")
 
 
-def _pictures(comparison: Comparison, kinds: list[str]) -> str:
-    parts = [_figure(comparison, kind, options) for kind in kinds for options in comparison.pictured(kind)]
-    return f"<div class='pictures'>{''.join(parts)}</div>"
+def _options(comparison: Comparison, kind: str, outcome: str) -> dict[str, Any] | None:
+    """Options of the picture of a kind that belongs to the outcome; None where there is none."""
+    options = {"outcome": outcome} if outcome else {}
+    return options if options in comparison.pictured(kind) else None
 
 
-def _figure(comparison: Comparison, kind: str, options: dict[str, Any]) -> str:
+def _figures(comparison: Comparison, kind: str, outcome: str, **more: Any) -> str:
+    options = _options(comparison, kind, outcome)
+    if options is None:
+        return ""
+    if kind not in AT_A_TIME:
+        return _figure(comparison, kind, options | more)
+    return "".join(
+        _figure(comparison, kind, options | ({} if t is None else {"time": t}), t, shown)
+        for t, shown in _chosen_times(comparison)
+    )
+
+
+def _figure(
+    comparison: Comparison, kind: str, options: dict[str, Any], time: float | None = None, shown: bool = True
+) -> str:
+    at = ("" if time is None else f" data-time='{time:.6g}'") + ("" if shown else " hidden")
     try:
         chart = comparison.chart(kind, **options)
     except CenscoreError as error:
         if kind == "differences":  # of one forecast, there are none
             return ""
-        return f"<figure><p>{html_text(kind)}: not computed, because {html_text(str(error))}</p></figure>"
-    shown = chart_html(chart, f"{chart.title}. {CAPTIONS[kind]} {_in_words(comparison, kind)}")
+        return f"<figure{at}><p>{html_text(kind)}: not computed, because {html_text(str(error))}</p></figure>"
+    versus = options.get("versus")
+    words = CAPTIONS[kind] if versus is None else BELOW_ZERO.format(html_text(one_line(versus)))
+    drawn = chart_html(chart, f"{chart.title}. {CAPTIONS[kind]} {_in_words(comparison, kind)}")
     wide = " class='wide'" if chart.small and len(chart.panels) > 2 else ""
-    caption = f"<figcaption>{CAPTIONS[kind]}</figcaption>"
-    return f"<figure{wide}><h3>{html_text(chart.title)}</h3>{shown}{caption}</figure>"
+    caption = f"<figcaption>{words}</figcaption>"
+    return f"<figure{wide}{at}><h3>{html_text(chart.title)}</h3>{drawn}{caption}</figure>"
 
 
 def _in_words(comparison: Comparison, kind: str) -> str:

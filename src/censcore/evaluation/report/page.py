@@ -13,12 +13,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from censcore.evaluation.report.style import PALETTE, svg_of
-from censcore.plain_text import html_text
+from censcore.plain_text import html_text, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["cell", "image", "image_source", "note", "soft", "table", "whole_page"]
+__all__ = ["cell", "image", "image_source", "note", "pairs_table", "soft", "table", "whole_page"]
 
 
 def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style: str = "") -> str:
@@ -110,6 +110,8 @@ def table(
     caption: str = "",
     text_columns: int = 1,
     sortable: bool = False,
+    of_rows: Sequence[str] = (),
+    of_columns: Sequence[str] = (),
 ) -> str:
     """A table that scrolls by itself where it is too wide; the first cell of a row is its header.
 
@@ -126,17 +128,26 @@ def table(
     sortable : bool
         Whether a click on the head of a column sorts the rows by it. On a phone such a table becomes a list,
         with the head of its column before every cell.
+    of_rows, of_columns : sequences of str
+        The model that each row, and the time that each column is about, empty for none: readers choose them.
     """
     kinds = [" class='text'" if i < text_columns else "" for i in range(len(head))]
+    times = [f" data-time='{time}'" if time else "" for time in of_columns] or [""] * len(head)
     heads = [f"<button type='button'>{title}</button>" if sortable else title for title in head]
-    top = "".join(f"<th scope='col'{kind}>{title}</th>" for title, kind in zip(heads, kinds, strict=True))
+    top = "".join(
+        f"<th scope='col'{kind}{time}>{title}</th>"
+        for title, kind, time in zip(heads, kinds, times, strict=True)
+    )
     lines = []
-    for first, *others in rows:
+    for i, (first, *others) in enumerate(rows):
         cells = "".join(
-            _labelled(text if text.startswith("<td") else f"<td{kind}>{text}</td>", title if sortable else "")
-            for text, kind, title in zip(others, kinds[1:], head[1:], strict=True)
+            _labelled(
+                text if text.startswith("<td") else f"<td{kind}>{text}</td>", title if sortable else "", time
+            )
+            for text, kind, title, time in zip(others, kinds[1:], head[1:], times[1:], strict=True)
         )
-        lines.append(f"<tr><th scope='row'>{first}</th>{cells}</tr>")
+        model = f" data-model='{html_text(one_line(of_rows[i]))}'" if of_rows else ""
+        lines.append(f"<tr{model}><th scope='row'>{first}</th>{cells}</tr>")
     above = f"<caption>{caption}</caption>" if caption else ""
     kind = " class='sortable'" if sortable else ""
     return (
@@ -145,9 +156,16 @@ def table(
     )
 
 
-def _labelled(cell_html: str, title: str) -> str:
+def _labelled(cell_html: str, title: str, time: str) -> str:
     """A cell that knows the head of its column; ``title`` is HTML and has no tags."""
-    return f"<td data-label='{title.replace(chr(39), '&#x27;')}'{cell_html[3:]}" if title else cell_html
+    label = f" data-label='{title.replace(chr(39), '&#x27;')}'" if title else ""
+    return f"<td{label}{time}{cell_html[3:]}"
+
+
+def pairs_table(caption: str, lines: Sequence[tuple[str, str]]) -> str:
+    """A table of what and value, both plain text."""
+    rows = [[html_text(name), html_text(value)] for name, value in lines]
+    return table(["what", "value"], rows, name=caption, caption=caption, text_columns=2)
 
 
 def image(figure: Figure, alternative: str) -> str:

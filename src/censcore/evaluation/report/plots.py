@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import check_option
 from censcore.distributions import PointMass
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.lines import MINIMUM_EVENTS
-from censcore.evaluation.measures.case_scores import CASE_SCORES
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.murphy import Elementary
 from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines
-from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule, look_of
-from censcore.evaluation.report.table_lines import difference_lines, key_of, mean_lines
+from censcore.evaluation.report.calibrated import d_calibrations
+from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule, look_of
+from censcore.evaluation.report.table_lines import (
+    deciding,
+    difference_lines,
+    key_of,
+    mean_lines,
+    ranked,
+    title_of,
+)
 from censcore.evaluation.report.text import column_label
-from censcore.exceptions import InvalidInputError
-from censcore.outcomes import EventOfCause
+from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.plain_text import one_line
-from censcore.published import d_calibration
 from censcore.scores import brier_score
 from censcore.scores.inputs import check_scale
 from censcore.scores.known_at import weights_of_events
@@ -79,29 +88,42 @@ def _top(lines: list[Line]) -> tuple[float, float]:
     return 0.0, 1.05 * max([largest, *ends])
 
 
-def brier_chart(comparison: Comparison, scale: str | None = None) -> Chart:
+def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | None = None) -> Chart:
     """Brier score over time, with pointwise bands where there are at least five effective events.
 
-    On the ipcw scale, or on the localized one where no forecast has that of ipcw.
+    On the ipcw scale, or on the localized one where no forecast has that of ipcw; ``versus`` names a forecast
+    that the others are compared with, subject by subject.
     """
     if scale is None:
-        chart = brier_chart(comparison, "ipcw")
-        return chart if chart.legend else brier_chart(comparison, "localized")
-    of_scale = {
-        score.info.scale: score for score in CASE_SCORES.values() if score.info.function is brier_score
+        chart = brier_chart(comparison, "ipcw", versus)
+        return chart if chart.legend else brier_chart(comparison, "localized", versus)
+    of_scale: dict[str, CaseScore] = {
+        str(score.info.scale): score for score in CASE_SCORES.values() if score.info.function is brier_score
     }
-    if scale not in of_scale:
-        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; got {scale!r}.")
+    check_option(scale, "scale", of_scale)
     score = of_scale[scale]
     time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
     last = float(np.quantile(time, 0.99)) if score.ipcw else comparison.horizon
     x = np.linspace(0, last, POINTS + 2)[1:-1]
     known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
-    lines, legend = _curves(comparison, x, comparison.curve(score, times=x), known)
-    panel = Panel(
-        [*lines], time_label(comparison), score.title, xlim=(0.0, last), ylim=_top(lines) if lines else None
-    )
+    curves, marks, label = comparison.curve(score, times=x), [], score.title
+    if versus is not None:
+        check_option(versus, "versus", comparison.models)
+        base = curves.pop(versus, None)
+        curves = {} if base is None else {model: curve - base for model, curve in curves.items()}
+        marks, label = [Rule("y", 0.0)], f"difference from {one_line(versus)} (below 0 is better)"
+    lines, legend = _curves(comparison, x, curves, known)
+    ylim = _around(lines) if versus else _top(lines) if lines else None
+    panel = Panel([*marks, *lines], time_label(comparison), label, xlim=(0.0, last), ylim=ylim)
     return Chart(f"Brier score over time, {_level(comparison)} bands", [panel], legend)
+
+
+def _around(lines: list[Line]) -> tuple[float, float] | None:
+    """Around zero, with most of the bands."""
+    ends = [np.nanquantile(np.abs(side), 0.9) for line in lines for side in (line.low, line.high)
+            if side is not None and np.isfinite(side).any()]  # fmt: skip
+    most = 1.1 * max([0.0, *ends, *(float(np.nanmax(np.abs(line.y))) for line in lines)])
+    return (-most, most) if most else None
 
 
 def pinball_chart(comparison: Comparison) -> Chart:
@@ -116,7 +138,7 @@ def pinball_chart(comparison: Comparison) -> Chart:
 def murphy_chart(comparison: Comparison, time: float | None = None, scale: str = "localized") -> Chart:
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
     check_scale(scale)
-    t, theta = comparison.one_time(time), np.linspace(0, 1, 101)[1:-1]
+    t, theta = comparison.one_time(time), np.linspace(0, 1, 51)[1:-1]
     lines, legend = _curves(comparison, theta, comparison.curve(Elementary(t, theta, scale)))
     label = "elementary score" if scale == "localized" else f"elementary score, {scale}"
     panel = Panel([*lines], "threshold θ", label, xlim=(0.0, 1.0), ylim=_top(lines) if lines else None)
@@ -156,12 +178,12 @@ def calibration_chart(
     top = min(1.0, 1.05 * max(known, default=1.0))
     panels = []
     for model, curve in curves.items():
-        marks: list[Line | Intervals | Rule | Bars] = [Rule("diagonal")]
+        marks: list[Mark] = [Rule("diagonal")]
         if curve.smoothed:
             x, y, low, high = _columns(curve.smoothed)
             marks.append(Line(model, x, y, looks[model], low, high))
         x, y, low, high = _columns(curve.binned)
-        marks.append(Intervals(f"{model}, binned", x, y, low, high, looks[model]))
+        marks.append(Intervals(model, x, y, low, high, looks[model]))
         told = "" if np.isnan(curve.ici) else f", ICI {curve.ici:.3f}"
         panels.append(
             Panel(marks, "forecast risk", "observed risk", f"{one_line(model)}{told}", (0.0, top), (0.0, top))
@@ -176,14 +198,7 @@ def _columns(points: list[dict[str, float]]) -> tuple[np.ndarray, ...]:
 
 def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
     """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
-    panels, looks, tallest = [], looks_of(comparison), 0.0
-    weight, groups = comparison.subsets[0].weight, comparison.groups
-    found = {}
-    for model, case in comparison.cases.items():
-        y, C = case.y, None
-        if isinstance(y, EventOfCause):  # C matters, and is known up to the horizon
-            y, C = y.censor_at(case.horizon), case.C.censor_at(case.horizon)
-        found[model] = d_calibration(y, case.F, C, bins=bins, sample_weight=weight, groups=groups)
+    panels, looks, found = [], looks_of(comparison), d_calibrations(comparison, bins)
     tallest = 1.08 * max(float(of_model.shares.max()) for of_model in found.values())
     edges = np.linspace(0, 1, bins + 1)
     for model, of_model in found.items():
@@ -204,8 +219,8 @@ def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Char
     others = [model for model in comparison.models if model != base]
     if not others or not found:
         raise InvalidInputError("A plot of differences needs at least two forecasts with a common score.")
-    looks, rows, marks = looks_of(comparison), list(found), [Rule("x", 0.0)]
-    drawn: list[Line | Intervals | Rule | Bars] = [*marks]
+    looks, rows = looks_of(comparison), list(found)
+    drawn: list[Mark] = [Rule("x", 0.0)]
     for i, model in enumerate(others):
         offset = (i + 0.5) / len(others) - 0.5
         inside = [(j, found[row][model]) for j, row in enumerate(rows) if model in found[row]]
@@ -217,6 +232,64 @@ def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Char
     )
     title = f"Paired differences (left is better), {_level(comparison)} intervals"
     return Chart(title, [panel], {model: looks[model] for model in others})
+
+
+def verdict_chart(comparison: Comparison, outcome: str = "") -> Chart:
+    """What the verdict says: how much better or worse than the reference each forecast is, best first.
+
+    Without a reference, the differences are those from the best forecast.
+    """
+    verdict = next(v for v in comparison.verdicts if v.outcome == outcome)
+    order = ranked(comparison, outcome)
+    base = comparison.reference if comparison.reference in order else verdict.best
+    score = next(s for s in comparison.scores if s.name == verdict.score)
+    means = {x["model"]: x["mean"] for x in deciding(comparison, mean_lines(comparison, False), outcome)}
+    scale = abs(means.get(base, np.nan)) / 100 if score.info.has_skill else 1.0
+    looks = looks_of(comparison)
+    found: dict[str, list[float]] = {}
+    for line in deciding(comparison, difference_lines(comparison, discrimination=False), outcome):
+        if base in (line["model"], line["versus"]) and np.isfinite(line["low"]):
+            ends = np.array([line["difference"], line["low"], line["high"]]) / scale
+            other, ends = (line["model"], ends) if line["versus"] == base else (line["versus"], -ends)
+            found[other] = [float(ends[0]), *sorted(map(float, ends[1:]))]
+    rows = [model for model in order if model in found]
+    if not rows:
+        raise InvalidInputError("A picture of the verdict needs two forecasts with a common score.")
+    marks: list[Mark] = [Rule("x", 0.0)]
+    for j, model in enumerate(rows):
+        value, low, high = (np.array([number]) for number in found[model])
+        marks.append(Intervals(model, value, np.array([float(j)]), low, high, looks[model], horizontal=True))
+    unit = ", % of its loss" if score.info.has_skill else ""
+    label = f"← better · difference from {one_line(base)}{unit} · worse →"
+    panel = Panel(marks, label, rows=rows, row_height=1.0)
+    return Chart(f"{title_of(score)}: paired differences, {_level(comparison)} intervals", [panel])
+
+
+def overview_chart(comparison: Comparison, time: float | None = None) -> Chart:
+    """The verdict, the Brier score over time, calibration and net benefit, side by side."""
+    base, drawn = comparison.reference or comparison.verdict.best or None, []
+    makers: list[Callable[[], Chart]] = [
+        lambda: verdict_chart(comparison, comparison.verdict.outcome),
+        lambda: brier_chart(comparison, versus=base if len(comparison.models) > 1 else None),
+        lambda: calibration_curves(comparison, time),
+        lambda: decision_chart(comparison, time),
+    ]
+    for make in makers:
+        with suppress(CenscoreError):  # of one forecast there are no differences; a time may be too late
+            chart = make()
+            drawn.append((chart, replace(chart.panels[0], title=chart.title.partition(",")[0])))
+    legend = {name: look for chart, _ in drawn for name, look in chart.legend.items()}
+    known = {model: look for model, look in looks_of(comparison).items() if model in legend}
+    return Chart("Comparison of forecasts", [panel for _, panel in drawn], known | legend)
+
+
+def calibration_curves(comparison: Comparison, time: float | None = None) -> Chart:
+    """The smoothed calibration curves of all forecasts in one panel, without bands."""
+    whole = calibration_chart(comparison, time)
+    lines = [replace(mark, low=None, high=None)
+             for panel in whole.panels for mark in panel.marks if isinstance(mark, Line)]  # fmt: skip
+    panel = replace(whole.panels[0], marks=[Rule("diagonal"), *lines])
+    return Chart(whole.title, [panel], {line.name: line.look for line in lines})
 
 
 def _against(
@@ -265,8 +338,42 @@ def censoring_chart(comparison: Comparison) -> Chart:
     return Chart("The censoring distribution and the weights it gives", panels)
 
 
+def folds_chart(comparison: Comparison, score: str | None = None, column: int = 0) -> Chart:
+    """Mean losses of every fold, joined by fold, and the mean over all subjects with its interval."""
+    known = {each.name: each for each in comparison.scores}
+    name = next(iter(known)) if score is None else score
+    check_option(name, "score", known)
+    places = comparison.design.places(comparison, known[name])
+    if not 0 <= column < len(places):
+        raise InvalidInputError(f"column: got {column}, expected 0 to {len(places) - 1}.")
+    at, models = float(places[column]), comparison.models
+    lines = [line for line in comparison.design.fold_lines(comparison) if line["score"] == name]
+    if not lines:
+        raise InvalidInputError("folds: got fixed forecasts; cross_validate(models, X, y) has folds.")
+    by_fold: dict[tuple[int, int], dict[str, float]] = {}
+    for line in lines:
+        if np.isnan(at) or line["at"] == at:
+            by_fold.setdefault((line["repeat"], line["fold"]), {})[line["model"]] = line["mean"]
+    rows, marks = np.arange(len(models), dtype=float), []
+    for (_, fold), means in by_fold.items():
+        x = np.array([means[model] for model in models])
+        marks.append(Line(f"fold {fold}", x, rows, GREY))
+    drawn: list[Mark] = [*marks]
+    for row, (model, look) in enumerate(looks_of(comparison).items()):
+        estimate = comparison.estimate(model, name)
+        if estimate is not None:
+            value, low, high = (
+                e[[column]] for e in (estimate.value, *estimate.interval(comparison.confidence))
+            )
+            drawn.append(Intervals(model, value, rows[[row]], low, high, look, horizontal=True))
+    where = "" if np.isnan(at) else f" at {at_time(comparison, at)}"
+    panel = Panel(drawn, f"{title_of(known[name])}{where}", rows=models, row_height=2.0)
+    return Chart(f"Folds (grey), and the mean with its {_level(comparison)} interval", [panel])
+
+
 #: Pictures by the name that :meth:`Comparison.plot` takes.
 CHARTS: dict[str, Callable[..., Chart]] = {
+    "overview": overview_chart,
     "brier": brier_chart,
     "differences": differences_chart,
     "calibration": calibration_chart,
@@ -275,4 +382,5 @@ CHARTS: dict[str, Callable[..., Chart]] = {
     "murphy": murphy_chart,
     "pinball": pinball_chart,
     "censoring": censoring_chart,
+    "folds": folds_chart,
 }

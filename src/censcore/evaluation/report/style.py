@@ -99,7 +99,10 @@ def svg_of(figure: Figure) -> bytes:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches, known to no window system; to be called inside :func:`styled`."""
-    from matplotlib.figure import Figure
+    """An empty figure of so many inches, known to no window system; to be called inside :func:`styled`.
 
-    return Figure(figsize=(width, height), layout="constrained")
+    Notebooks show it by themselves, whatever the backend of matplotlib.
+    """
+    from censcore.evaluation.report.shown_figure import ShownFigure
+
+    return ShownFigure(figsize=(width, height), layout="constrained")

@@ -1,6 +1,7 @@
 """Charts as SVG that takes its colours from the page, so that one figure serves light and dark.
 
-Every point has a title, which browsers show as its value where the pointer rests.
+The script of the page reads the values where the pointer rests from the paths and the axes. What belongs to a
+model says so by ``data-model``, so that the page can hide it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ __all__ = ["chart_html", "swatch"]
 WIDTH, HEIGHT = 400, 250  # of the drawing, in units of the text: 12 high, about 6.4 wide
 SMALL_WIDTH, SMALL_HEIGHT = 250, 215
 LETTER = 6.4
-HOVERS = 24  # points of a curve that show their values
-MANY = 6  # curves, beyond which a band shows where the pointer rests
+MARKS = 5  # markers along a curve
+MANY = 2  # curves, beyond which bands are faint
 ROW_TITLE, ROW_MARK = 17.0, 13.0  # heights in a panel of rows
 
 SHAPES = {
@@ -33,7 +34,8 @@ SHAPES = {
 def chart_html(chart: Chart, alternative: str) -> str:
     """A legend that wraps where there is no room, and one SVG per panel."""
     legend = "".join(
-        f"<li>{swatch(look)}{html_text(one_line(name))}</li>" for name, look in chart.legend.items()
+        f"<li{_of(name)}>{swatch(look)}{html_text(one_line(name))}</li>"
+        for name, look in chart.legend.items()
     )
     kind = "panels" + (" small" if chart.small else "") + (" many" if len(chart.legend) > MANY else "")
     panels = "".join(
@@ -41,6 +43,10 @@ def chart_html(chart: Chart, alternative: str) -> str:
     )
     shown = f"<ul class='legend'>{legend}</ul>" if legend else ""
     return f"{shown}<div class='{kind}'>{panels}</div>"
+
+
+def _of(name: str) -> str:
+    return f" data-model='{html_text(one_line(name))}'"
 
 
 def swatch(look: Look) -> str:
@@ -59,8 +65,12 @@ def _panel(panel: Panel, chart: Chart, alternative: str) -> str:
         f"role='img' aria-label='{html_text(one_line(alternative))}'" if alternative else "aria-hidden='true'"
     )
     box = f"viewBox='0 0 {frame.width:g} {frame.height:g}'"
+    ends = (frame.left, frame.right, *frame.xlim, frame.bottom, frame.top, *frame.ylim)
+    axes = "" if panel.rows else f" data-axes='{' '.join(f'{end:.6g}' for end in ends)}'"
     title = f"<p class='title'>{html_text(one_line(panel.title))}</p>" if panel.title else ""
-    return f"<div>{title}<svg {hidden} {box}>{''.join(drawn)}</svg></div>"
+    names = {mark.name for mark in panel.marks if not isinstance(mark, Rule)}
+    of_one = _of(*names) if chart.small and len(names) == 1 else ""
+    return f"<div{of_one}>{title}<svg {hidden} {box}{axes}>{''.join(drawn)}</svg></div>"
 
 
 class _Frame:
@@ -162,8 +172,8 @@ def _axes(frame: _Frame) -> str:
             f"<text class='faded' x='4' y='{frame.top - 13:.1f}'>{html_text(one_line(panel.ylabel))}</text>"
         )
     for j, name in enumerate(panel.rows):
-        above = float(frame.y(j - 0.5)) - 5
-        parts.append(f"<text x='{frame.left + 2:.1f}' y='{above:.1f}'>{html_text(one_line(name))}</text>")
+        at = f"x='{frame.left + 2:.1f}' y='{float(frame.y(j - 0.5)) - 5:.1f}'"
+        parts.append(f"<text {at}{_of(name)}>{html_text(one_line(name))}</text>")
     return "".join(parts)
 
 
@@ -198,21 +208,13 @@ def _line(frame: _Frame, line: Line) -> str:
             parts.append(f"<path class='band' d='{around}Z'/>")
     for some in _runs(np.isfinite(y)):
         parts.append(f"<path class='line'{_dash(line.look)} d='{_path(frame, x[some], y[some])}'/>")
-    parts = [_inside(frame, "".join(parts))]
-    every = max(len(line.x) // HOVERS, 1)
-    at = range(every // 2, len(line.x), every)
-    marked = 0 if line.look.colour in ("ink", "grey") or line.steps else 5
-    for i, j in enumerate(at):
-        if np.isfinite(line.y[j]) and frame.ylim[0] <= line.y[j] <= frame.ylim[1]:
-            ends = (
-                (line.low[j], line.high[j])
-                if line.low is not None and line.high is not None
-                else (np.nan, np.nan)
-            )
-            shown = bool(marked) and (i + line.look.number) % marked == 0
-            value = _value(line.name, line.x[j], line.y[j], *ends)
-            parts.append(_point(frame, line.x[j], line.y[j], line.look, value, shown))
-    return f"<g class='c-{line.look.colour}'>{''.join(parts)}</g>"
+    parts = [f"<title>{html_text(one_line(line.name))}</title>", _inside(frame, "".join(parts))]
+    if line.look.colour not in ("ink", "grey") and not line.steps:
+        every = max(len(line.x) // MARKS, 1)
+        for k in range((3 * line.look.number + every // 2) % every, len(line.x), every):
+            if np.isfinite(line.y[k]) and frame.ylim[0] <= line.y[k] <= frame.ylim[1]:
+                parts.append(_point(frame, line.x[k], line.y[k], line.look))
+    return f"<g class='c-{line.look.colour} curve'{_of(line.name)}>{''.join(parts)}</g>"
 
 
 def _intervals(frame: _Frame, mark: Intervals) -> str:
@@ -229,8 +231,8 @@ def _intervals(frame: _Frame, mark: Intervals) -> str:
             )
             parts.append(f"<path class='line' d='{ends}'/>")
         told = _value(mark.name, np.nan if mark.horizontal else x, x if mark.horizontal else y, low, high)
-        parts.append(_point(frame, x, y, mark.look, told, True))
-    return f"<g class='c-{mark.look.colour}'>{''.join(parts)}</g>"
+        parts.append(_point(frame, x, y, mark.look, told))
+    return f"<g class='c-{mark.look.colour}'{_of(mark.name)}>{''.join(parts)}</g>"
 
 
 def _bars(frame: _Frame, mark: Bars) -> str:
@@ -245,10 +247,10 @@ def _bars(frame: _Frame, mark: Bars) -> str:
     return f"<g class='c-{mark.look.colour}'>{''.join(parts)}</g>"
 
 
-def _point(frame: _Frame, x: float, y: float, look: Look, value: str, shown: bool) -> str:
+def _point(frame: _Frame, x: float, y: float, look: Look, value: str = "") -> str:
     at = f"transform='translate({frame.x(x):.1f} {frame.y(y):.1f})'"
-    shape = f"class='mark' d='{SHAPES[look.marker]}'" if shown else "class='hit' d='M-6-6H6V6H-6Z'"
-    return f"<path {shape} {at}><title>{html_text(value)}</title></path>"
+    title = f"<title>{html_text(value)}</title>" if value else ""
+    return f"<path class='mark' d='{SHAPES[look.marker]}' {at}>{title}</path>"
 
 
 def _value(name: str, x: float, y: float, low: float, high: float) -> str:

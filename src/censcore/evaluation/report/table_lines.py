@@ -16,7 +16,7 @@ from censcore.evaluation.measures.discrimination import Measure
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["blocks", "difference_lines", "marks", "mean_lines"]
+__all__ = ["blocks", "deciding", "difference_lines", "marks", "mean_lines", "ranked"]
 
 NOT_AVAILABLE = "not available"
 DESCRIPTIVE = "descriptive, not proper"
@@ -236,6 +236,26 @@ def _pairs(
     return lines
 
 
+# ---- what decides -------------------------------------------------------------------------------------
+
+
+def deciding(comparison: Comparison, lines: Iterable[Line], outcome: str) -> list[Line]:
+    """The lines of all subjects by the score, and at the time or level, that the verdict is about."""
+    verdict = next(v for v in comparison.verdicts if v.outcome == outcome)
+    return [
+        x for x in lines
+        if x["by"] == "" and (x["outcome"], x["score"]) == (outcome, verdict.score)
+        and (np.isnan(x["at"]) or x["at"] == verdict.at)
+    ]  # fmt: skip
+
+
+def ranked(comparison: Comparison, outcome: str) -> list[str]:
+    """The forecasts from the best to the worst by the score that decides; those without it last."""
+    means = {x["model"]: x["mean"] for x in deciding(comparison, mean_lines(comparison, False), outcome)}
+    known = {m: np.inf if np.isnan(means.get(m, np.nan)) else means[m] for m in comparison.models}
+    return sorted(comparison.models, key=known.__getitem__)
+
+
 # ---- what is clear ---------------------------------------------------------------------------------
 
 Key = tuple[str, str, str, str, float]
@@ -265,6 +285,9 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     "~" for all models that are tied with the best, where another is clearly worse. A block with one
     model, and one without a clear difference from the best, has no marks.
     """
+    if "marks" in comparison.made:
+        made: dict[Key, dict[str, str]] = comparison.made["marks"]
+        return made
     pairs = blocks(difference_lines(comparison))
     found: dict[Key, dict[str, str]] = {}
     for key, block in blocks(mean_lines(comparison)).items():
@@ -276,6 +299,7 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
         top = [model for model in known if model not in worse]
         if worse:
             found[key] = dict.fromkeys(top, CLEARLY_BEST if len(top) == 1 else AMONG_BEST)
+    comparison.made["marks"] = found
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,10 +32,12 @@ __all__ = [
     "grids_of",
     "label",
     "legend_of",
+    "p_is",
     "p_text",
     "subgroup_grids",
     "subgroup_summary",
     "text_of",
+    "time_of",
 ]
 
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
@@ -60,6 +62,11 @@ def p_text(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
+def p_is(p: float) -> str:
+    """A p-value in a sentence."""
+    return f"p {p_text(p)}" if p < 1e-4 else f"p = {p_text(p)}"
+
+
 @dataclass(frozen=True)
 class Cell:
     """What a table shows of one line: the number with its error, and a mark where something is clear."""
@@ -76,6 +83,7 @@ class Grid:
     title: str
     columns: list[str]
     rows: dict[str, list[Cell]]
+    outcome: str = ""
 
 
 def grids_of(comparison: Comparison) -> list[Grid]:
@@ -87,7 +95,7 @@ def grids_of(comparison: Comparison) -> list[Grid]:
         for proper, title in ((True, SCORES), (False, DISCRIMINATION)):
             kept = _available(blocks(line for line in of_outcome if line["proper"] is proper))
             if kept:
-                grid = _grid(comparison, _about(outcome) + title, kept)
+                grid = _grid(comparison, _about(outcome) + title, kept, outcome)
                 found.append(with_ranks(comparison, grid) if proper else grid)
     return found
 
@@ -114,7 +122,9 @@ def subgroup_grids(comparison: Comparison) -> list[Grid]:
     for (by, group, outcome, proper), lines in groups.items():
         title = f"{_about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
         found.append(
-            _grid(comparison, title + ("" if proper else ", discrimination"), _available(blocks(lines)))
+            _grid(
+                comparison, title + ("" if proper else ", discrimination"), _available(blocks(lines)), outcome
+            )
         )
     return found
 
@@ -134,9 +144,9 @@ def subgroup_summary(comparison: Comparison) -> list[Grid]:
         if of_groups:
             first = next(iter(of_groups.values()))[0]
             title = f"{_about(outcome)}{column_label(comparison, first)} by {one_line(by)}"
-            grid = _grid(comparison, title, of_groups)
+            grid = _grid(comparison, title, of_groups, outcome)
             columns = [f"{one_line(key[1])}, {block[0]['n']} subjects" for key, block in of_groups.items()]
-            found.append(Grid(grid.title, columns, grid.rows))
+            found.append(replace(grid, columns=columns))
     return found
 
 
@@ -151,7 +161,7 @@ def _score_of(comparison: Comparison, name: str) -> CaseScore | Measure:
     return next(score for score in known if score.name == name)
 
 
-def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]]) -> Grid:
+def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]], outcome: str) -> Grid:
     clear = marks(comparison)
     columns: list[str] = []
     rows: dict[str, list[Cell]] = {model: [] for model in comparison.models}
@@ -163,7 +173,13 @@ def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]]) -> Gr
             line = of_model.get(model)
             found = clear.get(key, {}).get(model, "")
             cells.append(Cell(NOT_AVAILABLE) if line is None else Cell(_text(line, form), found, line))
-    return Grid(title, columns, rows)
+    return Grid(title, columns, rows, outcome)
+
+
+def time_of(comparison: Comparison, shown: Cell) -> float:
+    """The time that a cell is about; NaN for one of all times, or of a level."""
+    known = shown.line and _score_of(comparison, shown.line["score"]).axis == "time"
+    return float(shown.line["at"]) if known else np.nan
 
 
 def column_label(comparison: Comparison, line: Line) -> str:
@@ -226,7 +242,7 @@ def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
         added = [Cell(f"{line['rank']:.0f}")]
         added += [Cell(_percent(line["skill"], line["skill_standard_error"]))] if skilled else []
         rows[model] = [*row[: j + 1], *added, *row[j + 1 :]]
-    return Grid(grid.title, columns, rows)
+    return replace(grid, columns=columns, rows=rows)
 
 
 def _decides(comparison: Comparison, lines: list[Line]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.lines import CANNOT_TELL, MINIMUM_EVENTS, Line
+from censcore.evaluation.report.calibrated import calibration_lines
 from censcore.evaluation.report.table_lines import (
     Key,
     against,
@@ -17,17 +18,18 @@ from censcore.evaluation.report.table_lines import (
     mean_lines,
     title_of,
 )
-from censcore.plain_text import one_line
+from censcore.evaluation.report.text import p_is
+from censcore.plain_text import html_text, one_line
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.measures.case_scores import CaseScore
 
-__all__ = ["Verdict", "verdicts_of"]
+__all__ = ["Verdict", "distance_text", "verdicts_of"]
 
 MOST_NAMES = 5  # of forecasts in one sentence
 MOST_GAPS = 3  # with numbers
-SHORT = 0.5  # share of follow-up, below which a horizon is told beside the last time
+SHORT = 0.9  # share of follow-up, below which a horizon is told beside the last time
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ class Verdict:
     effective_events : float
         Kish's effective number of these events, by their sampling and inverse-probability weights; of
         clusters where there are ``groups``.
+    calibration : list of dict
+        Per forecast: ``time``, ``ici`` and ``p_value`` of its calibration curve there, the p-value of its
+        ``d_calibration``, and whether it is ``calibrated`` as far as both tests show (None: they cannot
+        tell). Empty for outcomes that are no risk of one event, such as all causes together.
     sentences : list of str
         The verdict in words.
 
@@ -82,10 +88,15 @@ class Verdict:
     events: int = 0
     effective_events: float = 0.0
     weighted: bool = False
+    calibration: list[dict[str, Any]] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        first, *others = map(html_text, self.sentences)
+        return f"<p><strong>{first}</strong> {' '.join(others)}</p>"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, with the words as ``text``."""
@@ -105,7 +116,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
     events, effective = comparison.design.weighted_events(comparison, score)
     counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective,
-               "weighted": comparison.subsets[0].weighted}  # fmt: skip
+               "weighted": comparison.subsets[0].weighted,
+               "calibration": calibration_lines(comparison, outcome)}  # fmt: skip
     found = Verdict(score.name, block[0]["at"], outcome, **counted)
     about = f"{one_line(outcome)}: " if outcome else ""
 
@@ -127,7 +139,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     if len(block) == 1:
         return told(
             f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other "
-            "forecast to compare it with.", _based_on(found), best="",
+            "forecast to compare it with.", *_calibration_sentences(comparison, found, block[0]["model"]),
+            _based_on(found), best="",
         )  # fmt: skip
     finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
     if not finite:
@@ -149,6 +162,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         _others_sentence(wins, comparison.reference) if not worse else "",
         f"Infinite mean: {_listed(endless)}." if endless else "",
         _largest_gap(best["model"], pairs, comparison.confidence) if tied and not worse else "",
+        *_calibration_sentences(comparison, found, best["model"]),
         _based_on(found),
         _other_scores(comparison, outcome, means, score, best["model"]),
         **facts,
@@ -242,6 +256,29 @@ def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
     return f"{100 * confidence:g} % intervals allow it a lead of up to {max(ends):.2g}." if ends else ""
 
 
+def _calibration_sentences(comparison: Comparison, found: Verdict, best: str) -> list[str]:
+    """Whether the risks of the best agree with the observed ones, and which others do not."""
+    told = []
+    for line in found.calibration:
+        if line["model"] == best and line["calibrated"] is not None:
+            words = "agree with" if line["calibrated"] else "differ, by more than chance explains, from"
+            distance = distance_text(line, comparison.time_unit)
+            told.append(f"The risks of {one_line(best)} {words} the observed ones ({distance}).")
+    off = [x for x in found.calibration if x["calibrated"] is False and x["model"] != best]
+    named = [f"{one_line(x['model'])} ({distance_text(x, comparison.time_unit)})" for x in off[:MOST_GAPS]]
+    named += [f"{len(off) - MOST_GAPS} more"] if len(off) > MOST_GAPS else []
+    return [*told, f"Not calibrated: {'; '.join(named)}."] if named else told
+
+
+def distance_text(line: dict[str, Any], time_unit: str = "") -> str:
+    """How far forecast and observed risks are apart at the time, and the test over all times."""
+    at = f"{line['time']:.4g} {one_line(time_unit)}".rstrip()
+    told = [] if np.isnan(line["ici"]) else [f"ICI {line['ici']:.2g} at {at}"]
+    told += [] if np.isnan(line["p_value"]) else [p_is(line["p_value"])]
+    told += [] if np.isnan(line["d_calibration"]) else [f"D-calibration {p_is(line['d_calibration'])}"]
+    return ", ".join(told)
+
+
 def _based_on(found: Verdict) -> str:
     effective = (
         "" if found.effective_events > 0.995 * found.events else f" ({found.effective_events:.0f} effective)"
@@ -255,7 +292,7 @@ def _other_scores(
 ) -> str:
     """Scores by which another forecast is clearly better than the best one."""
     pairs = blocks(difference_lines(comparison, discrimination=False))
-    titles = {score.name: title_of(score) for score in comparison.scores}
+    scores = {score.name: score for score in comparison.scores}
     found: dict[str, dict[str, list[float]]] = {}
     for key, block in means.items():
         ranked = [x["model"] for x in block if x["rank"] == 1]
@@ -264,18 +301,18 @@ def _other_scores(
             and best not in ranked
             and against(pairs.get(key, []), ranked[:1], comparison.confidence).get(best)
         ):
-            found.setdefault(ranked[0], {}).setdefault(titles[key[3]], []).append(key[4])
+            found.setdefault(ranked[0], {}).setdefault(key[3], []).append(key[4])
+
+    def with_places(name: str, places: list[float]) -> str:
+        unit = f" {comparison.time_unit}".rstrip() if scores[name].axis == "time" else ""
+        known = [f"{at:.4g}" for at in places if at >= 0]
+        return title_of(scores[name]) + (f" at {_listed(known)}{unit}" if known else "")
+
     told = [
-        f"{one_line(model)} by the {_listed([_with_places(*pair) for pair in places.items()])}"
+        f"{one_line(model)} by the {_listed([with_places(*pair) for pair in places.items()])}"
         for model, places in found.items()
     ]
     return f"Other scores disagree: {one_line(best)} is clearly worse than {'; '.join(told)}." if told else ""
-
-
-def _with_places(title: str, places: list[float]) -> str:
-    """A score with the times or levels that are meant."""
-    known = [f"{at:.4g}" for at in places if at >= 0]
-    return f"{title} at {_listed(known)}" if known else title
 
 
 def _until(comparison: Comparison, score: CaseScore, at: float) -> str:

@@ -1,0 +1,103 @@
+"""What was compared: the models with their parameters, the covariates, the call, versions and the date."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from censcore.distributions import Distribution
+from censcore.plain_text import one_line
+
+__all__ = ["what_was_compared"]
+
+LONGEST = 200  # letters of a model or an argument
+MOST_COLUMNS = 30
+ALWAYS = ("censcore", "numpy", "scipy", "scikit-learn")
+PACKAGES = {"sksurv": "scikit-survival", "sklearn": "scikit-learn"}  # where the module has another name
+
+
+def what_was_compared(function: str, asked: Any, models: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The facts of a call, for the page.
+
+    Parameters
+    ----------
+    function : str
+        That was called.
+    asked : Request
+        Its arguments; those that have their default are left out.
+    models : mapping
+        Name -> forecast or model.
+    **more
+        Arguments that are not in the request.
+    """
+    given = {f.name: getattr(asked, f.name) for f in fields(asked) if getattr(asked, f.name) is not f.default}
+    sample = given.pop("sample")
+    arguments = {"X": sample.X, "y": sample.y, "sample_weight": sample.weight, "groups": sample.groups}
+    arguments |= more | {name: value for name, value in given.items() if name != "forecasts"}
+    told = ", ".join(f"{name}={described(value)}" for name, value in arguments.items() if value is not None)
+    return {
+        "covariates": _columns(sample.X),
+        "models": {str(name): described(model) for name, model in models.items()},
+        "call": f"{function}(..., {told})",
+        "date": date.today().isoformat(),
+        "versions": _versions(models.values()),
+    }
+
+
+def described(value: Any) -> str:
+    """A value as one short line: data by their shape, models and settings as Python writes them.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from censcore.evaluation.report.what_was_compared import described
+    >>> described(np.zeros((3, 2))), described(cs.KaplanMeier()), described({"a": cs.Exponential(1.0)})
+    ('ndarray (3, 2)', 'KaplanMeier()', "{'a': Exponential}")
+    """
+    if hasattr(value, "get_params"):
+        return _short(repr(value))
+    if isinstance(value, Mapping):
+        return _short("{" + ", ".join(f"{name!r}: {described(item)}" for name, item in value.items()) + "}")
+    if isinstance(value, tuple | list) and any(hasattr(item, "__len__") for item in value):
+        return _short(f"({', '.join(map(described, value))})")
+    if isinstance(value, Distribution):
+        return type(value).__name__
+    if getattr(value, "shape", ()):
+        return f"{type(value).__name__} {tuple(value.shape)}"
+    if hasattr(value, "__len__") and not isinstance(value, str | list | tuple):
+        return type(value).__name__
+    return _short(getattr(value, "__qualname__", None) or repr(value))
+
+
+def _short(text: str) -> str:
+    line = re.sub(r" at 0x[0-9a-fA-F]+", "", one_line(text))
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def _columns(X: Any) -> str:
+    if X is None:
+        return "none were given"
+    names = getattr(X, "columns", None)
+    if names is None:
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        return f"{shape[1] if len(shape) > 1 else 1} columns without names"
+    names = [one_line(str(name)) for name in names]
+    more = [f"{len(names) - MOST_COLUMNS} more"] if len(names) > MOST_COLUMNS else []
+    return f"{len(names)}: {', '.join([*names[:MOST_COLUMNS], *more])}"
+
+
+def _versions(models: Any) -> str:
+    """Of Python, of what computes the scores, and of the libraries of the models."""
+    roots = dict.fromkeys(type(model).__module__.partition(".")[0] for model in models)
+    found = {"Python": platform.python_version()}
+    for name in dict.fromkeys([*ALWAYS, *(PACKAGES.get(root, root) for root in roots)]):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # a model of the caller, or of Python
+            continue
+    return ", ".join(f"{name} {number}" for name, number in found.items())
