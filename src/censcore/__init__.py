@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.distributions import Weibull as Weibull
     from censcore.estimators import AalenJohansen as AalenJohansen
     from censcore.estimators import Adapted as Adapted
+    from censcore.estimators import BoostedHazards as BoostedHazards
     from censcore.estimators import CauseSpecific as CauseSpecific
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
@@ -144,6 +145,7 @@ _EXPORTS = {
         "PiecewiseExponentialRegression",
         "Turnbull",
         "Adapted",
+        "BoostedHazards",
         "Censoring",
         "as_forecast",
         "from_draws",

@@ -45,7 +45,7 @@ class CensoringWarning(UserWarning):
 
 
 class ExtrapolationWarning(UserWarning):
-    """A forecast was asked for at times beyond follow-up, where the data say nothing."""
+    """A forecast was asked for where the data say nothing: beyond follow-up, or far from their covariates."""
 
 
 class RepairWarning(UserWarning):

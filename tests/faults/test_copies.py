@@ -80,6 +80,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "Stacking": lambda: cs.Stacking(
         [("km", cs.KaplanMeier()), ("weibull", cs.WeibullRegression())], random_state=0
     ).fit(X, Y),
+    "BoostedHazards": lambda: cs.BoostedHazards(max_iter=10, random_state=0).fit(X, Y),
     "JointFromMargins": lambda: cs.JointFromMargins(cs.WeibullRegression()).fit(X, JOINT),
     "BestForecast": lambda: cs.BestForecast(n_samples=8, epochs=1, random_state=0).fit(X, JOINT),
     "CopulaWeibull": lambda: cs.CopulaWeibull(**NETWORK).fit(X, JOINT),

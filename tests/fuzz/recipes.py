@@ -465,6 +465,7 @@ ESTIMATORS = {
         estimators=[("km", cs.KaplanMeier()), ("exponential", cs.WeibullRegression(alpha=0.1))],
         random_state=0,
     ),
+    "BoostedHazards": estimator(cs.BoostedHazards, random_state=0, max_iter=10),
     "JointFromMargins": estimator(cs.JointFromMargins, estimator=cs.WeibullRegression(alpha=0.1)),
     "CensoredEngression": neural(
         "CensoredEngression",

@@ -1,15 +1,19 @@
 """The default stack, and the networks of folds that it is made of."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from tests.learning.small_trainings import SMALL, engression, sample
 
 import censcore as cs
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
 QUICK = {"epochs": 1, "random_state": 0, "device": "cpu", "n_samples": 64}
 pytestmark = pytest.mark.usefixtures("brief_density_network")
-MEMBERS = ["engression", "density network", "Kaplan-Meier", "Cox", "Weibull"]
+MEMBERS = ["engression", "density network", "trees", "Kaplan-Meier", "Cox", "Weibull"]
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +29,35 @@ def test_the_default_stack(fitted):
     assert stack.left_out_ == {}
     assert stack.predict_distribution(data.X[:3]).shape == (3, 2)
     assert clone(stack).get_params() == {"progress": False} | QUICK
+
+
+def test_tables_go_in_as_they_are():
+    data = sample(150)
+    X = pd.DataFrame(data.X, columns=list("abcd")[: data.X.shape[1]])
+    X["kind"] = np.where(X["a"] > 0, "high", "low")
+    X.loc[::7, "a"] = np.nan
+    X.loc[::9, "kind"] = None
+    stack = cs.BestForecast(**QUICK).fit(X, data.y)
+    assert stack.left_out_ == {}
+    assert list(stack.feature_names_in_) == list(X.columns)
+    z = stack.sample(X[:20], 30)
+    assert not np.isnan(z).any()
+    with pytest.warns(ExtrapolationWarning, match="'new' of 'kind'"):
+        new = stack.sample(X[:1].assign(kind="new"), 30)
+    np.testing.assert_array_equal(new, stack.sample(X[:1].assign(kind="high"), 30))  # the reference
+    with pytest.raises(InvalidInputError, match="feature names"):
+        stack.sample(X[["a"]], 3)
+
+
+def test_covariates_far_away_are_held_at_the_border(fitted):
+    data, stack = fitted
+    border = data.X.max(axis=0) + data.X.std(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        near = stack.sample(border[None], 50)
+    with pytest.warns(ExtrapolationWarning, match="1 subjects"):
+        far = stack.sample(10 * border[None], 50)
+    np.testing.assert_array_equal(near, far)
 
 
 def test_it_answers_the_questions_of_the_generator(fitted):
@@ -111,6 +144,8 @@ def test_every_kind_of_outcome(kind):
     stack = cs.BestForecast(**QUICK).fit(X, y)
     z = stack.sample(None if X is None else X[:4], 20)
     assert not np.isnan(z).any()
-    left = {"events at zero": {"density network"}}.get(kind, set())
+    left = {"events at zero": {"density network", "trees"}}.get(kind, set())
     assert set(stack.left_out_) == left
-    assert set(stack.weights_) == set(MEMBERS) - left - ({"Cox"} if kind == "no covariates" else set())
+    assert set(stack.weights_) == set(MEMBERS) - left - (
+        {"Cox", "trees"} if kind == "no covariates" else set()
+    )

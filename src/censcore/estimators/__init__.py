@@ -7,6 +7,7 @@ from censcore.estimators.aalen_johansen import AalenJohansen
 from censcore.estimators.adapted import Adapted
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
+from censcore.estimators.boosted_hazards import BoostedHazards
 from censcore.estimators.cause_specific import CauseSpecific
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.competing_risks_adapters import as_competing_forecast
@@ -25,6 +26,7 @@ from censcore.estimators.weibull import WeibullRegression
 __all__ = [
     "AalenJohansen",
     "Adapted",
+    "BoostedHazards",
     "CauseSpecific",
     "Censoring",
     "CoxRegression",

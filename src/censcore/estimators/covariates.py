@@ -16,7 +16,16 @@ from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 from censcore.plain_text import some_of
 
-__all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows", "validated"]
+__all__ = [
+    "as_matrix",
+    "check_numbers",
+    "check_rows",
+    "check_weights",
+    "column_of",
+    "fit_weighted",
+    "take_rows",
+    "validated",
+]
 
 
 def check_rows(X: Any, n: int) -> None:
@@ -156,7 +165,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
     encoding: Encoding | None = None if reset else estimator._encoding
     if reset and hasattr(X, "columns"):
         encoding = Encoding.of(X)
-    _check_numbers(X, categories=encoding is not None and bool(encoding.levels))
+    check_numbers(X, categories=encoding is not None and bool(encoding.levels))
     _check_no_missing(estimator, X)
     if encoding is not None and encoding.levels:
         matrix = _encoded(estimator, X, encoding, reset)
@@ -223,7 +232,7 @@ def scikit_learn_errors() -> Iterator[None]:
         raise InvalidInputError(str(error)) from error
 
 
-def _check_numbers(X: Any, *, categories: bool) -> None:
+def check_numbers(X: Any, *, categories: bool) -> None:
     """Check that columns hold numbers or, in a frame where ``categories`` are read, text and categories."""
     kinds = _kinds_without_numbers(X, categories)
     if kinds:

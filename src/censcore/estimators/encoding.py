@@ -13,6 +13,8 @@ from censcore.plain_text import one_line, some_of
 
 __all__ = ["Encoding", "is_category"]
 
+_MISSING = "missing"  # the level of subjects without one, the last
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -64,17 +66,24 @@ class Encoding:
             indicator += [name in levels] * (len(names) - len(indicator))
         return cls(levels, names, np.array(indicator, dtype=bool), np.arange(len(names)))
 
-    def matrix(self, X: Any) -> np.ndarray:
-        """The columns of a frame with categories, (n, number of names)."""
+    def matrix(self, X: Any, unseen: list[str] | None = None) -> np.ndarray:
+        """The columns of a frame with categories, (n, number of names); missing numbers are NaN.
+
+        A level that fit did not have is an error, or the reference where a list takes down such levels.
+        """
+        import narwhals as nw
+
         parts = []
         for name, column in columns_of(X):
             if name not in self.levels:
-                parts.append(column.to_numpy().astype(np.float64))
+                parts.append(column.cast(nw.Float64).to_numpy())
                 continue
-            values = np.array([str(value) for value in column.to_list()], dtype=object)
+            values = np.array(_words(column), dtype=object)
             known = self.levels[name]
             new = np.nonzero(~np.isin(values, np.array(known, dtype=object)))[0]
-            if new.size:
+            if new.size and unseen is not None:
+                unseen.append(f"{values[new[0]]!r} of {one_line(str(name))!r}")
+            elif new.size:
                 raise InvalidInputError(
                     f"X: got {values[new[0]]!r} in column {one_line(str(name))!r} of {name_subjects(new)}, "
                     f"expected one of the levels that fit had, {some_of(known)}. Merge the level with one of "
@@ -105,9 +114,16 @@ def is_category(column: Any) -> bool:
     return column.dtype in (nw.String, nw.Categorical, nw.Object) or isinstance(column.dtype, nw.Enum)
 
 
+def _words(column: Any) -> list[str]:
+    """Levels as text, one per subject."""
+    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [_MISSING if gone else str(value) for value, gone in pairs]
+
+
 def _levels(column: Any) -> list[str]:
     """The levels that occur: in the order of the categories, or of the alphabet."""
-    there = {str(value) for value in column.to_list()}
+    there = set(_words(column))
     known: Any = getattr(column.to_native().dtype, "categories", None)
-    ordered = [str(level) for level in known] if hasattr(known, "__len__") else sorted(there)
+    ordered = [str(level) for level in known] if hasattr(known, "__len__") else sorted(there - {_MISSING})
+    ordered = [level for level in ordered if level != _MISSING] + [_MISSING]
     return [level for level in ordered if level in there]

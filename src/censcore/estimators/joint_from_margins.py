@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from sklearn.utils.metaestimators import available_if
 
 from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
@@ -15,6 +18,7 @@ from censcore.estimators.adapted import as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.estimators.folds import Fold
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["JointFromMargins"]
@@ -95,6 +99,49 @@ class JointFromMargins(SurvivalEstimator):
         -------
         self
         """
+        self._fit_margins(X, y, sample_weight, fit_weighted)
+        return self
+
+    @available_if(lambda self: hasattr(self.estimator, "cross_fit"))
+    def cross_fit(
+        self, X: Array | None, y: Any, folds: Sequence[Fold], sample_weight: Array | None = None
+    ) -> list[tuple[Self, ...]]:
+        """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
+
+        Where the estimator has such a method.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold a model that has not seen the held-out subjects, and those that it is pooled with.
+        """
+        parts: list[list[tuple[Any, ...]]] = []
+
+        def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+            parts.append(model.cross_fit(X, y, folds, weight))
+            return model
+
+        self._fit_margins(X, y, sample_weight, fit)
+        return [
+            tuple(self._with(margins) for margins in zip(*of_fold, strict=True))
+            for of_fold in zip(*parts, strict=True)
+        ]
+
+    def _with(self, margins: Sequence[Any]) -> Self:
+        """The model with other margins."""
+        model = copy(self)
+        model.estimators_ = list(margins)
+        return model
+
+    def _fit_margins(self, X: Any, y: Any, sample_weight: Any, fit: Callable[..., Any]) -> None:
+        """Fit the margins by a function, then the dependence."""
         check_option(self.copula, "copula", ("clayton", "gumbel", "independent"))
         name, self._names, self._terminal = type(self).__name__, None, None
         if isinstance(y, CompetingRisks):
@@ -108,13 +155,12 @@ class JointFromMargins(SurvivalEstimator):
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         self._one_time = y.time.ndim == 1
         self.estimators_ = [
-            fit_weighted(as_estimator(self.estimator), X, RightCensored(time[:, j], event[:, j]), weight)
+            fit(as_estimator(self.estimator), X, RightCensored(time[:, j], event[:, j]), weight)
             for j in range(time.shape[1])
         ]
         self.theta_ = None
         if self._names is None and self._terminal is None and time.shape[1] > 1:
             self.theta_ = self._dependence(X, time, event, weight)
-        return self
 
     def _dependence(
         self, X: Any, time: np.ndarray, event: np.ndarray, weight: np.ndarray | None
@@ -159,7 +205,13 @@ class JointFromMargins(SurvivalEstimator):
 
 
 def _hazard(model: Any, X: Any, time: np.ndarray) -> np.ndarray:
-    """Cumulative hazards at the observed times, the mean of both limits at a step."""
+    """Cumulative hazards at the observed times, the mean of both limits at a step.
+
+    Of flexible models they are those of held-out subjects, where these are known: of others they would be too
+    alike.
+    """
+    if hasattr(model, "held_out_hazard_"):
+        return np.minimum(model.held_out_hazard_, _LARGEST_HAZARD)
     F = model.predict_distribution(X)
     limits = [to_numpy(value(time[:, None])).reshape(-1) for value in (F.sf_left, F.sf)]
     with np.errstate(divide="ignore"):

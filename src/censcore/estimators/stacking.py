@@ -22,9 +22,9 @@ from censcore.estimators.covariates import (
     check_rows,
     check_weights,
     count_rows,
-    scikit_learn_errors,
     take_rows,
 )
+from censcore.estimators.folds import FOLDS, Fold, held_out_folds, seed_of
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.pipelines import weight_argument
 from censcore.estimators.sample_predictions import SamplePredictions
@@ -37,7 +37,7 @@ from censcore.scores.inputs import known_censoring
 
 __all__ = ["Stacking"]
 
-_FEW, _FOLDS = 1000, 5  # up to so many subjects every fold is held out, else the first one alone
+_FEW = 1000  # up to so many subjects every fold is held out, else the first one alone
 _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
 _DRAWS = 256  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
 _SMALLEST = 0.01  # a weight below is none
@@ -209,9 +209,10 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         outcome = self._checked(y)
         n = len(outcome)
         check_rows(X, n)
+        X = self._inputs(X, reset=True)
         weight = None if sample_weight is None else check_weights(sample_weight, n)
         units = np.arange(n) if groups is None else as_labels(groups, n)
-        self._seed = self._draw_seed()
+        self._seed = seed_of(self.random_state)
         self.censoring_ = _censoring_of(X, outcome, censoring)
         options = {"censoring": self.censoring_, "groups": groups}
         pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
@@ -232,11 +233,20 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             if self.weights_[name] > 0
         }
         self._follow_up = end_of_follow_up(_timed(outcome), self.censoring_)
-        if X is not None:
-            self.n_features_in_ = int(np.shape(X)[1])
         some = None if X is None else take_rows(X, np.arange(1))
         self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
         return self
+
+    def _inputs(self, X: Any, *, reset: bool) -> Any:
+        """Covariates as the estimators get them: as they are, with as many columns as in ``fit``."""
+        got = 0 if X is None else int(np.shape(X)[1]) if np.ndim(X) == 2 else -1
+        if reset:
+            self.n_features_in_ = got
+        elif got != self.n_features_in_:
+            raise InvalidInputError(
+                f"X: got {'no' if got < 0 else got} covariates, expected {self.n_features_in_}, as in fit."
+            )
+        return X
 
     def _pairs(self, X: Any) -> list[tuple[str, Any]]:
         """Named estimators."""
@@ -267,14 +277,6 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             )
         return given
 
-    def _draw_seed(self) -> int:
-        if isinstance(self.random_state, int | np.integer):
-            return as_seed(self.random_state)
-        from sklearn.utils import check_random_state
-
-        with scikit_learn_errors():
-            return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     def _checked(self, y: Any) -> Any:
         """The outcome in NumPy, and what its forecasts look like."""
         self._causes: Any = None
@@ -287,19 +289,15 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             self._joint = y.time.ndim == 2
         return y.like(np.empty(0))
 
-    def _folds(self, units: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _folds(self, units: np.ndarray) -> list[Fold]:
         """Training and held-out subjects; a group stays on one side."""
         automatic = isinstance(self.cv, str) and self.cv == "auto"
         if isinstance(self.cv, str) and not automatic:
             raise InvalidInputError(f"cv must be a number of folds or 'auto'; got {self.cv!r}.")
-        count = _FOLDS if automatic else as_count(self.cv, "cv", least=2)
-        n, found = len(units), np.unique(units, return_inverse=True)[1]
-        order = np.random.default_rng(self._seed).permutation(found.max() + 1)
-        if n < 2 * _FOLDS or len(order) < count:
+        count = FOLDS if automatic else as_count(self.cv, "cv", least=2)
+        if len(units) < 2 * FOLDS or len(np.unique(units)) < count:
             return []
-        parts = np.array_split(order, count)[: 1 if automatic and n > _FEW else count]
-        inside = [np.isin(found, part) for part in parts]
-        return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in inside]
+        return held_out_folds(units, count, self._seed)[: 1 if automatic and len(units) > _FEW else count]
 
     def _held_out(
         self, pairs: list[Any], X: Any, y: Any, weight: Any, folds: list[Any], options: dict[str, Any]
@@ -359,7 +357,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
         draws = [
-            [self._apart(model, X, len(y), self._seed + 7919 * j + i) for i, model in enumerate(member)]
+            [self._apart(model, X, len(y), self._seed + 7919 * j + i) for i, model in enumerate(member[:2])]
             for j, member in enumerate(models)
         ]
         endless = bool((to_numpy(C.marginal(0).mass_at_infinity()) > 0).any())
@@ -379,8 +377,9 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             for i in range(j):
                 D[:, i, j] = D[:, j, i] = distance(draws[i][0], draws[j][0], (s[:, i] + s[:, j]) / 2)
         for j, member in enumerate(draws):
-            if len(member) > 1:  # models of all folds are pooled, of which held-out subjects see one
-                gain = (1 - 1 / folds) / 2 * distance(member[0], member[1], (s[:, j] + loss(member[1])) / 2)
+            if len(member) > 1:  # several models are pooled, of which held-out subjects see one
+                apart = distance(member[0], member[1], (s[:, j] + loss(member[1])) / 2)
+                gain = (1 - 1 / max(folds, len(models[j]))) / 2 * apart
                 s[:, j] -= gain
                 others = np.arange(J) != j
                 D[:, j, others] -= gain[:, None]
@@ -442,12 +441,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
         """Draws (subjects, m, k); the estimators share them by their weights."""
         self.check_fitted()
-        n, got = 1, getattr(self, "n_features_in_", 0)
-        expected = got
-        if X is not None:
-            n, got = count_rows(X), np.shape(X)[1] if np.ndim(X) == 2 else 0
-        if got != expected:
-            raise InvalidInputError(f"X: got {got} covariates, expected {expected}, as in fit.")
+        X = self._inputs(X, reset=False)
+        n = 1 if X is None else count_rows(X)
         m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=_MOST_SAMPLES)
         seed = self._seed if seed is None else as_seed(seed)
         offset = float(np.random.default_rng(seed).random())
@@ -479,6 +474,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         self.check_fitted()
         if not self._exact:
             return self._ensemble(self.sample(X))
+        X = self._inputs(X, reset=False)
         forecasts: list[Any] = [model.predict_distribution(X) for model in self.estimators_.values()]
         weights = np.array([self.weights_[name] for name in self.estimators_])
         return JointMixture(forecasts, weights) if self._joint else Mixture(forecasts, weights)

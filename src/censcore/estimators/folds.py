@@ -1,0 +1,59 @@
+"""Subjects that are held out while an estimator is fitted to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from censcore._validation import as_seed
+from censcore.estimators.covariates import scikit_learn_errors
+
+__all__ = ["FOLDS", "Fold", "held_out_folds", "completed_folds", "seed_of"]
+
+FOLDS = 5
+
+#: Training and held-out subjects.
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+def seed_of(random_state: Any) -> int:
+    """An integer seed: the given one, or drawn from a generator.
+
+    >>> seed_of(3)
+    3
+    """
+    if isinstance(random_state, int | np.integer):
+        return as_seed(random_state)
+    from sklearn.utils import check_random_state
+
+    with scikit_learn_errors():
+        return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def held_out_folds(units: np.ndarray, count: int, seed: int) -> list[Fold]:
+    """Folds that hold out every subject once; subjects of one unit stay together.
+
+    >>> [held.tolist() for _, held in held_out_folds(np.array([0, 0, 1, 2]), 3, 0)]
+    [[3], [0, 1], [2]]
+    """
+    found = np.unique(units, return_inverse=True)[1]
+    order = np.random.default_rng(seed).permutation(found.max() + 1)
+    inside = [np.isin(found, part) for part in np.array_split(order, count)]
+    return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in inside]
+
+
+def completed_folds(n: int, given: Sequence[Fold], seed: int) -> list[Fold]:
+    """The given folds, and further ones for the subjects that these do not hold out, five in all.
+
+    >>> given = [(np.arange(4), np.array([4]))]
+    >>> [held.tolist() for _, held in completed_folds(5, given, 0)]
+    [[4], [2], [0], [1], [3]]
+    """
+    rest = np.setdiff1d(np.arange(n), np.concatenate([held for _, held in given] or [[]]))
+    if not len(rest):
+        return list(given)
+    count = min(len(rest), max(1, FOLDS - len(given)))
+    parts = [rest[held] for _, held in held_out_folds(np.arange(len(rest)), count, seed)]
+    return [*given, *((np.setdiff1d(np.arange(n), held), held) for held in parts)]
