@@ -20,9 +20,19 @@ AALEN_JOHANSEN, KAPLAN_MEIER = "aalen-johansen", "kaplan-meier"
 
 
 def add_reference(
-    kind: Kind, forecasts: dict[str, Any], reference: Any, train: Sample | None, X: Any, notes: list[str]
+    kind: Kind,
+    forecasts: dict[str, Any],
+    reference: Any,
+    train: Sample | None,
+    scored: Sample | None,
+    X: Any,
+    notes: list[str],
 ) -> str | None:
-    """Put the reference among the forecasts and give its name; None where there is none."""
+    """Put the reference among the forecasts and give its name; None where there is none.
+
+    Without training subjects it is the null model of the scored ones. Their curve has the smallest mean of
+    all marginal forecasts, so that its mean has, to first order, the error of a fixed forecast.
+    """
     default = kind.reference
     reference = default if isinstance(reference, str) and reference == KAPLAN_MEIER else reference
     notes += check_reference_name(forecasts, reference, default, train)
@@ -36,6 +46,13 @@ def add_reference(
     if isinstance(reference, Distribution):
         forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"
+    if train is None and isinstance(reference, str) and scored is not None:
+        train = scored
+        notes.append(
+            f"The reference {default!r} is the null model of the scored subjects themselves, since train is "
+            "missing: skill is what forecasts add to knowing how many of these have events (IPA, for the "
+            "Brier score)."
+        )
     if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
