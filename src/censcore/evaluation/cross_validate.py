@@ -40,6 +40,7 @@ from censcore.estimators import Censoring
 from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared, SubjectKeys
+from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits, compare_out_of_bag
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
@@ -151,8 +152,8 @@ def cross_validate(
     y : outcome, or Sample
         What happened to them; a :class:`Sample` also brings weights, groups and a mask.
     cv : int, splitter, list of (train, test), or Folds
-        *How.* A number of folds, or :class:`Folds`, which also has repeats, jobs, a store, and what to do
-        about models that fail.
+        *How.* A number of folds; :class:`Bootstrap` samples, out of which subjects are scored; or
+        :class:`Folds`, which also has repeats, jobs, a store, and what to do about models that fail.
     censoring : distribution or estimator, optional
         ``Censoring(KaplanMeier())`` by default, fitted to the training subjects of every fold; none is needed
         where nothing is censored or ``y.censoring_time`` is known.
@@ -203,23 +204,29 @@ def cross_validate(
     n = len(kind)
     code, weight = asked.subjects(n)
     sample = replace(sample, y=kind.read_outcome(sample.y), weight=weight)
-    splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
+    if isinstance(folds.cv, Bootstrap):
+        splits = bootstrap_splits(folds.cv, n, code)
+    else:
+        splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
     everything, name = _with_reference(kind, models, reference)
     for model_name, model in everything.items():
         check_model(model_name, model, n)
     runs = run_folds(kind, everything, sample, splits, folds, progress)
     if not runs.models:
         raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
+    estimator = censoring if censoring is not None else settled.censoring or kind.default_censoring()
+    asked = replace(asked, reference=name if name in runs.models else None)
+    if isinstance(folds.cv, Bootstrap):
+        whole = replace(sample, y=kind.y)
+        return compare_out_of_bag(kind, asked, whole, runs, folds.cv, estimator, code, runs.notes)
     notes = [*notes_on_splits(splits, n, code), *runs.notes]
     tested = np.unique(np.concatenate([split.test for split in splits]))
     layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in range(_count(splits))]
     subjects = replace(sample, y=kind.y)
-    estimator = censoring if censoring is not None else settled.censoring or kind.default_censoring()
     resolved = [
         _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested) for layer in layers
     ]
     asked = replace(asked, sample=_tested(sample, tested, n), by=_taken(by, tested, n))
-    asked = replace(asked, reference=name if name in runs.models else None)
     if len(layers) > 1 and given_horizon(horizon) is None:
         asked = replace(asked, horizon=_common_horizon(kind, resolved, subjects, code, tested, notes))
     found: list[Comparison] = []

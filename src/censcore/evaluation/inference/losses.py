@@ -20,16 +20,21 @@ __all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all", "shares_o
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Subjects that are averaged over: weights (n,) that sum to one, zero for the others."""
+    """Subjects that are averaged over: weights (n,) that sum to one, zero for the others.
+
+    Where a subject has several rows, ``subject`` says which it is.
+    """
 
     by: str
     label: str
     weight: np.ndarray
+    subject: np.ndarray | None = None
 
     @property
     def count(self) -> int:
         """How many subjects there are."""
-        return int((self.weight > 0).sum())
+        used = self.weight > 0
+        return int(used.sum()) if self.subject is None else len(np.unique(self.subject[used]))
 
     @property
     def weighted(self) -> bool:
