@@ -10,10 +10,10 @@ It is the mean of a table with one row per subject and sample that leaves it out
 figures and all kinds of outcomes come with it. The censoring distribution is estimated from all subjects,
 once. Errors are those of judging the B fitted models on new subjects.
 
-A bootstrap sample holds 63.2 % of the subjects, so that :math:`\mathrm{Err}^{(1)}` is that of models fitted to
-fewer subjects than there are. The .632+ estimate pulls it towards the apparent error :math:`\overline{\mathrm
-{err}}` of models fitted to all, as far as these do not overfit: with the error :math:`\gamma` of forecasts
-that are given to other subjects at random,
+A bootstrap sample holds 63.2 % of the subjects, so that :math:`\mathrm{Err}^{(1)}` is that of models fitted
+to fewer subjects than there are. The .632+ estimate pulls it towards the apparent error
+:math:`\overline{\mathrm{err}}` of models fitted to all, as far as these do not overfit: with the error
+:math:`\gamma` of forecasts that are given to other subjects,
 
 .. math:: \hat w\,\mathrm{Err}^{(1)}+(1-\hat w)\,\overline{\mathrm{err}},\qquad
     \hat w=\frac{0.632}{1-0.368\hat R},\qquad
@@ -89,7 +89,7 @@ class Bootstrap:
     >>> import censcore as cs
     >>> train, test = next(cs.Bootstrap(n_splits=20).split([[0.0]] * 6))
     >>> train, test
-    (array([1, 1, 3, 3, 4, 5]), array([0, 2]))
+    (array([0, 2, 3, 3, 5, 5]), array([1, 4]))
     """
 
     n_splits: int = 100
@@ -128,7 +128,8 @@ class Bootstrap:
             if grouped or numbers.min() < 0 or numbers.max() >= n:
                 raise InvalidInputError(
                     f"samples: got subject numbers from {numbers.min()} to {numbers.max()}"
-                    f"{' beside groups' if grouped else ''}, expected numbers from 0 to {n - 1}, and no groups."
+                    f"{' beside groups' if grouped else ''}, expected numbers from 0 to {n - 1}, and no "
+                    "groups."
                 )
             yield from numbers
             return

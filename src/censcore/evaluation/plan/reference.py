@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import CenscoreError, InvalidInputError
 
 if TYPE_CHECKING:
     from censcore.evaluation.kinds import Kind
@@ -47,12 +47,7 @@ def add_reference(
         forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"
     if train is None and isinstance(reference, str) and scored is not None:
-        train = scored
-        notes.append(
-            f"The reference {default!r} is the null model of the scored subjects themselves, since train is "
-            "missing: skill is what forecasts add to knowing how many of these have events (IPA, for the "
-            "Brier score)."
-        )
+        return _add_null_model(kind, forecasts, scored, X, notes)
     if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
@@ -62,6 +57,25 @@ def add_reference(
     check_instance(reference, "reference")
     forecasts["reference"] = kind.fit(reference, train, X)
     return "reference"
+
+
+def _add_null_model(
+    kind: Kind, forecasts: dict[str, Any], scored: Sample, X: Any, notes: list[str]
+) -> str | None:
+    """The default reference, fitted to the scored subjects; a note where a kind of outcome has none."""
+    try:
+        forecasts[kind.reference] = kind.fit(kind.reference_model(scored.y), scored, X)
+    except CenscoreError as error:
+        notes.append(
+            f"No skill: the reference {kind.reference!r} of the scored subjects has failed ({error})"
+        )
+        return None
+    notes.append(
+        f"The reference {kind.reference!r} is the null model of the scored subjects themselves, since train "
+        "is missing: skill is what forecasts add to knowing how many of these have events (IPA, for the "
+        "Brier score)."
+    )
+    return kind.reference
 
 
 def check_reference_name(forecasts: Iterable[str], reference: Any, default: str, train: Any) -> list[str]:

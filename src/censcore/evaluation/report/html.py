@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore.evaluation.lines import Line
 from censcore.evaluation.report.page import cell, style_sheet, table, whole_page
-from censcore.evaluation.report.plots import CHARTS, at_time, looks_of
+from censcore.evaluation.report.plots import CHARTS, ON_REQUEST, at_time, looks_of
 from censcore.evaluation.report.svg import chart_html, swatch
 from censcore.evaluation.report.table_lines import AMONG_BEST, CLEARLY_BEST, difference_lines
 from censcore.evaluation.report.text import (
@@ -57,7 +57,10 @@ def page(comparison: Comparison, title: str) -> str:
         "subgroups": ("Subgroups", _subgroups(comparison)),
         "folds": ("Folds", _folds(comparison)),
         "calibration": ("Calibration", _calibration(comparison)),
-        "pictures": ("Pictures", _pictures(comparison, [k for k in CHARTS if k not in CALIBRATION])),
+        "pictures": (
+            "Pictures",
+            _pictures(comparison, [k for k in CHARTS if k not in (*CALIBRATION, *ON_REQUEST)]),
+        ),
         "censoring": (
             "Can the censoring distribution be trusted?",
             _pairs("How the censoring distribution weights the data.", comparison.censoring.lines()),
