@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,7 +48,7 @@ Task = tuple[str, Callable[[], object], Callable[[], object] | None]
 TASKS: list[Task] = []
 
 
-def task(name: str, after: Callable[[], object] | None = None) -> Callable:
+def task(name: str, after: Callable[[], object] | None = None) -> Callable[..., Any]:
     def add(attempt: Callable[[], object]) -> Callable[[], object]:
         TASKS.append((name, attempt, after))
         return attempt
@@ -82,7 +83,7 @@ def veterans() -> tuple[pd.DataFrame, np.ndarray]:
     return load_veterans_lung_cancer()
 
 
-def split(X: pd.DataFrame, y: object) -> tuple:
+def split(X: pd.DataFrame, y: Any) -> tuple[Any, ...]:
     rows = np.arange(len(X))
     train, test = train_test_split(rows, random_state=0)
     return X.iloc[train], y[train], X.iloc[test], y[test]

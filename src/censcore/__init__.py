@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
     from censcore.evaluation import compare_landmarks as compare_landmarks
     from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
+    from censcore.evaluation.bootstrap_validation import Bootstrap as Bootstrap
     from censcore.evaluation.compare import compare as compare
     from censcore.evaluation.cross_validate import Folds as Folds
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
@@ -173,6 +174,7 @@ _EXPORTS = {
         "dependent_censoring_sensitivity",
     ],
     "evaluation.compare": ["compare"],
+    "evaluation.bootstrap_validation": ["Bootstrap"],
     "evaluation.cross_validate": ["Folds", "cross_validate"],
     "evaluation.sample": ["Sample"],
     "evaluation.sensitivity.copula_graphic": ["copula_graphic"],

@@ -116,6 +116,38 @@ def test_ranks_and_skill(split):
     assert cox.skill == pytest.approx(1 - cox["mean"] / reference["mean"])
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_training_subjects_skill_is_against_their_own_null_model(split, weighted):
+    """IPA: the reference is the curve of the scored subjects, as if it had been passed."""
+    w = np.random.default_rng(0).uniform(0.5, 2.0, len(split.y)) if weighted else None
+    F, C = cs.Exponential(np.exp(-0.3 * split.x[:, 0])), cs.Censoring(cs.KaplanMeier())
+    options = {"scores": ["brier_score:ipcw", "crps"], "sample_weight": w, "discrimination": False}
+    found = cs.compare({"model": F}, split.y, C, **options)
+    null = cs.KaplanMeier().fit(None, split.y, w).predict_distribution()
+    named = cs.compare({"model": F, "kaplan-meier": null}, split.y, C, reference="kaplan-meier", **options)
+    pd.testing.assert_frame_equal(found.frame(), named.frame())
+    assert np.isfinite(found.frame()["skill"]).all()
+    assert any("null model of the scored subjects" in note for note in found.notes)
+    assert cs.compare({"model": F}, split.y, C, reference=None, **options).frame()["skill"].isna().all()
+
+
+def test_the_null_model_of_the_scored_subjects_has_the_error_of_a_fixed_forecast():
+    """Its curve minimises the mean over marginal forecasts, so that estimating it costs no first order."""
+    means, errors = [], []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        T, C = rng.exponential(1.0, 100), rng.uniform(0.2, 3.0, 100)
+        y = cs.RightCensored(np.minimum(T, C), T <= C)
+        found = cs.compare(
+            {"fixed": cs.Exponential(1.0)}, y, cs.Uniform(0.2, 3.0), scores="brier_score:ipcw", times=[0.7],
+            horizon=1.5, discrimination=False,
+        )  # fmt: skip
+        null = found.frame().query("model == 'kaplan-meier'").iloc[0]
+        means.append(null["mean"])
+        errors.append(null["standard_error"])
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.2)
+
+
 def test_skill_error_by_the_delta_method(split):
     comparison = compare(split, cs.Uniform(0.0, 3.0), scores="crps", horizon=2.5)
     a, b = (comparison.losses.values[m, "crps"][:, 0] for m in ("cox", "kaplan-meier"))
@@ -304,7 +336,7 @@ def test_forecasts_are_named_in_errors(split):
     with pytest.raises(InvalidTypeError, match="dictionary"):
         cs.compare("cox", split.y, cs.Uniform(0.0, 3.0))
     named = cs.compare([cs.Exponential(1.0), cs.Exponential(2.0)], split.y, cs.Uniform(0.0, 3.0))
-    assert named.models == ["Exponential", "Exponential 2"]
+    assert named.models == ["Exponential", "Exponential 2", "kaplan-meier"]
     with pytest.raises(InvalidInputError, match="Forecast 'short'"):
         cs.compare({"short": cs.Exponential([1.0, 2.0])}, split.y, cs.Uniform(0.0, 3.0))
 
@@ -317,7 +349,8 @@ def test_known_censoring_times_need_no_distribution():
     assert comparison.resolved_censoring.description.startswith("known")
     unavailable = " ".join(comparison.notes)
     assert "brier_score:ipcw" in unavailable
-    assert comparison.frame().query("score == 'crps'")["rank"].tolist() == [1.0, 2.0]
+    rank = comparison.frame().query("score == 'crps'").set_index("model")["rank"]
+    assert rank["right"] < rank["wrong"]
 
 
 def test_an_end_of_study_for_all_needs_no_influence_of_the_censoring_distribution():

@@ -31,6 +31,7 @@ def compare(y: cs.RightCensored, **options: object) -> cs.evaluation.Comparison:
         scores=["brier_score", "crps"],
         times=[TIME],
         discrimination=False,
+        reference=None,
         **options,
     )
 

@@ -130,6 +130,6 @@ def test_the_brier_score_is_drawn_on_the_scale_that_there_is():
     y = cs.RightCensored(np.minimum(T, c), c >= T, censoring_time=c)
     found = cs.compare({"a": cs.Exponential(1.0), "b": cs.Exponential(2.0)}, y)
     drawn, asked = found.chart("brier"), found.chart("brier", scale="ipcw")
-    assert list(drawn.legend) == ["a", "b"]
+    assert list(drawn.legend) == ["a", "b", "kaplan-meier"]
     assert drawn.panels[0].ylabel == "Brier score"
     assert not asked.legend

@@ -127,7 +127,8 @@ def test_no_marks_where_one_model_has_the_score():
         "with a density": cs.Exponential(np.exp(-x)),
         "steps": cs.Step([0.5, 1.0, 2.0], sf=[0.7, 0.5, 0.2]),
     }
-    found = cs.compare(forecasts, y, cs.Uniform(0.0, 3.0), horizon=2.0, discrimination=False)
+    options = {"horizon": 2.0, "discrimination": False, "reference": None}
+    found = cs.compare(forecasts, y, cs.Uniform(0.0, 3.0), **options)
     grid = grids_of(found)[0]
     column = grid.columns.index("log score")
     assert [row[column].mark for row in grid.rows.values()] == ["", ""]
@@ -171,6 +172,7 @@ def test_a_score_that_disagrees_is_named():
         cs.Uniform(0.0, 3.0),
         scores=scores,
         horizon=2.0,
+        reference=None,
         discrimination=False,
     )
     assert found.verdict.best == "early"
@@ -182,6 +184,7 @@ def test_a_score_that_disagrees_is_named():
         cs.Uniform(0.0, 3.0),
         scores=backwards,
         horizon=2.0,
+        reference=None,
         discrimination=False,
     )
     assert found.verdict.best == "late"

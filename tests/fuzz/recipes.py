@@ -599,6 +599,7 @@ EVALUATION = {
         received(lambda: comparison("joint"), {"of": {"outcome": "event 1"}, "frame": {}}),
         received(cross_validated, {"differences": {}, "frame": {}, "folds": {}}),
     ),
+    "Bootstrap": function(cs.Bootstrap, 0.2, n_splits=5, size=20, random_state=1),
     "Folds": function(cs.Folds, 0.2, cv=3, repeats=2),
     "Sample": function(cs.Sample, 0.2, X=X[:N], y=Y),
     "cross_validate": function(

@@ -1,5 +1,6 @@
 """Comparing forecasts: means with honest errors, paired tests, diagnostics, pictures and pages."""
 
+from censcore.evaluation.bootstrap_validation import Bootstrap
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validate import Folds, cross_validate
@@ -19,6 +20,7 @@ from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, cens
 from censcore.evaluation.with_censoring import WithCensoring
 
 __all__ = [
+    "Bootstrap",
     "CalibrationCurve",
     "CensoringDiagnostic",
     "Comparison",

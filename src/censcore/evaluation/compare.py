@@ -32,7 +32,7 @@ __all__ = ["compare", "compare_request"]
 
 
 def compare(
-    forecasts: Mapping[str, Any],
+    forecasts: Mapping[str, Any] | Sequence[Any],
     y: OutcomeLike | SemiCompetingRisks | OutcomeTable | Sample,
     censoring: Distribution | BaseEstimator | str | None = None,
     *,
@@ -117,7 +117,8 @@ def compare(
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table (for several
         event times, independent curves of each; for competing and semi-competing risks the Aalen-Johansen
-        estimate, called "aalen-johansen"); without ``train`` there is no skill.
+        estimate, called "aalen-johansen"). Without ``train`` it is the null model of the scored subjects,
+        against which the skill of the Brier score at a time is the index of prediction accuracy (IPA).
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for 98 % of the subjects
         (0.001 for all) and at least ten subjects at risk; where C is known, the last follow-up time.

@@ -20,6 +20,12 @@ from censcore.evaluation.lines import Line, data_frame
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve, calibration_curve
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.classification import (
+    auc_lines,
+    classification_lines,
+    risk_lines,
+    roc_lines,
+)
 from censcore.evaluation.measures.discrimination import Discrimination, Measure
 from censcore.evaluation.measures.net_benefit import decision_lines
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines
@@ -70,7 +76,8 @@ class Comparison(KeepsValues):
     >>> import censcore as cs
     >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0, 4.0], event=[1, 1, 0, 1])
     >>> fast, slow = cs.Exponential(1.0), cs.Exponential(0.3)
-    >>> comparison = cs.compare({"fast": fast, "slow": slow}, y, cs.Uniform(0.0, 5.0), scores="crps")
+    >>> forecasts = {"fast": fast, "slow": slow}
+    >>> comparison = cs.compare(forecasts, y, cs.Uniform(0.0, 5.0), scores="crps", reference=None)
     >>> comparison.differences(discrimination=False)[["model", "versus", "difference"]].round(3)
       model versus  difference
     0  fast   slow       0.749
@@ -86,7 +93,7 @@ class Comparison(KeepsValues):
     >>> swapped = cs.CauseSpecificHazards([cs.Exponential(0.2), cs.Exponential(0.4)], names=names)
     >>> comparison = cs.compare(
     ...     {"truth": truth, "swapped": swapped}, y, cs.Censoring(cs.KaplanMeier()), scores="crps",
-    ...     discrimination=False,
+    ...     discrimination=False, reference=None,
     ... )
     >>> comparison.outcomes
     ['all causes', 'relapse', 'death', 'any cause']
@@ -399,6 +406,79 @@ class Comparison(KeepsValues):
         """
         return data_frame(decision_lines(self._one("decision", outcome), time, thresholds))
 
+    def classification(
+        self, time: float | None = None, thresholds: Any = None, outcome: str | None = None
+    ) -> pd.DataFrame:
+        """Sensitivity, specificity, PPV and NPV of calling those positive whose risk exceeds a threshold.
+
+        Parameters
+        ----------
+        time : float, optional
+            Of the risk; by default the middle one of the evaluation times.
+        thresholds : array, optional
+            Risks in (0, 1), by default 0.1 to 0.5.
+        outcome : str, optional
+            As in :meth:`calibration`.
+
+        Returns
+        -------
+        DataFrame
+            ``model``, ``time``, ``threshold``, and each measure with ``_standard_error``, ``_low`` and
+            ``_high``: see :mod:`censcore.evaluation.measures.classification`. PPV is NaN where nobody is
+            above the threshold.
+        """
+        return data_frame(classification_lines(self._one("decision", outcome), time, thresholds))
+
+    def roc(self, time: float | None = None, outcome: str | None = None) -> pd.DataFrame:
+        """ROC curves at a time: sensitivity over 1 - specificity, for thresholds from the largest risk down.
+
+        Parameters
+        ----------
+        time, outcome
+            As in :meth:`classification`.
+
+        Returns
+        -------
+        DataFrame
+            ``model``, ``time``, ``threshold``, ``fpr``, and ``tpr`` with ``_standard_error``, ``_low`` and
+            ``_high``. The area is that of the AUC, up to ties and 200 thresholds.
+        """
+        return data_frame(roc_lines(self._one("decision", outcome), time))
+
+    def auc(self, times: Any = None, outcome: str | None = None) -> pd.DataFrame:
+        """AUC at other times than those of the table.
+
+        Parameters
+        ----------
+        times : array, optional
+            Before the horizon; by default the evaluation times.
+        outcome : str, optional
+            As in :meth:`calibration`.
+
+        Returns
+        -------
+        DataFrame
+            ``model``, ``time``, ``events`` (effective), ``auc`` with ``standard_error``, ``low`` and
+            ``high``, which are pointwise.
+        """
+        return data_frame(auc_lines(self._one("decision", outcome), times))
+
+    def risks(self, time: float | None = None, outcome: str | None = None) -> pd.DataFrame:
+        """How the forecast risks are distributed in those with and without the event by a time.
+
+        Parameters
+        ----------
+        time, outcome
+            As in :meth:`classification`.
+
+        Returns
+        -------
+        DataFrame
+            ``model``, ``time``, ``status``, ``share`` (of the subjects), ``mean`` and quantiles of the risk,
+            with inverse-probability weights.
+        """
+        return data_frame(risk_lines(self._one("decision", outcome), time))
+
     # ---- pictures and pages ------------------------------------------------------------------------
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
@@ -423,8 +503,10 @@ class Comparison(KeepsValues):
             benefit over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``,
             ``scale=``);
             ``"pinball"``: pinball score over levels; ``"censoring"``: the censoring distribution and the
-            weights of the events; ``"folds"``, of a cross-validation: mean losses of every fold (``score=``,
-            ``column=``, the number of its time or level).
+            weights of the events; ``"roc"``: sensitivity over 1 - specificity (``time=``); ``"auc"``: AUC
+            over time (``times=``); ``"risks"``: forecast risks by outcome (``time=``); ``"scatter"``: the
+            risks of two models (``time=``, ``models=``); ``"folds"``, of a cross-validation: mean losses of
+            every fold (``score=``, ``column=``, the number of its time or level).
         **options
             Of the plot, such as ``scale="localized"`` or ``time=2.0``; ``outcome=`` names one of
             :attr:`outcomes`.

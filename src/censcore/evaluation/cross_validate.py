@@ -25,7 +25,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Protocol
@@ -41,6 +41,7 @@ from censcore.estimators.censoring import Origin
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared, SubjectKeys
+from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits, compare_out_of_bag
 from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
@@ -116,7 +117,7 @@ class Folds:
 
 
 def cross_validate(
-    models: Mapping[str, Any],
+    models: Mapping[str, Any] | Sequence[Any] | BaseEstimator,
     X: Array | None,
     y: OutcomeLike | Sample,
     *,
@@ -156,8 +157,8 @@ def cross_validate(
     y : outcome, or Sample
         What happened to them; a :class:`Sample` also brings weights, groups and a mask.
     cv : int, splitter, list of (train, test), or Folds
-        *How.* A number of folds, or :class:`Folds`, which also has repeats, jobs, a store, and what to do
-        about models that fail.
+        *How.* A number of folds; :class:`Bootstrap` samples, out of which subjects are scored; or
+        :class:`Folds`, which also has repeats, jobs, a store, and what to do about models that fail.
     censoring : distribution, estimator or "auto", optional
         ``Censoring(KaplanMeier())`` by default, fitted to the training subjects of every fold; none is needed
         where nothing is censored or ``y.censoring_time`` is known. "auto" chooses once, on all subjects,
@@ -212,24 +213,30 @@ def cross_validate(
     n = len(kind)
     code, weight = asked.subjects(n)
     sample = replace(sample, y=kind.read_outcome(sample.y), weight=weight)
-    splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
+    if isinstance(folds.cv, Bootstrap):
+        splits = bootstrap_splits(folds.cv, n, code)
+    else:
+        splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
     everything, name = _with_reference(kind, models, reference)
     for model_name, model in everything.items():
         check_model(model_name, model, n)
     runs = run_folds(kind, everything, sample, splits, folds, progress)
     if not runs.models:
         raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
-    notes = [*notes_on_splits(splits, n, code), *runs.notes]
-    tested = np.unique(np.concatenate([split.test for split in splits]))
-    repeats = range(max(split.repeat for split in splits) + 1)
-    layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in repeats]
-    subjects = replace(sample, y=kind.y)
     estimator = asked.censoring
     if estimator is None:
         estimator = settled.censoring or kind.default_censoring()
+    subjects, notes = replace(sample, y=kind.y), [*runs.notes]
     if automatic:
         choice = kind.choose_censoring(estimator, replace(subjects, y=kind.followed(kind.y)), asked.seed)
         estimator, notes = choice.censoring, [*notes, choice.note]
+    asked = replace(asked, reference=name if name in runs.models else None)
+    if isinstance(folds.cv, Bootstrap):
+        return compare_out_of_bag(kind, asked, subjects, runs, folds.cv, estimator, code, notes)
+    notes = [*notes_on_splits(splits, n, code), *notes]
+    tested = np.unique(np.concatenate([split.test for split in splits]))
+    repeats = range(max(split.repeat for split in splits) + 1)
+    layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in repeats]
 
     def censoring_of(layer: list[int], estimator: Any) -> Any:
         return _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested)
@@ -240,7 +247,6 @@ def cross_validate(
         asked = replace(asked, by=labels or None, sample=sample.take(tested))
     else:
         asked = replace(asked, sample=sample)
-    asked = replace(asked, reference=name if name in runs.models else None)
     if len(layers) > 1 and given_horizon(horizon) is None:
         asked = replace(asked, horizon=_common_horizon(kind, resolved, subjects, code, tested, notes))
 
@@ -272,7 +278,7 @@ def _check_order(X: Any, y: Any) -> None:
 
 
 def _with_reference(
-    kind: Kind, models: Mapping[str, Any], reference: Any
+    kind: Kind, models: Any, reference: Any
 ) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
     everything = as_named(models)

@@ -242,6 +242,7 @@ def compare_landmarks(
     >>> models = {"scale": cs.Weibull(1.5, 2 * np.exp(0.5 * x[:, 0])), "flat": cs.Weibull(1.5, 2.0)}
     >>> comparisons = cs.compare_landmarks(
     ...     models, y, cs.Censoring(cs.KaplanMeier()), landmarks=[0.5, 1.5], window=1.0, scores="brier_score",
+    ...     reference=None,
     ... )
     >>> comparisons.frame(discrimination=False)[["landmark", "at_risk", "model", "mean"]].round(3)
        landmark  at_risk  model   mean

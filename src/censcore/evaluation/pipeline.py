@@ -74,15 +74,17 @@ def decide(asked: Request) -> Plan:
     censoring = resolve_censoring(asked.censoring, y, X, followed, weight, groups)
     kind = kind.under(censoring.distribution)
     notes += kind.notes_on_forecasts(forecasts)
-    reference = add_reference(kind, forecasts, asked.reference, train, X, notes)
+    scored = replace(asked.sample, y=kind.y, weight=weight)
+    reference = add_reference(kind, forecasts, asked.reference, train, scored, X, notes)
     labels = asked.train_groups if asked.train is None else asked.train.groups
     n_train = censoring.n_train or (0 if train is None else len(train))
     train_groups = common_codes(asked.sample.groups, labels, n_train)
-    scored = Sample(X, y, weight)
-    horizon = find_horizon(asked.horizon, censoring, scored, notes, groups, train_groups, kind.ranked)
+    horizon = find_horizon(
+        asked.horizon, censoring, Sample(X, y, weight), notes, groups, train_groups, kind.ranked
+    )
     notes += kind.notes_on_events(horizon, shares(weight, len(kind)), groups, train)
     forecasts = kind.settled(forecasts, train, horizon, notes)
-    sample = Sample(X, kind.y, weight) if train is None else train  # else times would fix scored events
+    sample = scored if train is None else train  # else times would fix scored events
     levels = kind.levels(sample, horizon) if asked.levels is None else asked.levels
     at = times_and_levels(forecasts, kind.pooled(sample), horizon, asked.times, levels)
     C = censoring.distribution

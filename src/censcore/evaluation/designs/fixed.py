@@ -25,7 +25,7 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["Design", "plain"]
+__all__ = ["Design", "at_times", "plain"]
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
 
@@ -172,6 +172,10 @@ class Design:
         """Concordance and AUC of one outcome."""
         return discriminate(of.cases, of.scope)
 
+    def ranked_at(self, of: Comparison, times: np.ndarray) -> Discrimination:
+        """Concordance, and AUC at other times."""
+        return self.pair_measures(at_times(of, times))
+
     # ---- views -----------------------------------------------------------------------------------------
 
     def part(self, of: Comparison, view: View) -> Comparison:
@@ -232,6 +236,11 @@ class Design:
     def fold_lines(self, of: Comparison) -> list[Line]:
         """Means by fold; none where there are no folds."""
         return []
+
+
+def at_times(of: Comparison, times: np.ndarray) -> Comparison:
+    """The same subjects at other times."""
+    return replace(of, cases={model: replace(case, times=times) for model, case in of.cases.items()})
 
 
 def plain(score: CaseScore) -> CaseScore:

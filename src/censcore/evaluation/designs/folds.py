@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.designs.fixed import Design
+from censcore.evaluation.designs.fixed import Design, at_times
 from censcore.evaluation.designs.fold_runs import FoldRuns
 from censcore.evaluation.designs.splits import Split
 from censcore.evaluation.inference.estimates import Estimate
@@ -138,6 +138,10 @@ class CrossValidation(Design):
             else:
                 together.values[key] = self._pooled(used, key)
         return together
+
+    def ranked_at(self, of: Comparison, times: np.ndarray) -> Discrimination:
+        """Concordance, and AUC at other times."""
+        return replace(self, repeats=[at_times(repeat, times) for repeat in self.repeats]).pair_measures(of)
 
     def _ranked_in(self, of: Comparison, split: Split) -> _RankedFold:
         """Concordance and AUC of the pairs of one fold."""

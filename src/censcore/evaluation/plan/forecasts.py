@@ -15,7 +15,7 @@ from censcore.distributions import Distribution
 from censcore.estimators import Adapted, NotFitted, as_forecast
 from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
 from censcore.evaluation.sample import Sample, in_numpy
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from censcore.evaluation.kinds import Kind
@@ -221,9 +221,19 @@ def _predicted(kind: Kind, model: Any, X: Any, n: int) -> Distribution:
 
 
 def add_reference(
-    kind: Kind, forecasts: dict[str, Any], reference: Any, train: Sample | None, X: Any, notes: list[str]
+    kind: Kind,
+    forecasts: dict[str, Any],
+    reference: Any,
+    train: Sample | None,
+    scored: Sample | None,
+    X: Any,
+    notes: list[str],
 ) -> str | None:
-    """Put the reference among the forecasts and give its name; None where there is none."""
+    """Put the reference among the forecasts and give its name; None where there is none.
+
+    Without training subjects it is the null model of the scored ones. Their curve has the smallest mean of
+    all marginal forecasts, so that its mean has, to first order, the error of a fixed forecast.
+    """
     default = kind.reference
     if isinstance(reference, str):
         reference = default_or_name(kind, reference, forecasts)
@@ -242,6 +252,8 @@ def add_reference(
     if isinstance(reference, Distribution):
         forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"
+    if train is None and isinstance(reference, str) and scored is not None:
+        return _add_null_model(kind, forecasts, scored, X, notes)
     if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
@@ -251,6 +263,26 @@ def add_reference(
     check_instance(reference, "reference")
     forecasts["reference"] = forecast_of(kind, reference, train, X, len(kind))
     return "reference"
+
+
+def _add_null_model(
+    kind: Kind, forecasts: dict[str, Any], scored: Sample, X: Any, notes: list[str]
+) -> str | None:
+    """The default reference, fitted to the scored subjects; a note where a kind of outcome has none."""
+    try:
+        model = kind.reference_model(scored.y)
+        forecasts[kind.reference] = forecast_of(kind, model, scored, X, len(kind))
+    except CenscoreError as error:
+        notes.append(
+            f"No skill: the reference {kind.reference!r} of the scored subjects has failed ({error})"
+        )
+        return None
+    notes.append(
+        f"The reference {kind.reference!r} is the null model of the scored subjects themselves, since train "
+        "is missing: skill is what forecasts add to knowing how many of these have events (IPA, for the "
+        "Brier score)."
+    )
+    return kind.reference
 
 
 def default_or_name(kind: Kind, reference: str, forecasts: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from censcore.evaluation.measures.murphy import Elementary
 from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.report.calibrated import d_calibrations
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule, look_of
+from censcore.evaluation.report.risk_charts import auc_chart, risks_chart, roc_chart, scatter_chart
 from censcore.evaluation.report.table_lines import (
     deciding,
     difference_lines,
@@ -37,7 +38,7 @@ from censcore.scores.known_at import weights_of_events
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["CHARTS", "looks_of"]
+__all__ = ["CHARTS", "ON_REQUEST", "looks_of"]
 
 POINTS = 60  # of a curve
 INK, GREY = Look("ink", marker="square"), Look("grey", marker="square")
@@ -383,4 +384,10 @@ CHARTS: dict[str, Callable[..., Chart]] = {
     "pinball": pinball_chart,
     "censoring": censoring_chart,
     "folds": folds_chart,
+    "roc": roc_chart,
+    "auc": auc_chart,
+    "risks": risks_chart,
+    "scatter": scatter_chart,
 }
+#: Those that a page leaves out: they describe, or take long.
+ON_REQUEST = ("roc", "auc", "risks", "scatter")

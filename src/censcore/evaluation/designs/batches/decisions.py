@@ -159,7 +159,8 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     head = read_forecasts(kind.of_subjects(first.y), models, first, events, whose)
     kind, subjects = kind.named(head, subjects)
     _check_reference(asked.reference, kind, models, train, subjects)
-    reference = add_reference(kind, models, asked.reference, None if train is None else subjects, None, notes)
+    of_train = None if train is None else subjects
+    reference = add_reference(kind, models, asked.reference, of_train, subjects, None, notes)
     estimated = fitted is not None or regression is not None
     end = settle_horizon(asked.horizon, supported, _samples(counted, trained if estimated else None), notes)
     entered = counted.follow_up

@@ -74,9 +74,10 @@ class OutcomeTable:
     ...     cs.OutcomeTable(table, "t", "d", rows=1000), cs.Censoring(cs.KaplanMeier()), scores="crps",
     ... )
     >>> comparison.frame()[["model", "mean", "standard_error"]].round(3)
-         model   mean  standard_error
-    0   with x  0.207           0.004
-    1  without  0.382           0.007
+              model   mean  standard_error
+    0        with x  0.207           0.004
+    1       without  0.382           0.007
+    2  kaplan-meier  0.362           0.006
     """
 
     data: Any

@@ -1,0 +1,327 @@
+r"""Bootstrap cross-validation: models are fitted to bootstrap samples and scored on who is left out of them.
+
+With the models :math:`\hat F_b` of B bootstrap samples, and the :math:`K_i` of them that leave out subject i,
+the leave-one-out bootstrap estimate of the mean loss is
+
+.. math:: \mathrm{Err}^{(1)}=\frac1n\sum_i\frac1{K_i}\sum_{b:\,i\notin b}\ell(y_i,\hat F_b(x_i),\hat G(x_i)).
+
+It is the mean of a table with one row per subject and sample that leaves it out, with weights
+:math:`1/K_i`, in which a subject is a cluster. So it is compared as such a table: influences, subgroups,
+figures and all kinds of outcomes come with it. The censoring distribution is estimated from all subjects,
+once. Errors are those of judging the B fitted models on new subjects.
+
+A bootstrap sample holds 63.2 % of the subjects, so that :math:`\mathrm{Err}^{(1)}` is that of models fitted
+to fewer subjects than there are. The .632+ estimate pulls it towards the apparent error
+:math:`\overline{\mathrm{err}}` of models fitted to all, as far as these do not overfit: with the error
+:math:`\gamma` of forecasts that are given to other subjects,
+
+.. math:: \hat w\,\mathrm{Err}^{(1)}+(1-\hat w)\,\overline{\mathrm{err}},\qquad
+    \hat w=\frac{0.632}{1-0.368\hat R},\qquad
+    \hat R=\frac{\mathrm{Err}^{(1)}-\overline{\mathrm{err}}}{\gamma-\overline{\mathrm{err}}}\in[0,1].
+
+References
+----------
+.. [1] Efron, B. and Tibshirani, R. (1997). Improvements on cross-validation: the .632+ bootstrap method.
+   Journal of the American Statistical Association 92, 548-560.
+.. [2] Gerds, T. A. and Schumacher, M. (2007). Efron-type measures of prediction error for survival analysis.
+   Biometrics 63, 1283-1287.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from censcore._arrays import to_numpy
+from censcore._validation import as_count, as_seed, check_flag
+from censcore.distributions import Distribution
+from censcore.estimators import Censoring
+from censcore.estimators.covariates import take_rows
+from censcore.evaluation.compare import compare_request
+from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.fold_runs import FoldRuns, out_of_fold
+from censcore.evaluation.designs.folds import CrossValidation
+from censcore.evaluation.designs.splits import Split
+from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.losses import shares_of
+from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, describe
+from censcore.evaluation.kinds import Kind
+from censcore.evaluation.measures.case import in_time
+from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sample import Sample
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Bootstrap", "bootstrap_splits", "compare_out_of_bag"]
+
+SHIFTS = 50  # of the forecasts among the subjects, at most, for the error without information
+OUT_OF_BAG = "for the models as fitted to the bootstrap samples"
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Bootstrap samples to train on, and the subjects that each leaves out to score: a splitter.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number B of bootstrap samples.
+    size : int, optional
+        Subjects drawn for each; by default as many as there are. Where there are groups, groups are drawn.
+    replace : bool
+        Whether subjects are drawn with replacement; without it ``size`` must be smaller than their number.
+    plus : bool
+        Whether means of scores are the .632+ estimate in place of the leave-one-out bootstrap. Every model is
+        then also fitted to all subjects.
+    samples : array of int, (B, size), optional
+        Samples that were drawn elsewhere, as numbers of subjects from 0; in place of all other options but
+        ``plus``.
+    random_state : int
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> train, test = next(cs.Bootstrap(n_splits=20).split([[0.0]] * 6))
+    >>> train, test
+    (array([0, 2, 3, 3, 5, 5]), array([1, 4]))
+    """
+
+    n_splits: int = 100
+    size: int | None = None
+    replace: bool = True
+    plus: bool = False
+    samples: Any = field(default=None, repr=False)
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        as_count(self.n_splits, "n_splits", least=2)
+        check_flag(self.replace, "replace")
+        check_flag(self.plus, "plus")
+        as_seed(self.random_state, "random_state")
+        if self.samples is not None and (np.ndim(self.samples) != 2 or len(self.samples) < 2):
+            raise InvalidInputError(
+                f"samples: got an array of shape {np.shape(self.samples)}, expected one row of subject "
+                "numbers for each of two or more bootstrap samples."
+            )
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of bootstrap samples."""
+        return self.n_splits if self.samples is None else len(self.samples)
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Training subjects, some of them several times, and those who are left out."""
+        n = len(X)
+        unit = np.arange(n) if groups is None else np.unique(to_numpy(groups), return_inverse=True)[1]
+        for drawn in self._drawn(n, int(unit.max()) + 1, groups is not None):
+            times = np.bincount(drawn, minlength=int(unit.max()) + 1)[unit]
+            yield np.repeat(np.arange(n), times), np.nonzero(times == 0)[0]
+
+    def _drawn(self, n: int, units: int, grouped: bool) -> Iterator[np.ndarray]:
+        if self.samples is not None:
+            numbers = to_numpy(self.samples).astype(np.intp)
+            if grouped or numbers.min() < 0 or numbers.max() >= n:
+                raise InvalidInputError(
+                    f"samples: got subject numbers from {numbers.min()} to {numbers.max()}"
+                    f"{' beside groups' if grouped else ''}, expected numbers from 0 to {n - 1}, and no "
+                    "groups."
+                )
+            yield from numbers
+            return
+        size = units if self.size is None else as_count(self.size, "size", least=1)
+        if not self.replace and size >= units:
+            raise InvalidInputError(
+                f"size: got {size} of {units} without replacement, expected fewer, so that some are left out."
+            )
+        rng = np.random.default_rng(np.random.SeedSequence(self.random_state, spawn_key=(2,)))
+        for _ in range(self.n_splits):
+            yield rng.choice(units, size, replace=self.replace)
+
+
+def bootstrap_splits(cv: Bootstrap, n: int, groups: np.ndarray | None) -> list[Split]:
+    """The bootstrap samples, and for the .632+ estimate a last one of all subjects, who are tested too."""
+    pairs = list(cv.split(np.zeros((n, 1)), None, groups))
+    splits = [Split(0, b, train, test) for b, (train, test) in enumerate(pairs) if len(test)]
+    if not splits:
+        raise InvalidInputError("cv: got bootstrap samples that leave nobody out, expected some that do.")
+    everyone = np.arange(n)
+    return [*splits, Split(0, len(splits), everyone, everyone)] if cv.plus else splits
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBag(CrossValidation):
+    """Losses of every subject under every model that was fitted without it.
+
+    Concordance and AUC are those of the subjects that a sample leaves out, averaged over samples.
+
+    Parameters
+    ----------
+    rows : array of int, (N,)
+        The subject of every row of the table that is compared.
+    place : list of array of int
+        The rows of each sample.
+    plus : bool
+        Whether means are the .632+ estimate.
+    """
+
+    rows: np.ndarray
+    place: list[np.ndarray]
+    plus: bool
+
+    def _rows(self, split: Split) -> np.ndarray:
+        return self.place[split.fold]
+
+    def settings(self, of: Comparison) -> dict[str, Any]:
+        """Subjects are counted once."""
+        first = np.unique(self.rows, return_index=True)[1]
+        found = super().settings(of)
+        found |= {"subjects": len(first), "events": int(to_numpy(of.outcome.event)[first].sum())}
+        found["cross-validation"] = f"{len(self.splits)} bootstrap samples, " + (
+            ".632+ estimate" if self.plus else "leave-one-out bootstrap"
+        )
+        return found
+
+
+def compare_out_of_bag(
+    kind: Kind,
+    asked: Request,
+    sample: Sample,
+    runs: FoldRuns,
+    cv: Bootstrap,
+    estimator: Any,
+    groups: np.ndarray | None,
+    notes: list[str],
+) -> Comparison:
+    """The comparison of all models by the leave-one-out bootstrap, or by the .632+ estimate."""
+    n, splits = len(sample), [split for split in runs.splits if split.test is not split.train]
+    rows = np.concatenate([split.test for split in splits])
+    order = np.argsort(rows, kind="stable")  # by subject, so that clusters have the order of the subjects
+    ends = np.cumsum([0, *(len(split.test) for split in splits)])
+    place = [np.argsort(order)[a:b] for a, b in pairwise(ends)]
+    rows = rows[order]
+    tested, count = np.unique(rows, return_counts=True)
+    if len(tested) < n:
+        notes = [*notes, f"{n - len(tested)} of {n} subjects are in every bootstrap sample, and not scored."]
+    clusters = np.arange(n) if groups is None else groups
+    fitted = _fitted_censoring(kind, estimator, sample)
+
+    def compared(who: np.ndarray, weight: np.ndarray, at: list[np.ndarray], forecasts: Any) -> Comparison:
+        given = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
+        some = replace(sample.take(who), weight=given[who] * weight, groups=clusters[who])
+        here = replace(asked, forecasts=forecasts, sample=some, by=_labels(asked.by, who, n))
+        C = _censoring_of(kind, fitted, sample, who, at)
+        return compare_request(
+            replace(here, censoring=C, train_groups=clusters if isinstance(C, ResolvedCensoring) else None)
+        )
+
+    numbers = list(range(len(splits)))
+    forecasts = {
+        model: out_of_fold(
+            [(place[b], D) for b, (_, D) in zip(numbers, runs.of(model, numbers), strict=True)],
+            np.arange(len(rows)),
+        )
+        for model in runs.models
+    }
+    found = compared(rows, 1 / np.repeat(count, count), place, forecasts)
+    means = replace(found.means, method=f"{found.means.method}; {OUT_OF_BAG}")
+    if cv.plus:
+        asked = replace(asked, **{name: found.settings[name] for name in ("horizon", "times", "levels")})
+        last = {model: runs.forecasts[model, len(splits)].take(tested) for model in runs.models}
+        apparent = compared(tested, np.ones(len(tested)), [np.arange(len(tested))], last)
+        means = replace(means, values=_plus(found, apparent))
+    subsets = [replace(subset, subject=rows) for subset in found.subsets]
+    design = OutOfBag(splits, [found], tested, runs, groups, rows, place, cv.plus)
+    return replace(
+        found, means=means, subsets=subsets, design=design, notes=[*notes, *found.notes], groups=found.groups
+    )
+
+
+def _labels(by: Any, who: np.ndarray, n: int) -> Any:
+    """Labels of subgroups, one for each row."""
+    if by is None or isinstance(by, str):
+        return by
+    if isinstance(by, dict):
+        return {name: to_numpy(labels)[who] for name, labels in by.items()}
+    if isinstance(by, list | tuple) and len(by) != n:
+        return by
+    return {str(getattr(by, "name", None) or "group"): to_numpy(by)[who]}
+
+
+# ---- the censoring distribution, of all subjects ---------------------------------------------------------
+
+
+def _fitted_censoring(kind: Kind, censoring: Any, sample: Sample) -> Any:
+    """An estimator fitted to all subjects; a distribution, or None where C is known."""
+    if censoring is None or isinstance(censoring, Distribution):
+        return censoring
+    censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    y = kind.followed(kind.y)
+    shared = y.shares_censoring if censoring.shared is None else censoring.shared
+    plain = clone(censoring).set_params(cv=None, shared=bool(shared))
+    return plain.fit(sample.X, y, sample.weight)
+
+
+def _censoring_of(
+    kind: Kind, fitted: Any, sample: Sample, who: np.ndarray, place: list[np.ndarray]
+) -> ResolvedCensoring | Distribution | None:
+    """The censoring distribution of the rows of subjects ``who``, in one part for each of the places."""
+    if fitted is None:
+        return None
+    if isinstance(fitted, Distribution):
+        return fitted if len(fitted) == 1 else fitted.take(who)
+    y, X = kind.followed(kind.y), take_rows(sample.X, who)
+    common: dict[str, Any] = {
+        "train": replace(sample, y=y),
+        "last_time": float(to_numpy(y.time).max()),
+        "n_train": len(sample),
+    }
+    C = in_time(fitted.predict_distribution(X), y.take(who))
+    name = f"{describe(fitted)}, fitted to all subjects"
+    if not has_influence(fitted):
+        return ResolvedCensoring(C, name, True, refit=Refit(fitted), scored_X=X, **common)
+    everyone = np.arange(len(sample))
+    parts = [part for at in place for part in parts_of(fitted, take_rows(X, at), at, everyone)]
+    return ResolvedCensoring(C, name, True, parts=parts, **common)
+
+
+# ---- the .632+ estimate ------------------------------------------------------------------------------------
+
+
+def _plus(out: Comparison, apparent: Comparison) -> dict[tuple[int, str, str], Estimate]:
+    """The .632+ estimate of every mean; its weight counts as fixed in the influence."""
+    found = {}
+    for key, oob in out.means.values.items():
+        inside = apparent.means.values[key]
+        w = plus_weight(oob.value, inside.value, _without_information(apparent, key))
+        influence = w * oob.influence + (1 - w) * inside.influence
+        found[key] = Estimate(w * oob.value + (1 - w) * inside.value, influence)
+    return found
+
+
+def plus_weight(oob: np.ndarray, apparent: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """The weight of the out-of-bag error, 0.632 without overfitting and 1 where nothing is learned."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        R = np.where((oob > apparent) & (gamma > apparent), (oob - apparent) / (gamma - apparent), 0.0)
+    return 0.632 / (1 - 0.368 * np.clip(R, 0.0, 1.0))
+
+
+def _without_information(apparent: Comparison, key: tuple[int, str, str]) -> np.ndarray:
+    """The mean loss of forecasts that are given to other subjects, averaged over up to 50 shifts."""
+    s, model, name = key
+    case, score = apparent.cases[model], next(score for score in apparent.scores if score.name == name)
+    n = len(case.y)
+    weight = shares_of(apparent.subsets[s].weight[:, None], score.counted(case))[:, 0]
+    used = weight > 0
+    shifts = np.unique(np.linspace(0, n - 1, min(n, SHIFTS)).astype(int))
+    means = [weight[used] @ score.losses(_shifted(case, shift))[used] for shift in shifts]
+    return np.mean(means, axis=0)
+
+
+def _shifted(case: Any, shift: int) -> Any:
+    n = len(case.y)
+    return case if len(case.F) == 1 else replace(case, F=case.F.take(np.roll(np.arange(n), shift)))

@@ -1,0 +1,228 @@
+r"""What a forecast risk says of who has the event by a time, where those above a threshold count as positive.
+
+With the weights :math:`w_1` of "event by t" and :math:`w_0` of "no event by t"
+(:mod:`censcore.scores.known_at`) and the risk p = F(t), all measures are ratios of four means:
+
+.. math::
+    \text{sensitivity}=\frac{\mathrm E\,w_1\mathbb 1\{p>\theta\}}{\mathrm E\,w_1},\quad
+    \text{specificity}=\frac{\mathrm E\,w_0\mathbb 1\{p\le\theta\}}{\mathrm E\,w_0},\quad
+    \mathrm{PPV}=\frac{\mathrm E\,w_1\mathbb 1\{p>\theta\}}{\mathrm E(w_1+w_0)\mathbb 1\{p>\theta\}},\quad
+    \mathrm{NPV}=\frac{\mathrm E\,w_0\mathbb 1\{p\le\theta\}}{\mathrm E(w_1+w_0)\mathbb 1\{p\le\theta\}}.
+
+Their influences follow from those of the means, which cover the estimation of C; intervals are symmetric on
+the scale of log odds. The ROC curve is sensitivity over 1 - specificity, for all thresholds.
+
+References
+----------
+.. [1] Uno, H., Cai, T., Tian, L. and Wei, L. J. (2007). Evaluating prediction rules for t-year survivors with
+   censored regression models. Journal of the American Statistical Association 102, 527-537.
+.. [2] Blanche, P., Dartigues, J.-F. and Jacqmin-Gadda, H. (2013). Estimating and comparing time-dependent
+   areas under receiver operating characteristic curves for censored event times with competing risks.
+   Statistics in Medicine 32, 5381-5397.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from censcore._validation import as_numbers
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import OfRisk
+from censcore.evaluation.measures.net_benefit import check_thresholds, least_events
+from censcore.exceptions import InvalidInputError
+from censcore.scores.registry import ScoreInfo
+
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = ["MEASURES", "auc_lines", "classification_lines", "risk_lines", "roc_lines"]
+
+MEASURES = ("sensitivity", "specificity", "ppv", "npv")
+ROC_POINTS = 200  # thresholds of a curve, at most
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+STATUS = {"event": "event by t", "free": "no event by t"}
+
+
+def _not_called(*_: Any) -> None:
+    raise NotImplementedError("a measure of comparisons")
+
+
+INFO = ScoreInfo(
+    "classification",
+    _not_called,
+    "classification by a threshold",
+    formula=r"w_11\{p>\theta\},\ w_01\{p>\theta\},\ w_1,\ w_0",
+    reference="Uno, H., Cai, T., Tian, L. and Wei, L. J. (2007). JASA 102, 527-537.",
+    scale="ipcw",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Positives(OfRisk):
+    """Per subject: w_1 and w_0 of those above each of q thresholds, then w_1 and w_0, (n, 2 q + 2)."""
+
+    info: ScoreInfo = field(default=INFO, kw_only=True)
+    thresholds: np.ndarray
+
+    def at(self, case: Case) -> np.ndarray:
+        """The thresholds, one for each column."""
+        return np.concatenate([self.thresholds, self.thresholds, [np.nan, np.nan]])
+
+    def losses(self, case: Case) -> np.ndarray:
+        """The four parts side by side."""
+        known = case.risk_at(self.time)
+        above = known.p[:, None] > self.thresholds
+        weights = known.event[:, None], known.free[:, None]
+        return np.concatenate([*(np.where(above, w, 0.0) for w in weights), *weights], axis=1)
+
+
+def ratios(means: Estimate, q: int) -> dict[str, Estimate]:
+    """Sensitivity, specificity, PPV and NPV at q thresholds, from the means of :class:`Positives`."""
+
+    def part(columns: slice) -> Estimate:
+        return Estimate(means.value[columns], means.influence[:, columns])
+
+    tp, fp, cases, controls = (
+        part(columns) for columns in (slice(q), slice(q, 2 * q), slice(-2, -1), slice(-1, None))
+    )
+    fn, tn = _sum(cases, tp, -1), _sum(controls, fp, -1)
+    return {
+        "sensitivity": _ratio(tp, cases),
+        "specificity": _ratio(tn, controls),
+        "ppv": _ratio(tp, _sum(tp, fp)),
+        "npv": _ratio(tn, _sum(tn, fn)),
+    }
+
+
+def _sum(a: Estimate, b: Estimate, sign: int = 1) -> Estimate:
+    return Estimate(a.value + sign * b.value, a.influence + sign * b.influence)
+
+
+def _ratio(a: Estimate, b: Estimate) -> Estimate:
+    r"""A / b, with :math:`(\psi_a-r\psi_b)/b`; NaN where b is zero, as PPV where nobody is above."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = np.where(b.value > 1e-12, a.value / b.value, np.nan)
+        return Estimate(r, (a.influence - r * b.influence) / b.value)
+
+
+def of_share(share: Estimate, confidence: float, told: bool = True) -> dict[str, np.ndarray]:
+    """A share with its standard error and an interval that is symmetric in log odds, (q,) each."""
+    from scipy.special import expit, logit, ndtri
+
+    p = share.value
+    error = np.where((p > 0) & (p < 1) & told, share.standard_error, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width = ndtri(0.5 + confidence / 2) * error / (p * (1 - p))
+        low, high = expit(logit(p) - width), expit(logit(p) + width)
+    return {"": p, "_standard_error": error, "_low": low, "_high": high}
+
+
+def _found(comparison: Comparison, t: float, theta: np.ndarray) -> dict[str, dict[str, Estimate]]:
+    return {
+        model: ratios(means, len(theta)) for model, means in comparison.curve(Positives(t, theta)).items()
+    }
+
+
+def _told(comparison: Comparison, t: float) -> bool:
+    """Whether there are enough events and controls for errors."""
+    case = comparison.design.case(comparison)
+    return least_events(case, t, comparison.subsets[0].weight, comparison.groups) >= MINIMUM_EVENTS
+
+
+def classification_lines(
+    comparison: Comparison, time: float | None = None, thresholds: Any = None
+) -> list[Line]:
+    """See :meth:`Comparison.classification`."""
+    t = comparison.one_time(time)
+    theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
+    told, lines = _told(comparison, t), []
+    for model, found in _found(comparison, t, theta).items():
+        columns = {
+            f"{name}{end}": values
+            for name in MEASURES
+            for end, values in of_share(found[name], comparison.confidence, told).items()
+        }
+        for j, at in enumerate(theta):
+            numbers = {name: float(values[j]) for name, values in columns.items()}
+            lines.append({"model": model, "time": t, "threshold": float(at)} | numbers)
+    return lines
+
+
+def roc_lines(comparison: Comparison, time: float | None = None) -> list[Line]:
+    """See :meth:`Comparison.roc`."""
+    t, lines = comparison.one_time(time), list[Line]()
+    told = _told(comparison, t)
+    for model, case in comparison.cases.items():
+        theta = np.unique(case.risk_at(t).p)
+        if len(theta) > ROC_POINTS:
+            theta = np.unique(np.quantile(theta, np.linspace(0, 1, ROC_POINTS), method="nearest"))
+        theta = theta[::-1]
+        found = ratios(comparison.design.mean_of(comparison, Positives(t, theta), model), len(theta))
+        tpr = of_share(found["sensitivity"], comparison.confidence, told)
+        for j, at in enumerate(theta):
+            line = {"model": model, "time": t, "threshold": float(at)}
+            line["fpr"] = 1 - float(found["specificity"].value[j])
+            lines.append(line | {f"tpr{end}": float(values[j]) for end, values in tpr.items()})
+        lines.append(
+            {"model": model, "time": t, "threshold": -np.inf, "fpr": 1.0}
+            | {"tpr": 1.0, "tpr_standard_error": np.nan, "tpr_low": np.nan, "tpr_high": np.nan}
+        )
+    return lines
+
+
+def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
+    """See :meth:`Comparison.auc`."""
+    at = comparison.design.case(comparison).times if times is None else as_numbers(times, "times")
+    if not ((at > 0) & (at < comparison.horizon)).all():
+        raise InvalidInputError(
+            f"times must lie between 0 and the horizon, {comparison.horizon:g}; got {at.tolist()}."
+        )
+    ranked = comparison.design.ranked_at(comparison, at)
+    lines = []
+    for k, measure in enumerate(ranked.measures):
+        if measure.name != "auc":
+            continue
+        events = float(comparison.effective_events(measure)[0])
+        for model in comparison.models:
+            estimate = ranked.values.get((0, model, k))
+            line: Line = {"model": model, "time": measure.at_time, "events": events}
+            if estimate is None:
+                lines.append(line | dict.fromkeys(("auc", "standard_error", "low", "high"), np.nan))
+                continue
+            low, high = estimate.interval(comparison.confidence)
+            known = bool(estimate.varies[0]) and events >= MINIMUM_EVENTS
+            error = float(estimate.standard_error[0]) if known else np.nan
+            ends = [float(np.clip(end[0], 0.0, 1.0)) if known else np.nan for end in (low, high)]
+            line |= {"auc": float(estimate.value[0]), "standard_error": error}
+            lines.append(line | {"low": ends[0], "high": ends[1]})
+    return lines
+
+
+def risk_lines(comparison: Comparison, time: float | None = None) -> list[Line]:
+    """See :meth:`Comparison.risks`."""
+    t, weight, lines = comparison.one_time(time), comparison.subsets[0].weight, []
+    for model, case in comparison.cases.items():
+        known = case.risk_at(t)
+        for name, status in STATUS.items():
+            w = weight * getattr(known, name)
+            if not w.any():
+                continue
+            line: Line = {"model": model, "time": t, "status": status, "share": float(w.sum())}
+            line |= {"mean": float(w @ known.p / w.sum())}
+            lines.append(
+                line | {f"{100 * q:g} %": v for q, v in zip(QUANTILES, _quantiles(known.p, w), strict=True)}
+            )
+    return lines
+
+
+def _quantiles(p: np.ndarray, w: np.ndarray) -> list[float]:
+    """Quantiles of p with weights w: the smallest value at which the share of the weight reaches each."""
+    order = np.argsort(p)
+    reached = np.cumsum(w[order]) / w.sum()
+    at = np.minimum(np.searchsorted(reached, np.array(QUANTILES) - 1e-12), len(p) - 1)
+    return [float(value) for value in p[order][at]]
