@@ -129,7 +129,7 @@ def as_censoring(censoring: Any) -> Censoring:
     check_instance(censoring, "censoring")
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
-            f"censoring: got {type(censoring).__name__}, expected a censoring distribution, or an estimator "
+            f"censoring: got {type(censoring).__name__}, expected a censoring distribution or an estimator "
             "of it, such as Censoring(KaplanMeier())."
         )
     return censoring if isinstance(censoring, Censoring) else Censoring(censoring)
