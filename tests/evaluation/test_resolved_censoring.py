@@ -239,14 +239,3 @@ def test_equal_subjects_are_not_the_same_subject_where_ties_are_common():
     overlapping = resolve_censoring(km, pool[:400], None, Sample(None, pool[100:]))
     assert not len(overlapping.shared.pairs)
     assert "ties make it impossible" in overlapping.notes_on_ties[0]
-
-
-def test_support_ends_where_training_rows_end():
-    x, y = sample(200, 8)
-    train = Sample(x[:100], y[:100])
-    kaplan_meier = resolve_censoring(cs.Censoring(cs.KaplanMeier()), y[100:], x[100:], train)
-    weibull = resolve_censoring(cs.Censoring(cs.WeibullRegression()), y[100:], x[100:], train)
-    last = y[:100].time.max()
-    assert kaplan_meier.support() == pytest.approx(last)
-    assert weibull.support() == last
-    assert resolve_censoring(cs.Uniform(0.0, 1.5), y[100:], None, train).support() == 1.5

@@ -33,7 +33,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array
 from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
@@ -326,10 +326,9 @@ def _censoring_of(
     for split in splits:
         plain.fold_[split.test] = split.fold
     C.estimated_from = Origin(plain, X, tested)
-    last = min(float(to_numpy(subjects.y.time)[split.train].max()) for split in splits)
     shared = Shared(np.column_stack([np.arange(len(tested)), tested]))
     name = f"{describe(fits[0])}, fitted to the training subjects of each fold"
-    resolved = ResolvedCensoring(C, name, True, len(tested) == n, [], None, subjects, X, last, n, shared)
+    resolved = ResolvedCensoring(C, name, True, len(tested) == n, [], None, subjects, X, n, shared)
     return with_influence(resolved, plain, len(tested), plain.fold_[tested])
 
 

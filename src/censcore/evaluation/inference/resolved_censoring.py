@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import to_numpy
 from censcore._validation import check_instance
-from censcore.distributions import Distribution, PointMass, Step
+from censcore.distributions import Distribution, Step
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import take_rows
@@ -60,7 +60,6 @@ class ResolvedCensoring:
     refit: Refit | None = None  #: of others
     train: Sample | None = None
     scored_X: Any = None
-    last_time: float = np.inf
     n_train: int = 0
     shared: Shared = NONE_SHARED  #: pairs scored subjects with the training subjects that they are
     notes: list[str] = field(default_factory=list)
@@ -78,14 +77,6 @@ class ResolvedCensoring:
     def with_refits(self, most: int) -> ResolvedCensoring:
         """The same with at most so many refits."""
         return self if self.refit is None else replace(self, refit=replace(self.refit, most=most))
-
-    def support(self) -> float:
-        """The largest time that every subject's distribution supports, as far as training subjects go."""
-        if isinstance(self.distribution, PointMass):
-            return self.last_time
-        C = self.distribution
-        ends = [float(to_numpy(C.marginal(j).isf(0.0)).min()) for j in range(C.k)]
-        return float(min(*ends, self.last_time))
 
 
 def resolve_censoring(
@@ -110,7 +101,6 @@ def _resolved(
 ) -> ResolvedCensoring:
     if isinstance(censoring, ResolvedCensoring):
         return censoring
-    last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
     scored = Sample(X, y, weight)
     if censoring is None:
         known = known_censoring(y)
@@ -120,18 +110,18 @@ def _resolved(
                 "distribution is missing. Pass censoring=Censoring(KaplanMeier()), which is fitted on train, "
                 "or a distribution."
             )
-        return ResolvedCensoring(known, "known: the censoring times are given", False, last_time=last)
+        return ResolvedCensoring(known, "known: the censoring times are given", False)
     if isinstance(censoring, Distribution):
-        return _given(censoring, scored, train, last)
+        return _given(censoring, scored, train)
     estimator = as_censoring(censoring)
     if y.k > 1 and train is not None and estimator.shared is None:
         shared = bool(y.shares_censoring and train.y.shares_censoring)  # as far as both samples show
         estimator = clone(estimator).set_params(shared=shared)
     if train is None and hasattr(estimator, "estimators_"):
-        return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X), scored, last)
+        return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X), scored)
     if train is None or train.same_as(y):
-        return _in_sample(clone(estimator), scored if train is None else train, last, groups)
-    return _fitted_to(train, clone(estimator).set_params(cv=None), scored, last)
+        return _in_sample(clone(estimator), scored if train is None else train, groups)
+    return _fitted_to(train, clone(estimator).set_params(cv=None), scored)
 
 
 def as_censoring(censoring: Any) -> Censoring:
@@ -139,7 +129,7 @@ def as_censoring(censoring: Any) -> Censoring:
     check_instance(censoring, "censoring")
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
-            f"censoring: got {type(censoring).__name__}, expected a censoring distribution, or an estimator "
+            f"censoring: got {type(censoring).__name__}, expected a censoring distribution or an estimator "
             "of it, such as Censoring(KaplanMeier())."
         )
     return censoring if isinstance(censoring, Censoring) else Censoring(censoring)
@@ -148,19 +138,19 @@ def as_censoring(censoring: Any) -> Censoring:
 # ---- distributions that are given ----------------------------------------------------------------------
 
 
-def _given(C: Distribution, scored: Sample, train: Sample | None, last: float) -> ResolvedCensoring:
+def _given(C: Distribution, scored: Sample, train: Sample | None) -> ResolvedCensoring:
     """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
     origin = C.estimated_from
     n = len(scored.y)
     if origin is not None and (len(C) in (1, n) if origin.subjects is None else len(origin.subjects) == n):
-        return _fitted_before(C, origin, scored, last)
+        return _fitted_before(C, origin, scored)
     if isinstance(C, Step) and len(C) == 1:
         pooled = Censoring(KaplanMeier())
         if _is_curve_of(C, scored):
-            return _in_sample(pooled, replace(scored, X=None), last, None)
+            return _in_sample(pooled, replace(scored, X=None), None)
         if train is not None and _is_curve_of(C, train):
-            return _fitted_to(replace(train, X=None), pooled, replace(scored, X=None), last)
-    return ResolvedCensoring(C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last)
+            return _fitted_to(replace(train, X=None), pooled, replace(scored, X=None))
+    return ResolvedCensoring(C, f"given: {type(C).__name__}, taken as known", estimated=False)
 
 
 def _is_curve_of(C: Step, subjects: Sample) -> bool:
@@ -171,7 +161,7 @@ def _is_curve_of(C: Step, subjects: Sample) -> bool:
     )
 
 
-def _fitted_before(C: Distribution, origin: Origin, scored: Sample, last: float) -> ResolvedCensoring:
+def _fitted_before(C: Distribution, origin: Origin, scored: Sample) -> ResolvedCensoring:
     """An estimate that was made before, from subjects that the scored ones may be among."""
     censoring, X, subjects = origin
     n, n_train = len(scored.y), len(censoring.trained_on_)
@@ -186,10 +176,10 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Sample, last: float)
     if not all(has_influence(fit) for fit in fits):
         what = f"{name} to {count}; taken as known, since it cannot be fitted again: pass train="
         notes = _notes_on_shared(shared, n, "standard errors take it as known; pass train= to account for it")
-        return ResolvedCensoring(C, what, estimated=False, last_time=last, notes=notes)
+        return ResolvedCensoring(C, what, estimated=False, notes=notes)
     parts = _parts(censoring, X, n, None if subjects is None else censoring.fold_[subjects])
     return ResolvedCensoring(
-        C, f"{name} to {count}", True, parts=parts, last_time=last, n_train=n_train, shared=shared,
+        C, f"{name} to {count}", True, parts=parts, n_train=n_train, shared=shared,
         notes=_notes_on_shared(shared, n), notes_on_ties=_notes_on_ties(shared, other=False),
     )  # fmt: skip
 
@@ -197,22 +187,18 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Sample, last: float)
 # ---- distributions that are fitted here ----------------------------------------------------------------
 
 
-def _in_sample(
-    censoring: Censoring, subjects: Sample, last: float, groups: np.ndarray | None
-) -> ResolvedCensoring:
+def _in_sample(censoring: Censoring, subjects: Sample, groups: np.ndarray | None) -> ResolvedCensoring:
     """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
     n = len(subjects.y)
     C = censoring.fit_predict_distribution(subjects.X, subjects.y, subjects.weight, groups=groups)
     out_of_fold = censoring.cv is not None
-    if out_of_fold:
-        last = min(float(to_numpy(subjects.y.time)[train].max()) for train in censoring.fold_training_)
     name = f"{describe(censoring)}, {'out of fold' if out_of_fold else 'fitted to the scored subjects'}"
     everyone = Shared(np.column_stack([np.arange(n)] * 2))
-    resolved = ResolvedCensoring(C, name, True, True, [], None, subjects, subjects.X, last, n, everyone)
+    resolved = ResolvedCensoring(C, name, True, True, [], None, subjects, subjects.X, n, everyone)
     return with_influence(resolved, censoring, n, censoring.fold_ if out_of_fold else None)
 
 
-def _fitted_to(train: Sample, censoring: Censoring, scored: Sample, last: float) -> ResolvedCensoring:
+def _fitted_to(train: Sample, censoring: Censoring, scored: Sample) -> ResolvedCensoring:
     """A fit to training subjects, some of which may be scored as well."""
     censoring = censoring.fit(train.X, train.y, train.weight)
     C = censoring.predict_distribution(scored.X)
@@ -221,7 +207,7 @@ def _fitted_to(train: Sample, censoring: Censoring, scored: Sample, last: float)
     if len(shared.pairs):
         name += f", {len(shared.pairs)} of which are scored"
     resolved = ResolvedCensoring(
-        C, name, True, False, [], None, train, scored.X, last, len(train.y), shared,
+        C, name, True, False, [], None, train, scored.X, len(train.y), shared,
         _notes_on_shared(shared, len(scored.y)), _notes_on_ties(shared, other=True),
     )  # fmt: skip
     return with_influence(resolved, censoring, len(scored.y))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from censcore.distributions import Distribution, Independent
+from censcore.distributions import Distribution, Independent, PointMass
 from censcore.estimators import CoxRegression, KaplanMeier, WeibullRegression
 from censcore.estimators.by_name import censoring_estimator
 from censcore.evaluation import compare
@@ -93,7 +93,10 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     y_train, y_test = data.y.take(train), data.y.take(test)
     name = options["censoring_distribution"]
     estimator = None if name == "known" else censoring_estimator(name, **ESTIMATORS[name])
-    end = resolve_censoring(estimator, y_test, X_test, Sample(X_train, y_train)).support()
+    C = resolve_censoring(estimator, y_test, X_test, Sample(X_train, y_train)).distribution
+    end = float(y_train.time.max())
+    if not isinstance(C, PointMass):  # whose times are known
+        end = min(end, *(float(C.marginal(j).isf(0.0).min()) for j in range(C.k)))
     methods = options["methods"] or list(METHODS)
     forecasts = {m: METHODS[m](X_train, y_train, estimator, options)(X_test) for m in methods}
     comparison = compare(
