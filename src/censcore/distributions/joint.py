@@ -17,7 +17,7 @@ from censcore._arrays import (
     namespace,
     one_namespace,
 )
-from censcore._validation import as_events, as_index, as_list, check_positive
+from censcore._validation import as_coordinate, as_events, as_list, check_positive
 from censcore.distributions._panels import common_breaks
 from censcore.distributions.base import Distribution
 from censcore.distributions.univariate import Univariate
@@ -162,12 +162,7 @@ class Joint(Distribution):
         return [tau[:, j] for j in range(self.k)]
 
     def _coordinate(self, j: int) -> int:
-        j = as_index(j, "j")
-        if not -self.k <= j < self.k:
-            raise InvalidInputError(
-                f"The coordinates of this distribution are 0 to {self.k - 1}; coordinate {j} was asked for."
-            )
-        return j % self.k
+        return as_coordinate(j, self.k, "The distribution")
 
 
 class FromMarginals(Joint):
