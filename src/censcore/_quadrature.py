@@ -101,17 +101,9 @@ def at_nodes(f: Function, t: Array) -> Array:
 def integrate(f: Function, edges: Array, order: int = 16) -> Array:
     r""":math:`\int f` over the panels of each row, (n,): exact for polynomials of degree below 2 ``order``.
 
-    Parameters
-    ----------
-    f : callable
-        Maps times (n, q) to values (n, q).
-    edges : array, (n, p + 1)
-        Panel edges, finite and non-decreasing along the row; empty panels cost nothing but time.
-    order : int
-        Nodes per panel; fewer than ``ORDER`` for piecewise polynomials alone.
+    ``f`` maps times (n, q) to values (n, q). Edges (n, p + 1) are finite and do not decrease along the row;
+    empty panels cost nothing but time. Orders below ``ORDER`` are for piecewise polynomials alone.
 
-    Examples
-    --------
     >>> float(integrate(np.exp, np.array([[0.0, 0.5, 1.0]]))[0] - np.expm1(1.0)) < 1e-14
     True
     """

@@ -21,16 +21,9 @@ def weighted_gains(
 ) -> np.ndarray:
     """The sum over the jumps of the weight between two of them times what the antiderivative gains: (n,).
 
-    Parameters
-    ----------
-    edges : array, (n, p + 1)
-        Panel edges.
-    logarithmic, before : array, (n, p)
-        Whether a panel runs on the log scale, and the antiderivative at its begin.
-    coefficients : array, (n, p, d)
-        Legendre coefficients of the antiderivative inside each panel, in x from -1 to 1.
-    times, values : array, (1 or n, J)
-        Jumps of the weight, ascending, and the weight after each; it is 1 before the first.
+    Panels have edges (n, p + 1), may run on the log scale, and begin where the antiderivative is ``before``,
+    both (n, p); inside it has the Legendre ``coefficients`` (n, p, d), in x from -1 to 1. The weight jumps at
+    ascending ``times`` (1 or n, J) to ``values``; it is 1 before the first.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(edges), np.log(times)

@@ -46,12 +46,11 @@ class Batch(Protocol):
     @property
     def identity(self) -> str:
         """What the content follows from, for stored results; empty where that is not known."""
-
-    def __str__(self) -> str: ...
+        return ""
 
 
 @dataclass(frozen=True)
-class ParquetBatch:
+class ParquetBatch(Batch):
     """Some row groups of a Parquet file."""
 
     path: str
@@ -89,7 +88,7 @@ class ParquetBatch:
 
 
 @dataclass(frozen=True)
-class CsvBatch:
+class CsvBatch(Batch):
     """Some lines of a CSV file, by the bytes that they occupy."""
 
     path: str
@@ -138,7 +137,7 @@ class CsvBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class FrameBatch:
+class FrameBatch(Batch):
     """A frame in memory."""
 
     frame: Any
@@ -156,17 +155,12 @@ class FrameBatch:
         for start in range(0, len(frame), rows):
             yield frame.iloc[start : start + rows]
 
-    @property
-    def identity(self) -> str:
-        """Not known."""
-        return ""
-
     def __str__(self) -> str:
         return "the table"
 
 
 @dataclass(frozen=True, eq=False)
-class DelayedBatch:
+class DelayedBatch(Batch):
     """A partition of a Dask data frame: a task of Dask, whose result is a frame."""
 
     delayed: Any
@@ -179,11 +173,6 @@ class DelayedBatch:
     def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Slices of the partition, computed here."""
         yield from FrameBatch(self.delayed.compute()).frames(columns, rows, text)
-
-    @property
-    def identity(self) -> str:
-        """Not known."""
-        return ""
 
     def __str__(self) -> str:
         return "the Dask data frame"

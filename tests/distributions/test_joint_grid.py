@@ -58,13 +58,6 @@ def test_likelihood_is_the_mixed_derivative_of_survival(t, event):
     np.testing.assert_allclose(np.exp(value), slope, rtol=1e-6, atol=1e-8)
 
 
-def test_without_the_density_an_event_has_the_probability_of_its_cell():
-    value = DISTRIBUTION.log_likelihood([[0.7, 3.0]] * 3, [[1, 1]] * 3, density=False)
-    np.testing.assert_allclose(np.exp(value), P[:, 1, 1], rtol=1e-13)
-    value = DISTRIBUTION.log_likelihood([[0.7, 3.0]] * 3, [[1, 0]] * 3, density=False)
-    np.testing.assert_allclose(np.exp(value), P[:, 1, 1] / 3 + P[:, 1, 2], rtol=1e-13)
-
-
 def test_an_event_at_the_last_edge_lies_in_the_last_bin():
     distribution = JointGrid([EDGES, OTHER], P, tail="infinity")
     value = distribution.log_likelihood([[2.5, 4.0]] * 3, [[1, 1]] * 3)

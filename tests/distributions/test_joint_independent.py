@@ -108,7 +108,7 @@ def test_errors_name_the_mistake():
         Independent([DISTRIBUTION, A])
     with pytest.raises(InvalidInputError, match="numbers of subjects differ"):
         Independent([A, Weibull(1.0, [1.0, 2.0])])
-    with pytest.raises(InvalidInputError, match="coordinate 2"):
+    with pytest.raises(InvalidInputError, match="number 2"):
         DISTRIBUTION.marginal(2)
     with pytest.raises(InvalidInputError, match=r"\(n, 2\)"):
         DISTRIBUTION.sf(T[:, 0])

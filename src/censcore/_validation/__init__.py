@@ -36,7 +36,15 @@ from censcore._validation.kinds import (
     no_array,
     shown,
 )
-from censcore._validation.numbers import as_confidence, as_count, as_generator, as_index, as_number, as_seed
+from censcore._validation.numbers import (
+    as_confidence,
+    as_coordinate,
+    as_count,
+    as_generator,
+    as_index,
+    as_number,
+    as_seed,
+)
 from censcore._validation.subjects import as_labels, as_weights, name_subjects
 
 __all__ = [
@@ -44,6 +52,7 @@ __all__ = [
     "as_cause_codes",
     "as_codes",
     "as_confidence",
+    "as_coordinate",
     "as_count",
     "as_events",
     "as_numbers",

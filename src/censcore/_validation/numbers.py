@@ -11,7 +11,7 @@ from censcore._arrays import to_numpy
 from censcore._validation.kinds import shown
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_confidence", "as_count", "as_generator", "as_index", "as_number", "as_seed"]
+__all__ = ["as_confidence", "as_coordinate", "as_count", "as_generator", "as_index", "as_number", "as_seed"]
 
 
 #: What Python and NumPy call integers, and callers do not.
@@ -28,23 +28,10 @@ def as_number(
     most: float | None = None,
     infinite: bool = False,
 ) -> float:
-    """One real number inside its bounds, as a float.
+    """One real number of Python, NumPy or torch, or an array of one, inside its bounds, as a float.
 
-    Parameters
-    ----------
-    value : number
-        A number of Python, NumPy or torch, or an array of one.
-    name : str
-        What it is called.
-    above, below : float, optional
-        Bounds that it must not reach.
-    least, most : float, optional
-        Bounds that it may reach.
-    infinite : bool
-        Admit infinity.
+    It must not reach the bounds ``above`` and ``below``, and may reach ``least`` and ``most``.
 
-    Examples
-    --------
     >>> as_number(np.float32(2.0), "horizon", above=0)
     2.0
     >>> as_number(-1, "horizon", above=0)
@@ -120,6 +107,18 @@ def as_index(value: Any, name: str) -> int:
     -1
     """
     return value if type(value) is int else as_count(value, name, least=-(2**63), most=2**63)
+
+
+def as_coordinate(j: Any, k: int, whose: str) -> int:
+    """One of k event times, from 0; negative ones are counted from the end.
+
+    >>> as_coordinate(-1, 2, "The outcome")
+    1
+    """
+    place = as_index(j, "j")
+    if not -k <= place < k:
+        raise InvalidInputError(f"{whose} has {k} event times; number {j} was asked for.")
+    return place % k
 
 
 def as_confidence(value: Any, name: str = "confidence") -> float:

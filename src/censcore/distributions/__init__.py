@@ -30,7 +30,7 @@ the library of the distribution. Parameters are (n, 1) columns, so that formulas
 ``_sf(t)``                  P(T > t)
 ``_sf_left(t)``             P(T >= t); to be written where the distribution has finite atoms
 ``_cdf(t)``, ``_logsf(t)``  P(T <= t) and log P(T > t), where 1 - P(T > t) would lose digits
-``_logpdf(t)``              log density; where it is written, ``has_density`` is True
+``_logpdf(t)``              log density; where it is written, ``has_density`` is True (if its parts have one)
 ``_isf(p)``, ``_icdf(p)``   quantiles, inf{t: P(T > t) <= p} and inf{t: F(t) >= p}
 ``_icdf_beyond(y, p)``      quantiles given T >= y
 ``_isf_given(a, s, p)``     inf{t: P(T > t) <= p s} with s = P(T > a), where s may underflow

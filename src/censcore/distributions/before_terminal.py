@@ -149,10 +149,6 @@ class _Event(Univariate):
 class _SmoothEvent(_Event, BySubdensity):
     r""":math:`F_j(t)=\int_0^tP(T_j\in ds,\,T_D\ge s)`; the others exceed zero, as all times do."""
 
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        return self._joint.has_density
-
     def _logpdf(self, t: Array) -> Array:
         times = self._at(t, t, 0.0)
         only = convert(np.arange(times.shape[2]) == self._pair[0], times)

@@ -123,10 +123,6 @@ class _SmoothCause(BySubdensity):
         self._hazards = list(hazards)
         self._number = number
 
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        return all(part.has_density for part in self._hazards)
-
     def _logpdf(self, t: Array) -> Array:
         own = self._hazards[self._number - 1]
         total = own._logpdf(t)

@@ -19,7 +19,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._numerics import run_threads
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import as_coordinate, check_positive, name_subjects
 from censcore.distributions.by_step import ByStep
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.random_draws import Draws
@@ -113,9 +113,7 @@ class Ensemble(ByStep):
         if self._samples.ndim == 2:
             super().marginal(j)
             return self
-        if not -self.k <= j < self.k:
-            raise InvalidInputError(f"The ensemble has {self.k} event times; number {j} was asked for.")
-        return self._with(self._samples[:, :, j])
+        return self._with(self._samples[:, :, as_coordinate(j, self.k, "The ensemble")])
 
     def first(self) -> Ensemble:
         """The ensemble of the earliest event time of each member."""

@@ -22,10 +22,16 @@ def forwarded(name: str) -> Callable[..., Array]:
     return lambda self, *arrays: self._forward(name, *arrays)
 
 
+def _parts_have_density(distribution: Any) -> bool:
+    """Whether every part has a density."""
+    return all(part.has_density for part in distribution._parts())
+
+
 class Formulas(Distribution):
     """The hooks of :class:`~censcore.distributions.Univariate`; :mod:`censcore.distributions` lists them."""
 
-    #: Whether ``logpdf`` exists: True for a subclass that writes ``_logpdf``, unless it says otherwise.
+    #: Whether ``logpdf`` exists: True for a subclass that writes ``_logpdf``, if it is made of other
+    #: distributions where all of them have one, unless it says otherwise.
     has_density: ClassVar[bool] = False
 
     #: 0 where the survival function is a step function, 1 where it is piecewise linear, None otherwise.
@@ -42,7 +48,7 @@ class Formulas(Distribution):
         super().__init_subclass__(**kwargs)
         told_by = next(parent for parent in cls.__mro__ if "has_density" in vars(parent))
         if told_by is Formulas and cls._logpdf is not Formulas._logpdf:
-            cls.has_density = True
+            cls.has_density = property(_parts_have_density) if cls._distributions else True  # type: ignore
 
     @abstractmethod
     def _sf(self, t: Array) -> Array: ...

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, convert, is_neutral, to_numpy
-from censcore._numerics import expm1, next_float
+from censcore._numerics import next_float
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.given_survival import check_possible, or_one
-from censcore.distributions.joint import Joint
+from censcore.distributions.joint import Joint, OfJoint
 from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -139,47 +139,26 @@ def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarra
     return to_numpy(joint.take(rows)._sample(m, rng))
 
 
-class _MarginalGivenSurvival(Univariate):
+class _MarginalGivenSurvival(OfJoint):
     """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, and say something of it."""
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_joint",)
-
     def __init__(self, joint: GivenJointSurvival, j: int) -> None:
-        self._joint = joint
-        self._j = j
+        self._joint, self._j = joint, j
+
+    @property
+    def _unconditional(self) -> Joint:
+        return self._joint._distribution
 
     @property
     def _alone(self) -> Univariate:
         """The coordinate without the condition."""
-        return self._joint._distribution.marginal(self._j)
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether the joint distribution has one."""
-        return self._joint.has_density
-
-    @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        joint = self._joint._distribution
-        return 0 if all(joint.marginal(j)._degree == 0 for j in range(joint.k)) else None
+        return self._unconditional.marginal(self._j)
 
     def _at(self, t: Array) -> Array:
-        """Times (n, q, k): t in this coordinate, zero in the others."""
+        """T in this coordinate, zero in the others."""
         xp = self._xp
         rest = xp.zeros_like(t)
         return xp.stack([t if i == self._j else rest for i in range(self._joint.k)], axis=-1)
-
-    def _logsf(self, t: Array) -> Array:
-        return self._joint._logsf(self._at(t))
-
-    def _sf(self, t: Array) -> Array:
-        return self._xp.exp(self._logsf(t))
-
-    def _cdf(self, t: Array) -> Array:
-        return 0.0 - expm1(self._logsf(t))
-
-    def _sf_left(self, t: Array) -> Array:
-        return self._xp.exp(self._joint._logsf(self._at(t), left=True))
 
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
@@ -188,12 +167,6 @@ class _MarginalGivenSurvival(Univariate):
         time = self._at(t)
         event = xp.broadcast_to(convert(np.arange(self._joint.k) == self._j, t), time.shape)
         return self._joint._log_likelihood(time, event)
-
-    def _isf(self, p: Array) -> Array:
-        return self._xp.where(p > 0, super()._isf(p), self._end())
-
-    def _icdf(self, p: Array) -> Array:
-        return self._xp.where(p < 1, super()._icdf(p), self._end())
 
     def _mass_at_infinity(self) -> Array:
         return self._sf_left(self._xp.full_like(self._joint._entry, np.inf))[:, 0]

@@ -88,11 +88,6 @@ class GivenSurvival(Univariate):
         check_possible(self._log_alive() == -np.inf, self._entry)
 
     @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether the distribution of T has one."""
-        return self._distribution.has_density
-
-    @property
     def _degree(self) -> int | None:  # type: ignore[override]
         return self._distribution._degree
 

@@ -187,18 +187,6 @@ class JointGrid(Joint):
         )
         return [(bin_, low), (bin_ + 1, high)]
 
-    def log_likelihood(self, time: Array, event: Array, density: bool = True) -> Array:
-        """Density in the coordinates with an event, survival in the censored ones, (n,).
-
-        ``density=False`` leaves the width of the bin out and takes the probability of the cell instead,
-        which is a likelihood too but not comparable with that of distributions on a continuous scale.
-        """
-        if density:
-            return super().log_likelihood(time, event)
-        distribution, time = self._at(time, "time")
-        event = distribution._xp.asarray(event) != 0
-        return distribution._contract(time[:, None], event[:, None], density=False)[:, 0]
-
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         xp, q = self._xp, t.shape[1]
         event = xp.broadcast_to(event, t.shape)
@@ -209,17 +197,17 @@ class JointGrid(Joint):
         ]
         return xp.concat(columns, axis=1)
 
-    def _contract(self, t: Array, event: Array, density: bool = True) -> Array:
+    def _contract(self, t: Array, event: Array) -> Array:
         """Sum the cells against one weight vector per coordinate, last axis first: (n, q, k) -> (n, q)."""
         xp = self._xp
         value = self._log_p[:, None]
         for j in reversed(range(self.k)):
-            log_a = self._log_weights(t[..., j], event[..., j], j, density)
+            log_a = self._log_weights(t[..., j], event[..., j], j)
             n, q, cells = log_a.shape
             value = logsumexp(value + xp.reshape(log_a, (n, q, *(1,) * j, cells)))
         return value
 
-    def _log_weights(self, t: Array, event: Array, j: int, density: bool) -> Array:
+    def _log_weights(self, t: Array, event: Array, j: int) -> Array:
         """Log weights of the bins of one axis, (n, q, B + 1): density at an event, share beyond C."""
         xp = self._xp
         edges = self._edges[j]
@@ -230,8 +218,7 @@ class JointGrid(Joint):
         never = xp.full_like(rest, -np.inf)
         rate = self._rate[:, j : j + 1]
         log_tail = -decay(rate, excess)
-        log_density = xp.where(beyond, log_or_never(rate) + log_tail, -xp.log(width))
-        at_event = log_density if density else xp.zeros_like(log_density)
+        at_event = xp.where(beyond, log_or_never(rate) + log_tail, -xp.log(width))
         at_censoring = xp.where(beyond, log_tail, log_or_never(rest / width))
         here = xp.where(event, at_event, at_censoring)
         later = xp.where(event, never, xp.zeros_like(never))

@@ -17,13 +17,14 @@ from censcore._arrays import (
     namespace,
     one_namespace,
 )
-from censcore._validation import as_events, as_index, as_list, check_positive
+from censcore._numerics import expm1
+from censcore._validation import as_coordinate, as_events, as_list, check_positive
 from censcore.distributions._panels import common_breaks
 from censcore.distributions.base import Distribution
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", "logsumexp"]
+__all__ = ["First", "FromMarginals", "Joint", "OfJoint", "in_one_library", "log_or_never", "logsumexp"]
 
 
 class Joint(Distribution):
@@ -162,12 +163,7 @@ class Joint(Distribution):
         return [tau[:, j] for j in range(self.k)]
 
     def _coordinate(self, j: int) -> int:
-        j = as_index(j, "j")
-        if not -self.k <= j < self.k:
-            raise InvalidInputError(
-                f"The coordinates of this distribution are 0 to {self.k - 1}; coordinate {j} was asked for."
-            )
-        return j % self.k
+        return as_coordinate(j, self.k, "The distribution")
 
 
 class FromMarginals(Joint):
@@ -248,52 +244,71 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
     return distributions
 
 
-class First(Univariate):
-    r"""The distribution of :math:`\min_j T_j`: :math:`P(\min_j T_j>t)=P(T_1>t,\dots,T_k>t)`.
+class OfJoint(Univariate):
+    r"""The time of a question about a joint distribution, :math:`P(T>t)=P(T_j>t_j\text{ for all }j)`.
 
-    Made by ``joint.first()``. Its density is the sum over j of "event j at t, none of the others yet".
+    A subclass writes ``_at``, the times (n, q, k) that belong to times t, ``_end`` and ``_logpdf``.
     """
 
     _distributions: ClassVar[tuple[str, ...]] = ("_joint",)
+    _joint: Any
 
-    def __init__(self, joint: Joint) -> None:
-        self._joint = joint
+    @abstractmethod
+    def _at(self, t: Array) -> Array:
+        """Times (n, q, k) of all coordinates."""
 
     @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether every coordinate has a density."""
-        return self._joint.has_density
+    def _unconditional(self) -> Joint:
+        """The joint distribution whose marginals tell the degree."""
+        return self._joint
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
         """Functions of step functions are step functions; nothing else is kept."""
-        joint = self._joint
+        joint = self._unconditional
         return 0 if all(joint.marginal(j)._degree == 0 for j in range(joint.k)) else None
 
-    def _diagonal(self, t: Array) -> Array:
-        return self._xp.broadcast_to(t[:, :, None], (*t.shape, self._joint.k))
-
     def _logsf(self, t: Array) -> Array:
-        return self._joint._logsf(self._diagonal(t))
+        return self._joint._logsf(self._at(t))
 
     def _sf(self, t: Array) -> Array:
         return self._xp.exp(self._logsf(t))
 
     def _sf_left(self, t: Array) -> Array:
-        return self._xp.exp(self._joint._logsf(self._diagonal(t), left=True))
+        return self._xp.exp(self._joint._logsf(self._at(t), left=True))
 
     def _cdf(self, t: Array) -> Array:
-        return -self._xp.expm1(self._logsf(t))
+        return 0.0 - expm1(self._logsf(t))
+
+    def _support_end(self) -> Array:
+        """The end of the support, with a gradient where it has one."""
+        return self._end()
 
     def _isf(self, p: Array) -> Array:
         """No survival is left only at the end of the support, though floats run out of digits before."""
-        return self._xp.where(p > 0, super()._isf(p), self._joint._end_of_first()[:, None])
+        return self._xp.where(p > 0, super()._isf(p), self._support_end())
 
     def _icdf(self, p: Array) -> Array:
-        return self._xp.where(p < 1, super()._icdf(p), self._joint._end_of_first()[:, None])
+        return self._xp.where(p < 1, super()._icdf(p), self._support_end())
+
+
+class First(OfJoint):
+    r"""The distribution of :math:`\min_j T_j`: :math:`P(\min_j T_j>t)=P(T_1>t,\dots,T_k>t)`.
+
+    Made by ``joint.first()``. Its density is the sum over j of "event j at t, none of the others yet".
+    """
+
+    def __init__(self, joint: Joint) -> None:
+        self._joint = joint
+
+    def _at(self, t: Array) -> Array:
+        return self._xp.broadcast_to(t[:, :, None], (*t.shape, self._joint.k))
+
+    def _support_end(self) -> Array:
+        return self._joint._end_of_first()[:, None]
 
     def _end(self) -> Array:
-        return detach(self._joint._end_of_first())[:, None]
+        return detach(self._support_end())
 
     def _excludes(self, t: Array) -> Array:
         """The first event is one of them, so it can be at t only where one of them can."""
@@ -305,7 +320,7 @@ class First(Univariate):
         if not self.has_density:
             return super()._logpdf(t)
         xp, k = self._xp, self._joint.k
-        diagonal = self._diagonal(t)
+        diagonal = self._at(t)
         only = convert(np.eye(k, dtype=bool), t)
         terms = [
             self._joint._log_likelihood(diagonal, xp.broadcast_to(only[j], diagonal.shape)) for j in range(k)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, convert
 from censcore._validation import as_list, check_kind
-from censcore.distributions.joint import Joint, log_or_never, logsumexp
-from censcore.distributions.mixture import Mixture
+from censcore.distributions.joint import Joint
+from censcore.distributions.mixture import Mixed, Mixture
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -18,7 +17,7 @@ from censcore.exceptions import InvalidInputError
 __all__ = ["JointMixture"]
 
 
-class JointMixture(Joint):
+class JointMixture(Mixed, Joint):
     r"""Mixture of joint distributions, :math:`P(T>t)=\sum_c w_c\,P(T^{(c)}>t)`.
 
     Event times that are independent within every component depend on each other through the component that
@@ -44,9 +43,6 @@ class JointMixture(Joint):
     (array([0.193]), array([0.371]))
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_weights",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_components",)
-
     def __init__(self, components: Sequence[Joint], weights: Array) -> None:
         self._components = as_list(components, "JointMixture", "joint distributions")
         for part in self._components:
@@ -62,16 +58,6 @@ class JointMixture(Joint):
         common_rows(weights=len(self._weights), components=max(len(part) for part in self._components))
 
     @property
-    def components(self) -> list[Joint]:
-        """The distributions that are mixed."""
-        return list(self._components)
-
-    @property
-    def weights(self) -> Array:
-        """Their probabilities, (1, J) or (n, J)."""
-        return self._weights
-
-    @property
     def k(self) -> int:
         """Number of event times."""
         return self._components[0].k
@@ -81,39 +67,24 @@ class JointMixture(Joint):
         j = self._coordinate(j)
         return Mixture([part.marginal(j) for part in self._components], self._weights)
 
-    def _log_mixed(self, values: list[Array]) -> Array:
-        """Log of the weighted sum of exponentials, one array (n, q) for each component."""
-        xp, log_w = self._xp, log_or_never(self._weights)
-        terms = [log_w[:, j : j + 1] + value for j, value in enumerate(values)]
-        return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
-
     def _logsf(self, t: Array, left: bool = False) -> Array:
-        value = self._log_mixed([part._logsf(t, left) for part in self._components])
+        value = self._log_sum({j: part._logsf(t, left) for j, part in enumerate(self._components)})
         return self._xp.minimum(value, self._xp.zeros_like(value))  # the weights may sum to 1 + eps
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
-        return self._log_mixed([part._log_likelihood(t, event) for part in self._components])
+        return self._log_sum({j: F._log_likelihood(t, event) for j, F in enumerate(self._components)})
 
     def _mass_at_infinity(self) -> Array:
         masses = [part._mass_at_infinity() for part in self._components]
         return sum(self._weights[:, j] * mass for j, mass in enumerate(masses))
 
     def _end_of_first(self) -> Array:
-        xp = self._xp
-        ends = [
-            xp.where(self._weights[:, j] > 0, part._end_of_first(), xp.zeros_like(self._weights[:, j]))
-            for j, part in enumerate(self._components)
-        ]
-        return xp.max(xp.stack(xp.broadcast_arrays(*ends), axis=1), axis=1)
+        return self._latest(lambda part: part._end_of_first()[:, None])[:, 0]
 
     def _sample(self, m: int, rng: Draws) -> Array:
         """Draw the component, then from it."""
-        xp, n = self._xp, len(self)
-        level = convert(rng.random((n, m)), self._reference)
-        ends = xp.cumulative_sum(self._weights, axis=1)[:, None, :-1]
-        chosen = xp.sum(xp.astype(level[..., None] >= ends, xp.int64), axis=2)
-        draws = xp.full((n, m, self.k), np.inf, dtype=level.dtype)
-        draws = convert(draws, self._reference)
+        xp, chosen = self._xp, self._choice(m, rng)
+        draws = convert(np.full((len(self), m, self.k), np.inf), self._reference)
         for j, part in enumerate(self._components):
             draws = xp.where((chosen == j)[..., None], part._sample(m, rng), draws)
         return draws

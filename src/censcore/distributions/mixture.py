@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from censcore._arrays import (
     as_float,
     common_rows,
     convert,
+    detach,
     is_neutral,
     one_namespace,
     possibly,
@@ -19,16 +20,67 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import common_breaks, merge_edges
+from censcore.distributions.base import Distribution
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.joint import in_one_library, logsumexp
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Mixture"]
+__all__ = ["Mixed", "Mixture"]
 
 
-class Mixture(Univariate):
+class Mixed(Distribution):
+    """What mixtures of one event time and of several share: components, and their weights."""
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_weights",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_components",)
+    _components: list[Any]
+    _weights: Array
+
+    @property
+    def components(self) -> list[Any]:
+        """The distributions that are mixed."""
+        return list(self._components)
+
+    @property
+    def weights(self) -> Array:
+        """Their probabilities, (1, J) or (n, J)."""
+        return self._weights
+
+    def _log_sum(self, values: dict[int, Array]) -> Array:
+        """Log of the weighted sum of exponentials of what is known of some components, by their number."""
+        xp = self._xp
+        terms = []
+        for j, value in values.items():
+            w = self._weights[:, j : j + 1]
+            log_w = xp.log(xp.where(w > 0, w, xp.ones_like(w)))
+            terms.append(xp.where(w > 0, log_w + value, xp.full_like(value, -np.inf)))
+        return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
+
+    def _of_used(self, formula: Callable[[Any], Array], otherwise: float) -> list[Array]:
+        """A formula of each component, ``otherwise`` where its weight is zero."""
+        xp = self._xp
+        values = [formula(F) for F in self._components]
+        return [
+            xp.where(self._weights[:, j : j + 1] > 0, value, xp.full_like(value, otherwise))
+            for j, value in enumerate(values)
+        ]
+
+    def _latest(self, formula: Callable[[Any], Array]) -> Array:
+        """The largest of what a formula gives for the components, (1 or n, 1)."""
+        xp = self._xp
+        ends = self._of_used(formula, 0.0)
+        return xp.max(xp.stack(xp.broadcast_arrays(*ends), axis=-1), axis=-1)
+
+    def _choice(self, m: int, rng: Draws) -> Array:
+        """The numbers of the components of m draws, (n, m)."""
+        xp, level = self._xp, convert(rng.random((len(self), m)), self._reference)[..., None]
+        ends = xp.cumulative_sum(detach(self._weights), axis=1)[:, None, :-1]
+        return xp.sum(xp.astype(level >= ends, xp.int64), axis=2)
+
+
+class Mixture(Mixed, Univariate):
     r"""Mixture of distributions, :math:`P(T>t)=\sum_j w_j\,P(T_j>t)`.
 
     Parameters
@@ -54,10 +106,6 @@ class Mixture(Univariate):
     >>> cured.icdf([0.35, 0.9]).round(3)
     array([0.693,   inf])
     """
-
-    _arrays: ClassVar[tuple[str, ...]] = ("_weights",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_components",)
-    _components: list[Univariate]
 
     def __init__(self, components: Sequence[Univariate], weights: Array) -> None:
         distributions = in_one_library(components, "Mixture")
@@ -90,21 +138,6 @@ class Mixture(Univariate):
         return weights / total
 
     @property
-    def components(self) -> list[Univariate]:
-        """The distributions that are mixed."""
-        return list(self._components)
-
-    @property
-    def weights(self) -> Array:
-        """Their probabilities, (1, J) or (n, J)."""
-        return self._weights
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether every component has a density."""
-        return all(F.has_density for F in self._components)
-
-    @property
     def _degree(self) -> int | None:  # type: ignore[override]
         degrees = [F._degree for F in self._components]
         known = [degree for degree in degrees if degree is not None]
@@ -119,16 +152,6 @@ class Mixture(Univariate):
             used = xp.where(w > 0, value, xp.zeros_like(value))
             total = total + w * used
         return total
-
-    def _log_sum(self, values: dict[int, Array]) -> Array:
-        """Log of the weighted sum of exponentials of what is known of some components, by their number."""
-        xp = self._xp
-        terms = []
-        for j, value in values.items():
-            w = self._weights[:, j : j + 1]
-            log_w = xp.log(xp.where(w > 0, w, xp.ones_like(w)))
-            terms.append(xp.where(w > 0, log_w + value, xp.full_like(value, -np.inf)))
-        return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
 
     def _sf(self, t: Array) -> Array:
         return self._sum(lambda F: F._sf(t))
@@ -168,23 +191,12 @@ class Mixture(Univariate):
 
     def _end(self) -> Array:
         """The latest of the components' ends."""
-        xp = self._xp
-        ends = self._of_used(lambda F: F._end(), 0.0)
-        return xp.max(xp.stack(xp.broadcast_arrays(*ends), axis=-1), axis=-1)
+        return self._latest(lambda F: F._end())
 
     def _excludes(self, t: Array) -> Array:
         xp = self._xp
         excluded = self._of_used(lambda F: F._excludes(t), True)
         return xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
-
-    def _of_used(self, formula: Callable[[Univariate], Array], otherwise: float) -> list[Array]:
-        """A formula of each component, ``otherwise`` where its weight is zero."""
-        xp = self._xp
-        values = [formula(F) for F in self._components]
-        return [
-            xp.where(self._weights[:, j : j + 1] > 0, value, xp.full_like(value, otherwise))
-            for j, value in enumerate(values)
-        ]
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         return self._sum(lambda F: F._integrated_sf(a, b))
@@ -201,13 +213,7 @@ class Mixture(Univariate):
     def _sample(self, m: int, rng: Draws) -> Array:
         """Draw the component, then from it; the gradient is that of a quantile at the level drawn."""
         xp, distribution = self._xp, self.detach()
-        size = (len(self), m)
-        chosen = convert(rng.random(size), self._reference)[..., None]
-        chosen = xp.sum(
-            xp.astype(chosen >= xp.cumulative_sum(distribution._weights, axis=1)[:, None, :-1], xp.int64),
-            axis=2,
-        )
-        level = self._uniforms(size, rng)
+        chosen, level = self._choice(m, rng), self._uniforms((len(self), m), rng)
         t = xp.zeros_like(level)
         for j, component in enumerate(distribution._components):
             t = xp.where(chosen == j, component._isf(level), t)

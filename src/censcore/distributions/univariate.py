@@ -17,8 +17,8 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import (
+    as_coordinate,
     as_events,
-    as_index,
     check_not_nan,
     check_positive,
     check_probabilities,
@@ -196,10 +196,7 @@ class Univariate(Formulas):
 
     def marginal(self, j: int) -> Univariate:
         """The distribution itself: it has one coordinate."""
-        if as_index(j, "j") not in (0, -1):
-            raise InvalidInputError(
-                f"{type(self).__name__} has one coordinate; coordinate {j} was asked for."
-            )
+        as_coordinate(j, 1, f"The distribution {type(self).__name__}")
         return self
 
     def first(self) -> Univariate:

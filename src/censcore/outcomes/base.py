@@ -79,12 +79,19 @@ class Outcome:
         )
 
     def _each(self, change: Callable[[Any], Any]) -> Self:
-        """A copy with changed parts; they come from a valid outcome and are not checked again."""
+        """A copy with ``change`` applied to every part."""
+        parts = {name: getattr(self, name) for name in self._parts}
+        return self._changed(**{k: None if part is None else change(part) for k, part in parts.items()})
+
+    def _changed(self, **parts: Any) -> Self:
+        """A copy with some other parts; they come from a valid outcome and are not checked again."""
         other = copy.copy(self)
-        for name in self._parts:
-            part = getattr(self, name)
-            setattr(other, name, None if part is None else change(part))
+        vars(other).update(parts)
         return other
+
+    def _with_entry(self, entry: Array) -> Self:
+        """The outcome with entries that are known to be right; one that equals the time says nothing."""
+        return self._changed(entry=entry)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """The same outcome as tensors on another device or in another dtype.

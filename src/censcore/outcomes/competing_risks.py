@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -185,11 +184,6 @@ class CompetingRisks(Outcome):
         """The number m of causes."""
         return len(self.names)
 
-    def _with(self, any_cause: RightCensored, cause: Array) -> CompetingRisks:
-        other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
-        other._any, other._cause = any_cause, cause
-        return other
-
     def with_names(self, names: Sequence[str]) -> CompetingRisks:
         """The same outcome with other names of its causes; more names than causes add some that nobody had.
 
@@ -199,9 +193,7 @@ class CompetingRisks(Outcome):
         >>> cs.CompetingRisks([2.0, 5.0], [1, 0]).with_names(["relapse", "death"]).n_causes
         2
         """
-        other = self._with(self._any, self._cause)
-        other.names = as_cause_names(names, None, int(to_numpy(self._cause).max()))
-        return other
+        return self._changed(names=as_cause_names(names, None, int(to_numpy(self._cause).max())))
 
     def number_of(self, cause: int | str) -> int:
         """The number, from 1 to m, of a cause that is given by number or name."""
@@ -249,7 +241,7 @@ class CompetingRisks(Outcome):
         array([1, 0, 2])
         """
         cut = self._any.censor_at(tau)
-        return self._with(cut, namespace(self._cause).where(cut.event, self._cause, 0))
+        return self._changed(_any=cut, _cause=namespace(self._cause).where(cut.event, self._cause, 0))
 
     def at_risk(self, s: Array) -> Array:
         """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`.
@@ -272,7 +264,7 @@ class CompetingRisks(Outcome):
         array([0, 2])
         """
         kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
-        return self._with(self._any.after(s), self._cause[as_rows(kept)])
+        return self._changed(_any=self._any.after(s), _cause=self._cause[as_rows(kept)])
 
     def flip(self) -> RightCensored:
         """The same data seen as an outcome of C: censoring is the event, events of all causes come first.

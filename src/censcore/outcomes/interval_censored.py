@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -172,11 +171,6 @@ class IntervalCensored(Outcome):
         upper = xp.where(y.event, y.time, xp.full_like(y.time, np.inf))
         return cls(y.time, upper)._with_entry(y.entry)
 
-    def _with_entry(self, entry: Array) -> IntervalCensored:
-        """The outcome with entries that are known to be right."""
-        self.entry = entry
-        return self
-
     @classmethod
     def from_structured(cls, y: np.ndarray) -> IntervalCensored:
         """From a structured array with the numeric fields ``lower`` and ``upper``, and perhaps ``entry``.
@@ -285,14 +279,11 @@ class IntervalCensored(Outcome):
             if self.visits is None:
                 raise missing_visits("A horizon before the end of follow-up")
             end = xp.where(exact, end, last_visit(self.visits, until=tau[:, None]))
-        other = copy.copy(self)
-        other.lower = xp.where(beyond, end, self.lower)
-        other.upper = xp.where(late, xp.full_like(self.upper, np.inf), self.upper)
-        if self.visits is not None:
-            other.visits = xp.where(
-                self.visits <= tau[:, None], self.visits, xp.full_like(self.visits, np.inf)
-            )
-        return other
+        lower, endless = xp.where(beyond, end, self.lower), xp.full_like(self.upper, np.inf)
+        visits = self.visits
+        if visits is not None:
+            visits = xp.where(visits <= tau[:, None], visits, xp.full_like(visits, np.inf))
+        return self._changed(lower=lower, upper=xp.where(late, endless, self.upper), visits=visits)
 
     # ---- the detection time --------------------------------------------------------------------
 
@@ -438,9 +429,7 @@ class IntervalCensored(Outcome):
         if dropped_out is not None:
             ended = ended | to_numpy(RightCensored(self.lower, dropped_out).event)
         later = visits_after_detection(self.visits, self.last_visit, ended, gaps, until, seed)
-        other = copy.copy(self)
-        other.visits = as_visits(later, self.lower)
-        return other
+        return self._changed(visits=as_visits(later, self.lower))
 
     def __repr__(self) -> str:
         found, exact = to_numpy(self.found), int(to_numpy(self.exact).sum())

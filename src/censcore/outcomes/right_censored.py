@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import as_index, as_list, check_kind, check_positive, name_subjects
+from censcore._validation import as_coordinate, as_list, check_kind, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.columns import Columns
@@ -84,11 +84,6 @@ class RightCensored(Outcome):
         if entry is not None:
             self.entry = one_each(entry, self.time, "entry")
             check_entry(self.entry, self.time)
-
-    def _with_entry(self, entry: Array) -> RightCensored:
-        """The outcome with entries that are known to be right; one that equals the time says nothing."""
-        self.entry = entry
-        return self
 
     @property
     def has_delayed_entry(self) -> bool:
@@ -265,9 +260,7 @@ class RightCensored(Outcome):
         With delayed entry a subject is seen because all of its times exceed the entry, so that the forecast
         of the coordinate is ``forecast.given_survival(y.entry).marginal(j)``.
         """
-        j = as_index(j, "j")
-        if not -self.k <= j < self.k:
-            raise InvalidInputError(f"The outcome has {self.k} event times; number {j} was asked for.")
+        j = as_coordinate(j, self.k, "The outcome")
         if self.time.ndim == 1:
             return self
         c = self.censoring_time

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import ClassVar
 
 import numpy as np
 
 from censcore._arrays import Array, namespace, to_numpy
-from censcore._validation import as_index, name_subjects
+from censcore._validation import as_coordinate, name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.event_of_cause import EventOfCause
@@ -164,10 +163,8 @@ class SemiCompetingRisks(Outcome):
         >>> y.marginal(0)
         EventOfCause(n=3, events=1 (33.3 %), never=1, time 2 to 6)
         """
-        j = as_index(j, "j")
-        if not -self.k <= j < self.k:
-            raise InvalidInputError(f"The outcome has {self.k} event times; number {j} was asked for.")
-        if j % self.k == self.terminal:
+        j = as_coordinate(j, self.k, "The outcome")
+        if j == self.terminal:
             return self._end
         return EventOfCause(self.time[:, j], self.event[:, j], self.never[:, j], self.censoring_time)
 
@@ -200,11 +197,6 @@ class SemiCompetingRisks(Outcome):
         """Number of event times per subject, the terminal one among them."""
         return int(self.time.shape[1])
 
-    def _with(self, time: Array, event: Array, end: RightCensored) -> SemiCompetingRisks:
-        other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
-        other.time, other.event, other._end = time, event, end
-        return other
-
     def censor_at(self, tau: Array) -> SemiCompetingRisks:
         """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
 
@@ -216,7 +208,7 @@ class SemiCompetingRisks(Outcome):
         (np.False_, array([ True, False]))
         """
         cut = RightCensored(self.time, self.event).censor_at(tau)
-        return self._with(cut.time, cut.event, self._end.censor_at(tau))
+        return self._changed(time=cut.time, event=cut.event, _end=self._end.censor_at(tau))
 
     def __repr__(self) -> str:
         time, event, never = to_numpy(self.time), to_numpy(self.event), to_numpy(self.never)
