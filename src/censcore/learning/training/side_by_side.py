@@ -24,6 +24,8 @@ from censcore.progress import ProgressBar
 
 __all__ = ["Fold", "Subjects", "stacked", "train_side_by_side", "with_penalty"]
 
+_BETA, _EPS = (0.9, 0.999), 1e-8  # of AdamW, as torch has them
+
 
 @dataclass(frozen=True)
 class Subjects:
@@ -138,11 +140,10 @@ def train_side_by_side(
         except KeyboardInterrupt:
             for history in run.histories:
                 history.interrupted = True
+    kept = _parts(task.network, run.kept)
     for i, network in enumerate(networks):
-        state = zip(network.to(device).parameters(), run.kept, strict=True)
-        with torch.no_grad():
-            for parameter, kept in state:
-                parameter.copy_(kept[i])
+        for parameter, part in zip(network.to(device).parameters(), kept, strict=True):
+            parameter.data.copy_(part[i])
         network.eval()
     return run.histories
 
@@ -167,12 +168,10 @@ class _Run:
             for rows, fold in zip(self.numbers, folds, strict=True)
         ]
         self.network = task.network.to(device)
-        self.live = list(self.network.parameters())
         self.averaged = copy.deepcopy(self.network).requires_grad_(False)
-        self.mean = list(self.averaged.parameters())
-        self.kept = [p.clone() for p in self.mean]
-        groups = recipe.parameter_groups(self.network)
-        self.optimizer = torch.optim.AdamW(groups, recipe.learning_rate, fused=True)
+        self.weights, self.mean = _flat(self.network), _flat(self.averaged)
+        self.kept = self.mean.clone()
+        self.adam = _AdamW(self.network, self.weights, recipe)
         self.histories = [History() for _ in folds]
         self.best: list[Tensor | None] = [None] * len(folds)
         self.going = np.ones(len(folds), dtype=bool)
@@ -187,9 +186,8 @@ class _Run:
         with seeded(self.network, seed, self.device):
             for index, share in self._batches(number):
                 sums += self._step(index, share, generator)
-        train_losses = (sums[0] / sums[1]).tolist()
+        train_losses, rate = (sums[0] / sums[1]).tolist(), self.adam.rate
         validated = self._validated(number)
-        rate = float(self.optimizer.param_groups[0]["lr"])
         for i, history in enumerate(self.histories):
             if not self.going[i]:
                 continue
@@ -220,25 +218,25 @@ class _Run:
 
     def _step(self, index: np.ndarray, share: np.ndarray, generator: torch.Generator) -> Tensor:
         """One update; the sums of losses and of weights of every network, (2, networks)."""
-        total = self.recipe.epochs * self.count
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate(self.steps, total)
         batch, weight = self._gathered(self.data, index, share)
         random = self.task.draw(index.size, generator, self.device)
         losses = self.task.loss(self.network, batch, random).reshape(weight.shape)
         size = weight.sum(dim=1)
         loss = (losses * weight).sum(dim=1)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.adam.gradient.zero_()
         (loss / size.clamp(min=torch.finfo(size.dtype).tiny)).sum().backward()
-        if self.recipe.clip is not None:
-            _clip(self.live, self.recipe.clip)
-        self.optimizer.step()
+        self.adam.step(self._rate)
         self.steps += 1
         decay = self.recipe.averaging
         memory = 0.0 if decay is None else min(decay, (1 + self.steps) / (10 + self.steps))
         with torch.no_grad():
-            torch._foreach_lerp_(self.mean, self.live, 1 - memory)
+            self.mean.lerp_(self.weights, 1 - memory)
             return torch.stack([loss, size])
+
+    @property
+    def _rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.recipe.rate(self.steps, self.recipe.epochs * self.count)
 
     def _validated(self, number: int) -> list[float | None]:
         """The validation loss of every network, where it is due; weights among the best are kept."""
@@ -259,8 +257,7 @@ class _Run:
                     keeping.append(i)
         for i in keeping:
             self.histories[i].kept_epoch = number
-            for kept, mean in zip(self.kept, self.mean, strict=True):
-                kept[i] = mean[i]
+            self.kept = torch.where(self.adam.owner == i, self.mean, self.kept)
         return found
 
     def _among_best(self, i: int, losses: Tensor, number: int) -> bool:
@@ -302,11 +299,52 @@ def _filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return index, share
 
 
-@torch.no_grad()
-def _clip(parameters: Sequence[nn.Parameter], most: float) -> None:
-    """Bound the norm of the gradient of every network of a stack."""
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    squares = torch.stack([g.flatten(1).square().sum(dim=1) for g in gradients]).sum(dim=0)
-    factor = (most / (squares.sqrt() + 1e-6)).clamp(max=1.0)
-    for g in gradients:
-        g *= factor.reshape(-1, *[1] * (g.ndim - 1))
+class _AdamW:
+    """AdamW with the norm of the gradient bounded, of every network of a stack [1]_.
+
+    References
+    ----------
+    .. [1] I. Loshchilov and F. Hutter (2019). Decoupled weight decay regularization. International
+       Conference on Learning Representations.
+    """
+
+    def __init__(self, network: nn.Module, weights: Tensor, recipe: Recipe) -> None:
+        self.weights, self.clip, self.rate = weights, recipe.clip, 0.0
+        self.gradient, self.first, self.second = (torch.zeros_like(weights) for _ in range(3))
+        for parameter, part in zip(network.parameters(), _parts(network, self.gradient), strict=True):
+            parameter.grad = part
+        spared = {id(p) for group in recipe.parameter_groups(network)[1:] for p in group["params"]}
+        places = [torch.arange(len(p)).repeat_interleave(p[0].numel()) for p in network.parameters()]
+        decay = [torch.full((p.numel(),), float(id(p) not in spared)) for p in network.parameters()]
+        self.owner = torch.cat(places).to(weights.device)  # the network of every weight
+        self.decay = torch.cat(decay).to(weights.device) * recipe.weight_decay
+        self.count = int(self.owner[-1]) + 1
+        self.steps = 0
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Update the weights."""
+        g, self.rate = self.gradient, rate
+        self.steps += 1
+        if self.clip is not None:
+            squares = g.new_zeros(self.count).index_add_(0, self.owner, g.square())
+            g *= (self.clip / (squares.sqrt() + 1e-6)).clamp(max=1.0)[self.owner]
+        self.first.lerp_(g, 1 - _BETA[0])
+        self.second.mul_(_BETA[1]).addcmul_(g, g, value=1 - _BETA[1])
+        spread = (self.second / (1 - _BETA[1] ** self.steps)).sqrt_().add_(_EPS)
+        self.weights.mul_(1 - rate * self.decay)
+        self.weights.addcdiv_(self.first, spread, value=-rate / (1 - _BETA[0] ** self.steps))
+
+
+def _flat(network: nn.Module) -> Tensor:
+    """The parameters of a stack in one vector, of which they become views."""
+    weights = torch.cat([p.detach().ravel() for p in network.parameters()])
+    for parameter, part in zip(network.parameters(), _parts(network, weights), strict=True):
+        parameter.data = part
+    return weights
+
+
+def _parts(network: nn.Module, vector: Tensor) -> list[Tensor]:
+    """What belongs to each parameter of a stack, in its shape."""
+    parts = vector.split([p.numel() for p in network.parameters()])
+    return [part.view(p.shape) for part, p in zip(parts, network.parameters(), strict=True)]
