@@ -75,8 +75,8 @@ class GeneratorTraining(OutcomeData):
         device = pick_device(self.device)
         seeds = [self._seed + 7919 * i for i in range(len(folds))]
         self._generators = [self._new_generator(seed) for seed in seeds]
-        if len(first) > 1 and self._fits_side_by_side(first[0], device, callbacks):
-            self.histories_ = self._train_together(first, seeds, device)
+        if len(first) > 1 and _fits_side_by_side(first[0], device):
+            self.histories_ = self._train_together(first, seeds, device, callbacks)
         else:
             self.histories_ = self._train_in_turn(folds, seeds, callbacks, device)
             self._generators = self._generators[: len(self.histories_)]
@@ -89,13 +89,8 @@ class GeneratorTraining(OutcomeData):
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
         self.history_ = self.histories_[0]
 
-    def _fits_side_by_side(self, fold: Fold, device: torch.device, callbacks: Sequence[Callback]) -> bool:
-        """On a GPU, recorded steps of one network after the other are faster."""
-        in_memory = isinstance(fold.training, Subjects) and self.checkpoint is None and not callbacks
-        return in_memory and device.type == "cpu" and rank_and_processes()[1] == 1
-
     def _train_together(
-        self, folds: Sequence[Fold], seeds: Sequence[int], device: torch.device
+        self, folds: Sequence[Fold], seeds: Sequence[int], device: torch.device, callbacks: Sequence[Callback]
     ) -> list[History]:
         stack: Any = stacked(self._generators)
         sparsity = torch.tensor([self._penalty(fold.training.taken) for fold in folds])
@@ -108,6 +103,8 @@ class GeneratorTraining(OutcomeData):
             recipe,
             seeds=seeds,
             device=device,
+            callbacks=callbacks,
+            checkpoint=self.checkpoint,
             progress=self.progress,
         )
 
@@ -196,6 +193,12 @@ class GeneratorTraining(OutcomeData):
             self._times.bounded,
             sparsity,
         )
+
+
+def _fits_side_by_side(fold: Fold, device: torch.device) -> bool:
+    """On a GPU, recorded steps of one network after the other are faster."""
+    in_memory = isinstance(fold.training, Subjects)
+    return in_memory and device.type == "cpu" and rank_and_processes()[1] == 1
 
 
 def _is_auto(setting: Any) -> bool:

@@ -80,7 +80,7 @@ class EngressionTask:
             "residual": getattr(self.network, "residual", None),
             "structure": self.structure.settings,
             "bounded": self.bounded,
-            "sparsity": self.sparsity,
+            "sparsity": torch.as_tensor(self.sparsity).tolist(),
         }
 
     def draw(

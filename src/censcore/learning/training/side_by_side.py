@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
+import operator
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.standardised import Data, gather, rows_of
 from censcore.learning.data.streamed import subjects_in
+from censcore.learning.data.summaries import content_hash
+from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.learning.training.batches import Batches
+from censcore.learning.training.checkpoints import digests
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.seeds import mix_seed, seeded
-from censcore.learning.training.task import Task
+from censcore.learning.training.task import Callback, Task
 from censcore.progress import ProgressBar
 
 __all__ = ["Fold", "Subjects", "stacked", "train_side_by_side", "with_penalty"]
 
+_CHECKPOINT = "checkpoint of networks"
 _BETA, _EPS = (0.9, 0.999), 1e-8  # of AdamW, as torch has them
 
 
@@ -100,6 +109,8 @@ def train_side_by_side(
     *,
     seeds: Sequence[int],
     device: torch.device,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> list[History]:
     """Train networks in place, each as :func:`~censcore.learning.train` would, in steps of all of them.
@@ -121,8 +132,8 @@ def train_side_by_side(
         Of each network.
     device : torch.device
         Where to compute.
-    progress : bool
-        Show a progress bar.
+    callbacks, checkpoint, progress
+        As of :func:`~censcore.learning.train`; callbacks see one network after the other, and stop one.
 
     Returns
     -------
@@ -130,22 +141,30 @@ def train_side_by_side(
         Losses by epoch, of each network.
     """
     run = _Run(task, folds, recipe, seeds, device)
-    with ProgressBar("training", recipe.epochs, 0, progress) as bar:
+    if checkpoint is not None and Path(checkpoint).exists():
+        run.resume(checkpoint)
+    with ProgressBar("training", recipe.epochs, run.next_epoch, progress) as bar:
         try:
-            for number in range(recipe.epochs):
-                run.epoch(number)
+            while run.going.any() and run.next_epoch < recipe.epochs:
+                run.epoch(run.next_epoch)
+                if checkpoint is not None:
+                    run.save(checkpoint)
                 bar.advance(f"loss {np.mean([h.epochs[-1].train_loss for h in run.histories]):.4f}")
-                if not run.going.any():
-                    break
+                run.call(callbacks, networks)
         except KeyboardInterrupt:
             for history in run.histories:
                 history.interrupted = True
     kept = _parts(task.network, run.kept)
     for i, network in enumerate(networks):
-        for parameter, part in zip(network.to(device).parameters(), kept, strict=True):
-            parameter.data.copy_(part[i])
-        network.eval()
+        _fill(network.to(device), kept, i)
     return run.histories
+
+
+def _fill(network: nn.Module, parts: Sequence[Tensor], i: int) -> None:
+    """Give a network the weights of place i of a stack."""
+    for parameter, part in zip(network.parameters(), parts, strict=True):
+        parameter.data.copy_(part[i])
+    network.eval()
 
 
 class _Run:
@@ -198,9 +217,84 @@ class _Run:
                     "extreme values among the covariates and times."
                 )
             history.epochs.append(Epoch(number, loss, validated[i], rate, history.best_epoch == number))
-            patience = self.recipe.patience
-            if patience is not None and self.held_out[i] is not None:
-                self.going[i] = number - history.best_epoch < patience
+            self.going[i] = self._goes_on(i, number)
+
+    def _goes_on(self, i: int, number: int) -> bool:
+        """Whether a network has patience left after an epoch."""
+        patience = self.recipe.patience
+        if patience is None or self.held_out[i] is None:
+            return True
+        return number - self.histories[i].best_epoch < patience
+
+    @property
+    def next_epoch(self) -> int:
+        return max(len(history.epochs) for history in self.histories)
+
+    def call(self, callbacks: Sequence[Callback], networks: Sequence[nn.Module]) -> None:
+        """Show every network, with averaged weights, to the callbacks; those that one ends do not go on."""
+        if not callbacks:
+            return
+        averaged = _parts(self.network, self.mean)
+        for i in np.flatnonzero(self.going):
+            _fill(networks[i].to(self.device), averaged, i)
+            epoch = self.histories[i].epochs[-1]
+            self.going[i] &= not sum(callback(epoch, networks[i]) is True for callback in callbacks)
+
+    # ---- checkpoints ---------------------------------------------------------------------------
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What must be equal for a checkpoint to be continued; patience may change."""
+        held_out = [None if part is None else part.numbers for part in self.held_out]
+        some = next((part.data for part in self.held_out if part is not None), {})
+        return {
+            "seeds": list(self.seeds),
+            "data": [digests(self.data), digests(some), content_hash(self.numbers), content_hash(held_out)],
+            "recipe": asdict(replace(self.recipe, patience=None)),
+            "network": str(self.network),
+            "task": getattr(self.task, "identity", {}),
+        }
+
+    @property
+    def _tensors(self) -> dict[str, Tensor]:
+        """What changes, apart from the best losses."""
+        return {
+            "weights": self.weights,
+            "mean": self.mean,
+            "kept": self.kept,
+            "first": self.adam.first,
+            "second": self.adam.second,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint."""
+        best = {f"best.{i}": losses for i, losses in enumerate(self.best) if losses is not None}
+        settings = {
+            "histories": [history.to_dict() for history in self.histories],
+            "steps": self.steps,
+            "identity": self._identity,
+        }
+        write_model_file(path, _CHECKPOINT, self._tensors | best, settings)
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Continue from a checkpoint of a run of the same identity."""
+        tensors, settings = read_model_file(path, _CHECKPOINT)
+        if settings.get("identity") != json.loads(json.dumps(self._identity)):
+            raise ModelFileError(
+                f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
+                "path, or delete it."
+            )
+        for name, value in self._tensors.items():
+            value.copy_(tensors[name])
+        self.best = [tensors.get(f"best.{i}") for i in range(len(self.best))]
+        self.histories = [
+            History.from_dict(history | {"interrupted": False}) for history in settings["histories"]
+        ]
+        self.steps = self.adam.steps = operator.index(settings["steps"])
+        last = self.next_epoch - 1
+        self.going = np.array([self._goes_on(i, last) for i in range(len(self.best))])
+
+    # ---- epochs --------------------------------------------------------------------------------
 
     def _batches(self, number: int) -> Any:
         """Places of the subjects of every step, (networks, room), and their share: 1, or 0 to fill up."""
