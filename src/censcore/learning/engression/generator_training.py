@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from censcore._validation import as_count, check_flag, check_kind
+from censcore.learning.data.folds import Fold, Subjects
 from censcore.learning.data.standardised import Data
 from censcore.learning.data.streamed import StreamedRows, sample_of, subjects_in
 from censcore.learning.engression.generator import Generator
@@ -24,7 +25,8 @@ from censcore.learning.training.devices import pick_device
 from censcore.learning.training.exchange import rank_and_processes
 from censcore.learning.training.held_out import held_out_losses
 from censcore.learning.training.history import History
-from censcore.learning.training.side_by_side import Fold, Subjects, stacked, train_side_by_side
+from censcore.learning.training.side_by_side import train_side_by_side
+from censcore.learning.training.stacks import stacked
 from censcore.learning.training.task import Callback
 
 __all__ = ["GeneratorTraining"]

@@ -8,7 +8,7 @@ import math
 import operator
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.learning.data.standardised import Data, gather, rows_of
-from censcore.learning.data.streamed import subjects_in
+from censcore.learning.data.folds import Fold
+from censcore.learning.data.standardised import Data, gather
 from censcore.learning.data.summaries import content_hash
 from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.learning.training.batches import Batches
@@ -27,78 +27,13 @@ from censcore.learning.training.checkpoints import digests
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.seeds import mix_seed, seeded
+from censcore.learning.training.stacks import StackedAdamW, fill, flat_weights, parts_of
 from censcore.learning.training.task import Callback, Task
 from censcore.progress import ProgressBar
 
-__all__ = ["Fold", "Subjects", "stacked", "train_side_by_side", "with_penalty"]
+__all__ = ["train_side_by_side"]
 
 _CHECKPOINT = "checkpoint of networks"
-_BETA, _EPS = (0.9, 0.999), 1e-8  # of AdamW, as torch has them
-
-
-@dataclass(frozen=True)
-class Subjects:
-    """Some subjects of the data.
-
-    Attributes
-    ----------
-    data : Data
-        All of them.
-    rows : array of int, slice or None
-        Which ones; None for all.
-    """
-
-    data: Data
-    rows: np.ndarray | slice | None = None
-
-    @property
-    def taken(self) -> Data:
-        """Their data alone."""
-        return self.data if self.rows is None else rows_of(self.data, self.rows)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """Their places in the data."""
-        everybody = np.arange(subjects_in(self.data))
-        return everybody if self.rows is None else everybody[self.rows]
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Subjects that train a network, and those held out for its validation.
-
-    Attributes
-    ----------
-    training, validation : Subjects
-        The former, and the latter if any.
-    groups : array or None
-        Groups of the training subjects.
-    """
-
-    training: Any
-    validation: Subjects | None = None
-    groups: np.ndarray | None = None
-
-
-def stacked(networks: Sequence[nn.Module]) -> nn.Module:
-    """One module whose parameters are those of networks of the same shape, along a new first axis.
-
-    >>> stacked([nn.Linear(2, 3), nn.Linear(2, 3)]).weight.shape
-    torch.Size([2, 3, 2])
-    """
-    stack = copy.deepcopy(networks[0])
-    for path, module in stack.named_modules():
-        for name in list(dict(module.named_parameters(recurse=False))):
-            place = f"{path}.{name}" if path else name
-            parts = [network.get_parameter(place).detach() for network in networks]
-            setattr(module, name, nn.Parameter(torch.stack(parts)))
-    return stack
-
-
-def with_penalty(losses: Tensor, weight: Any, network: Any) -> Tensor:
-    """Losses of subjects plus the penalty on covariates of their network, of which there may be a stack."""
-    penalty = (weight * network.input_norms()).reshape(-1, 1)
-    return (losses.unflatten(0, (len(penalty), -1)) + penalty).flatten()
 
 
 def train_side_by_side(
@@ -154,17 +89,10 @@ def train_side_by_side(
         except KeyboardInterrupt:
             for history in run.histories:
                 history.interrupted = True
-    kept = _parts(task.network, run.kept)
+    kept = parts_of(task.network, run.kept)
     for i, network in enumerate(networks):
-        _fill(network.to(device), kept, i)
+        fill(network.to(device), kept, i)
     return run.histories
-
-
-def _fill(network: nn.Module, parts: Sequence[Tensor], i: int) -> None:
-    """Give a network the weights of place i of a stack."""
-    for parameter, part in zip(network.parameters(), parts, strict=True):
-        parameter.data.copy_(part[i])
-    network.eval()
 
 
 class _Run:
@@ -188,9 +116,9 @@ class _Run:
         ]
         self.network = task.network.to(device)
         self.averaged = copy.deepcopy(self.network).requires_grad_(False)
-        self.weights, self.mean = _flat(self.network), _flat(self.averaged)
+        self.weights, self.mean = flat_weights(self.network), flat_weights(self.averaged)
         self.kept = self.mean.clone()
-        self.adam = _AdamW(self.network, self.weights, recipe)
+        self.adam = StackedAdamW(self.network, self.weights, recipe)
         self.histories = [History() for _ in folds]
         self.best: list[Tensor | None] = [None] * len(folds)
         self.going = np.ones(len(folds), dtype=bool)
@@ -234,9 +162,9 @@ class _Run:
         """Show every network, with averaged weights, to the callbacks; those that one ends do not go on."""
         if not callbacks:
             return
-        averaged = _parts(self.network, self.mean)
+        averaged = parts_of(self.network, self.mean)
         for i in np.flatnonzero(self.going):
-            _fill(networks[i].to(self.device), averaged, i)
+            fill(networks[i].to(self.device), averaged, i)
             epoch = self.histories[i].epochs[-1]
             self.going[i] &= not sum(callback(epoch, networks[i]) is True for callback in callbacks)
 
@@ -300,7 +228,7 @@ class _Run:
         """Places of the subjects of every step, (networks, room), and their share: 1, or 0 to fill up."""
         orders = [batches.epoch(seed, number) for batches, seed in zip(self.batches, self.seeds, strict=True)]
         for parts in zip(*orders, strict=True):
-            yield _filled([rows[part] for rows, part in zip(self.numbers, parts, strict=True)])
+            yield filled([rows[part] for rows, part in zip(self.numbers, parts, strict=True)])
 
     def _gathered(self, data: Data, index: np.ndarray, share: np.ndarray) -> tuple[dict[str, Tensor], Tensor]:
         """The subjects of all networks, one after the other, and their weights, (networks, room)."""
@@ -369,7 +297,7 @@ class _Run:
         self.averaged.eval()
         some = next(part for part in self.held_out if part is not None)
         numbers = [np.zeros(1, int) if part is None else part.numbers for part in self.held_out]
-        index, share = _filled(numbers)
+        index, share = filled(numbers)
         generator = torch.Generator(self.device).manual_seed(mix_seed(self.seeds[0], -1))
         found = []
         for start in range(0, index.shape[1], self.recipe.validation_batch):
@@ -383,7 +311,7 @@ class _Run:
         return [losses[i, :n] * weight[i, :n] * (n / weight[i, :n].sum()) for i, n in enumerate(sizes)]
 
 
-def _filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of different length as rows of a matrix, and which of its entries they are: 1, else 0."""
     room = max(len(part) for part in parts)
     index = np.zeros((len(parts), room), dtype=np.intp)
@@ -391,54 +319,3 @@ def _filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     for i, part in enumerate(parts):
         index[i, : len(part)], share[i, : len(part)] = part, 1.0
     return index, share
-
-
-class _AdamW:
-    """AdamW with the norm of the gradient bounded, of every network of a stack [1]_.
-
-    References
-    ----------
-    .. [1] I. Loshchilov and F. Hutter (2019). Decoupled weight decay regularization. International
-       Conference on Learning Representations.
-    """
-
-    def __init__(self, network: nn.Module, weights: Tensor, recipe: Recipe) -> None:
-        self.weights, self.clip, self.rate = weights, recipe.clip, 0.0
-        self.gradient, self.first, self.second = (torch.zeros_like(weights) for _ in range(3))
-        for parameter, part in zip(network.parameters(), _parts(network, self.gradient), strict=True):
-            parameter.grad = part
-        spared = {id(p) for group in recipe.parameter_groups(network)[1:] for p in group["params"]}
-        places = [torch.arange(len(p)).repeat_interleave(p[0].numel()) for p in network.parameters()]
-        decay = [torch.full((p.numel(),), float(id(p) not in spared)) for p in network.parameters()]
-        self.owner = torch.cat(places).to(weights.device)  # the network of every weight
-        self.decay = torch.cat(decay).to(weights.device) * recipe.weight_decay
-        self.count = int(self.owner[-1]) + 1
-        self.steps = 0
-
-    @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """Update the weights."""
-        g, self.rate = self.gradient, rate
-        self.steps += 1
-        if self.clip is not None:
-            squares = g.new_zeros(self.count).index_add_(0, self.owner, g.square())
-            g *= (self.clip / (squares.sqrt() + 1e-6)).clamp(max=1.0)[self.owner]
-        self.first.lerp_(g, 1 - _BETA[0])
-        self.second.mul_(_BETA[1]).addcmul_(g, g, value=1 - _BETA[1])
-        spread = (self.second / (1 - _BETA[1] ** self.steps)).sqrt_().add_(_EPS)
-        self.weights.mul_(1 - rate * self.decay)
-        self.weights.addcdiv_(self.first, spread, value=-rate / (1 - _BETA[0] ** self.steps))
-
-
-def _flat(network: nn.Module) -> Tensor:
-    """The parameters of a stack in one vector, of which they become views."""
-    weights = torch.cat([p.detach().ravel() for p in network.parameters()])
-    for parameter, part in zip(network.parameters(), _parts(network, weights), strict=True):
-        parameter.data = part
-    return weights
-
-
-def _parts(network: nn.Module, vector: Tensor) -> list[Tensor]:
-    """What belongs to each parameter of a stack, in its shape."""
-    parts = vector.split([p.numel() for p in network.parameters()])
-    return [part.view(p.shape) for part, p in zip(parts, network.parameters(), strict=True)]
