@@ -72,7 +72,8 @@ class GeneratorTraining(OutcomeData):
 
     def _fit_generators(self, folds: Sequence[Fold], callbacks: Sequence[Callback]) -> None:
         """Train a generator on every fold, side by side where they share data in memory."""
-        again = len(folds) > 1 and folds[0].validation is not None and folds[-1].validation is None
+        held_out = folds[0].validation
+        again = len(folds) > 1 and held_out is not None and folds[-1].validation is None
         first = folds[:1] if again else folds
         device = pick_device(self.device)
         seeds = [self._seed + 7919 * i for i in range(len(folds))]
@@ -83,9 +84,9 @@ class GeneratorTraining(OutcomeData):
             self.histories_ = self._train_in_turn(folds, seeds, callbacks, device)
             self._generators = self._generators[: len(self.histories_)]
         self._fold_networks = list(self._generators)
-        if again and len(self._generators) > 1:
+        if again and held_out is not None and len(self._generators) > 1:
             networks = [self._task(network, device) for network in self._generators]
-            failed = _is_worse(networks[1], networks[0], folds[0].validation, self._seed)
+            failed = _is_worse(networks[1], networks[0], held_out, self._seed)
             self._generators = self._generators[:1] if failed else self._generators[1:]
             if failed:
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")

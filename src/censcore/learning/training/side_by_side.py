@@ -163,7 +163,7 @@ class _Run:
         if not callbacks:
             return
         averaged = parts_of(self.network, self.mean)
-        for i in np.flatnonzero(self.going):
+        for i in np.flatnonzero(self.going).tolist():
             fill(networks[i].to(self.device), averaged, i)
             epoch = self.histories[i].epochs[-1]
             self.going[i] &= not sum(callback(epoch, networks[i]) is True for callback in callbacks)
