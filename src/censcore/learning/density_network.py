@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.learning.training.side_by_side import with_penalty
+from censcore.learning.training.stacks import with_penalty
 from censcore.learning.training.task import Rows
 
 __all__ = ["DensityTask", "LogNormalComponents", "moments_of"]

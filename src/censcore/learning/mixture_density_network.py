@@ -26,6 +26,7 @@ from censcore.distributions import (
 from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.exceptions import ModelFileError
 from censcore.learning.batch_training import in_numpy
+from censcore.learning.data.folds import Fold, Subjects
 from censcore.learning.data.masks import check_mask
 from censcore.learning.data.standardised import OnDemand, blocks
 from censcore.learning.data.streamed import subjects_in
@@ -44,7 +45,8 @@ from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.devices import pick_device
 from censcore.learning.training.history import History
 from censcore.learning.training.recipe import MOST_UNITS, Recipe
-from censcore.learning.training.side_by_side import Fold, Subjects, stacked, train_side_by_side
+from censcore.learning.training.side_by_side import train_side_by_side
+from censcore.learning.training.stacks import stacked
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks
 
 __all__ = ["MixtureDensityNetwork"]

@@ -16,7 +16,7 @@ from censcore._numerics import CHUNK_NUMBERS
 
 __all__ = ["Terms", "chunk_numbers", "energy_loss", "energy_terms", "fastest_terms"]
 
-_FEW = 64  # members whose pairs are computed in one step of training
+_FEW = 64  # members whose pairs a step of training computes at once
 
 Terms = Callable[[Array, Array, Array, Array, float, Array], tuple[Array, Array]]
 
@@ -132,7 +132,7 @@ def energy_terms(
 
     if m == 1:
         between = xp.zeros_like(accuracy)
-    elif lags is None and c.ndim == 4 and m <= _FEW and is_torch(z):
+    elif lags is None and m <= _FEW and getattr(z, "requires_grad", False):  # a step of training
         between = _all_lags(members, psi, limits, w, beta, draws)
     elif lags is None:
         between = _all_pairs(spread, m, draws)

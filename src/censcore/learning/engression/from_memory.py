@@ -11,6 +11,7 @@ import numpy as np
 from censcore._arrays import Array
 from censcore.estimators.tails import end_of_follow_up
 from censcore.learning.batch_training import followed_outcome
+from censcore.learning.data.folds import Fold, Subjects
 from censcore.learning.data.masks import as_past, check_mask
 from censcore.learning.data.standardised import Data
 from censcore.learning.engression.codings import warn_of_ties
@@ -18,7 +19,6 @@ from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.generator_training import GeneratorTraining
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.training.side_by_side import Fold, Subjects
 from censcore.learning.training.task import Callback
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from censcore._validation import as_count, check_flag, check_kind
+from censcore.learning.data.folds import Fold, Subjects
 from censcore.learning.data.standardised import Data
 from censcore.learning.data.streamed import StreamedRows, sample_of, subjects_in
 from censcore.learning.engression.generator import Generator
@@ -24,7 +25,8 @@ from censcore.learning.training.devices import pick_device
 from censcore.learning.training.exchange import rank_and_processes
 from censcore.learning.training.held_out import held_out_losses
 from censcore.learning.training.history import History
-from censcore.learning.training.side_by_side import Fold, Subjects, stacked, train_side_by_side
+from censcore.learning.training.side_by_side import train_side_by_side
+from censcore.learning.training.stacks import stacked
 from censcore.learning.training.task import Callback
 
 __all__ = ["GeneratorTraining"]
@@ -70,32 +72,28 @@ class GeneratorTraining(OutcomeData):
 
     def _fit_generators(self, folds: Sequence[Fold], callbacks: Sequence[Callback]) -> None:
         """Train a generator on every fold, side by side where they share data in memory."""
-        again = len(folds) > 1 and folds[0].validation is not None and folds[-1].validation is None
+        held_out = folds[0].validation
+        again = len(folds) > 1 and held_out is not None and folds[-1].validation is None
         first = folds[:1] if again else folds
         device = pick_device(self.device)
         seeds = [self._seed + 7919 * i for i in range(len(folds))]
         self._generators = [self._new_generator(seed) for seed in seeds]
-        if len(first) > 1 and self._fits_side_by_side(first[0], device, callbacks):
-            self.histories_ = self._train_together(first, seeds, device)
+        if len(first) > 1 and _fits_side_by_side(first[0], device):
+            self.histories_ = self._train_together(first, seeds, device, callbacks)
         else:
             self.histories_ = self._train_in_turn(folds, seeds, callbacks, device)
             self._generators = self._generators[: len(self.histories_)]
         self._fold_networks = list(self._generators)
-        if again and len(self._generators) > 1:
+        if again and held_out is not None and len(self._generators) > 1:
             networks = [self._task(network, device) for network in self._generators]
-            failed = _is_worse(networks[1], networks[0], folds[0].validation, self._seed)
+            failed = _is_worse(networks[1], networks[0], held_out, self._seed)
             self._generators = self._generators[:1] if failed else self._generators[1:]
             if failed:
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
         self.history_ = self.histories_[0]
 
-    def _fits_side_by_side(self, fold: Fold, device: torch.device, callbacks: Sequence[Callback]) -> bool:
-        """On a GPU, recorded steps of one network after the other are faster."""
-        in_memory = isinstance(fold.training, Subjects) and self.checkpoint is None and not callbacks
-        return in_memory and device.type == "cpu" and rank_and_processes()[1] == 1
-
     def _train_together(
-        self, folds: Sequence[Fold], seeds: Sequence[int], device: torch.device
+        self, folds: Sequence[Fold], seeds: Sequence[int], device: torch.device, callbacks: Sequence[Callback]
     ) -> list[History]:
         stack: Any = stacked(self._generators)
         sparsity = torch.tensor([self._penalty(fold.training.taken) for fold in folds])
@@ -108,6 +106,8 @@ class GeneratorTraining(OutcomeData):
             recipe,
             seeds=seeds,
             device=device,
+            callbacks=callbacks,
+            checkpoint=self.checkpoint,
             progress=self.progress,
         )
 
@@ -196,6 +196,12 @@ class GeneratorTraining(OutcomeData):
             self._times.bounded,
             sparsity,
         )
+
+
+def _fits_side_by_side(fold: Fold, device: torch.device) -> bool:
+    """On a GPU, recorded steps of one network after the other are faster."""
+    in_memory = isinstance(fold.training, Subjects)
+    return in_memory and device.type == "cpu" and rank_and_processes()[1] == 1
 
 
 def _is_auto(setting: Any) -> bool:

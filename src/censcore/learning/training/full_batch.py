@@ -123,7 +123,13 @@ def minimise(
                 method="L-BFGS-B",
                 bounds=search.bounds,
                 callback=after,
-                options={"maxiter": max_iter, "maxfun": 10 * max_iter, "gtol": _TOLERANCE, "ftol": 0.0},
+                options={
+                    "maxiter": max_iter,
+                    "maxfun": 10 * max_iter,
+                    "gtol": _TOLERANCE,
+                    "ftol": 0.0,
+                    "maxcor": 50,
+                },
             )
         except KeyboardInterrupt:
             search.history.interrupted = True

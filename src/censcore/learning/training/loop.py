@@ -300,7 +300,7 @@ class _Run:
 
 def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:
     """AdamW; a network may name parameters that weight decay leaves alone."""
-    groups = recipe.parameter_groups(network)
+    groups = [group for group in recipe.parameter_groups(network) if group["params"]]
     if graphed is None:
         return torch.optim.AdamW(groups, lr=recipe.learning_rate, foreach=True)
     for group in groups:

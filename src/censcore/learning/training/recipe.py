@@ -114,4 +114,4 @@ class Recipe:
             },
             {"params": [p for p in network.parameters() if id(p) in spared], "weight_decay": 0.0},
         ]
-        return [group for group in groups if group["params"]]
+        return groups

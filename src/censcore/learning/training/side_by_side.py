@@ -3,91 +3,37 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
+import operator
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.exceptions import InvalidInputError
-from censcore.learning.data.standardised import Data, gather, rows_of
-from censcore.learning.data.streamed import subjects_in
+from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.learning.data.folds import Fold
+from censcore.learning.data.standardised import Data, gather
+from censcore.learning.data.summaries import content_hash
+from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.learning.training.batches import Batches
+from censcore.learning.training.checkpoints import digests
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.seeds import mix_seed, seeded
-from censcore.learning.training.task import Task
+from censcore.learning.training.stacks import StackedAdamW, fill, flat_weights, parts_of
+from censcore.learning.training.task import Callback, Task
 from censcore.progress import ProgressBar
 
-__all__ = ["Fold", "Subjects", "stacked", "train_side_by_side", "with_penalty"]
+__all__ = ["train_side_by_side"]
 
-
-@dataclass(frozen=True)
-class Subjects:
-    """Some subjects of the data.
-
-    Attributes
-    ----------
-    data : Data
-        All of them.
-    rows : array of int, slice or None
-        Which ones; None for all.
-    """
-
-    data: Data
-    rows: np.ndarray | slice | None = None
-
-    @property
-    def taken(self) -> Data:
-        """Their data alone."""
-        return self.data if self.rows is None else rows_of(self.data, self.rows)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """Their places in the data."""
-        everybody = np.arange(subjects_in(self.data))
-        return everybody if self.rows is None else everybody[self.rows]
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Subjects that train a network, and those held out for its validation.
-
-    Attributes
-    ----------
-    training, validation : Subjects
-        The former, and the latter if any.
-    groups : array or None
-        Groups of the training subjects.
-    """
-
-    training: Any
-    validation: Subjects | None = None
-    groups: np.ndarray | None = None
-
-
-def stacked(networks: Sequence[nn.Module]) -> nn.Module:
-    """One module whose parameters are those of networks of the same shape, along a new first axis.
-
-    >>> stacked([nn.Linear(2, 3), nn.Linear(2, 3)]).weight.shape
-    torch.Size([2, 3, 2])
-    """
-    stack = copy.deepcopy(networks[0])
-    for path, module in stack.named_modules():
-        for name in list(dict(module.named_parameters(recurse=False))):
-            place = f"{path}.{name}" if path else name
-            parts = [network.get_parameter(place).detach() for network in networks]
-            setattr(module, name, nn.Parameter(torch.stack(parts)))
-    return stack
-
-
-def with_penalty(losses: Tensor, weight: Any, network: Any) -> Tensor:
-    """Losses of subjects plus the penalty on covariates of their network, of which there may be a stack."""
-    penalty = (weight * network.input_norms()).reshape(-1, 1)
-    return (losses.unflatten(0, (len(penalty), -1)) + penalty).flatten()
+_CHECKPOINT = "checkpoint of networks"
 
 
 def train_side_by_side(
@@ -98,6 +44,8 @@ def train_side_by_side(
     *,
     seeds: Sequence[int],
     device: torch.device,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> list[History]:
     """Train networks in place, each as :func:`~censcore.learning.train` would, in steps of all of them.
@@ -119,8 +67,8 @@ def train_side_by_side(
         Of each network.
     device : torch.device
         Where to compute.
-    progress : bool
-        Show a progress bar.
+    callbacks, checkpoint, progress
+        As of :func:`~censcore.learning.train`; callbacks see one network after the other, and stop one.
 
     Returns
     -------
@@ -128,22 +76,22 @@ def train_side_by_side(
         Losses by epoch, of each network.
     """
     run = _Run(task, folds, recipe, seeds, device)
-    with ProgressBar("training", recipe.epochs, 0, progress) as bar:
+    if checkpoint is not None and Path(checkpoint).exists():
+        run.resume(checkpoint)
+    with ProgressBar("training", recipe.epochs, run.next_epoch, progress) as bar:
         try:
-            for number in range(recipe.epochs):
-                run.epoch(number)
+            while run.going.any() and run.next_epoch < recipe.epochs:
+                run.epoch(run.next_epoch)
+                if checkpoint is not None:
+                    run.save(checkpoint)
                 bar.advance(f"loss {np.mean([h.epochs[-1].train_loss for h in run.histories]):.4f}")
-                if not run.going.any():
-                    break
+                run.call(callbacks, networks)
         except KeyboardInterrupt:
             for history in run.histories:
                 history.interrupted = True
+    kept = parts_of(task.network, run.kept)
     for i, network in enumerate(networks):
-        state = zip(network.to(device).parameters(), run.kept, strict=True)
-        with torch.no_grad():
-            for parameter, kept in state:
-                parameter.copy_(kept[i])
-        network.eval()
+        fill(network.to(device), kept, i)
     return run.histories
 
 
@@ -167,12 +115,10 @@ class _Run:
             for rows, fold in zip(self.numbers, folds, strict=True)
         ]
         self.network = task.network.to(device)
-        self.live = list(self.network.parameters())
         self.averaged = copy.deepcopy(self.network).requires_grad_(False)
-        self.mean = list(self.averaged.parameters())
-        self.kept = [p.clone() for p in self.mean]
-        groups = recipe.parameter_groups(self.network)
-        self.optimizer = torch.optim.AdamW(groups, recipe.learning_rate, fused=True)
+        self.weights, self.mean = flat_weights(self.network), flat_weights(self.averaged)
+        self.kept = self.mean.clone()
+        self.adam = StackedAdamW(self.network, self.weights, recipe)
         self.histories = [History() for _ in folds]
         self.best: list[Tensor | None] = [None] * len(folds)
         self.going = np.ones(len(folds), dtype=bool)
@@ -187,9 +133,8 @@ class _Run:
         with seeded(self.network, seed, self.device):
             for index, share in self._batches(number):
                 sums += self._step(index, share, generator)
-        train_losses = (sums[0] / sums[1]).tolist()
+        train_losses, rate = (sums[0] / sums[1]).tolist(), self.adam.rate
         validated = self._validated(number)
-        rate = float(self.optimizer.param_groups[0]["lr"])
         for i, history in enumerate(self.histories):
             if not self.going[i]:
                 continue
@@ -200,15 +145,90 @@ class _Run:
                     "extreme values among the covariates and times."
                 )
             history.epochs.append(Epoch(number, loss, validated[i], rate, history.best_epoch == number))
-            patience = self.recipe.patience
-            if patience is not None and self.held_out[i] is not None:
-                self.going[i] = number - history.best_epoch < patience
+            self.going[i] = self._goes_on(i, number)
+
+    def _goes_on(self, i: int, number: int) -> bool:
+        """Whether a network has patience left after an epoch."""
+        patience = self.recipe.patience
+        if patience is None or self.held_out[i] is None:
+            return True
+        return number - self.histories[i].best_epoch < patience
+
+    @property
+    def next_epoch(self) -> int:
+        return max(len(history.epochs) for history in self.histories)
+
+    def call(self, callbacks: Sequence[Callback], networks: Sequence[nn.Module]) -> None:
+        """Show every network, with averaged weights, to the callbacks; those that one ends do not go on."""
+        if not callbacks:
+            return
+        averaged = parts_of(self.network, self.mean)
+        for i in np.flatnonzero(self.going).tolist():
+            fill(networks[i].to(self.device), averaged, i)
+            epoch = self.histories[i].epochs[-1]
+            self.going[i] &= not sum(callback(epoch, networks[i]) is True for callback in callbacks)
+
+    # ---- checkpoints ---------------------------------------------------------------------------
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What must be equal for a checkpoint to be continued; patience may change."""
+        held_out = [None if part is None else part.numbers for part in self.held_out]
+        some = next((part.data for part in self.held_out if part is not None), {})
+        return {
+            "seeds": list(self.seeds),
+            "data": [digests(self.data), digests(some), content_hash(self.numbers), content_hash(held_out)],
+            "recipe": asdict(replace(self.recipe, patience=None)),
+            "network": str(self.network),
+            "task": getattr(self.task, "identity", {}),
+        }
+
+    @property
+    def _tensors(self) -> dict[str, Tensor]:
+        """What changes, apart from the best losses."""
+        return {
+            "weights": self.weights,
+            "mean": self.mean,
+            "kept": self.kept,
+            "first": self.adam.first,
+            "second": self.adam.second,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint."""
+        best = {f"best.{i}": losses for i, losses in enumerate(self.best) if losses is not None}
+        settings = {
+            "histories": [history.to_dict() for history in self.histories],
+            "steps": self.steps,
+            "identity": self._identity,
+        }
+        write_model_file(path, _CHECKPOINT, self._tensors | best, settings)
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Continue from a checkpoint of a run of the same identity."""
+        tensors, settings = read_model_file(path, _CHECKPOINT)
+        if settings.get("identity") != json.loads(json.dumps(self._identity)):
+            raise ModelFileError(
+                f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
+                "path, or delete it."
+            )
+        for name, value in self._tensors.items():
+            value.copy_(tensors[name])
+        self.best = [tensors.get(f"best.{i}") for i in range(len(self.best))]
+        self.histories = [
+            History.from_dict(history | {"interrupted": False}) for history in settings["histories"]
+        ]
+        self.steps = self.adam.steps = operator.index(settings["steps"])
+        last = self.next_epoch - 1
+        self.going = np.array([self._goes_on(i, last) for i in range(len(self.best))])
+
+    # ---- epochs --------------------------------------------------------------------------------
 
     def _batches(self, number: int) -> Any:
         """Places of the subjects of every step, (networks, room), and their share: 1, or 0 to fill up."""
         orders = [batches.epoch(seed, number) for batches, seed in zip(self.batches, self.seeds, strict=True)]
         for parts in zip(*orders, strict=True):
-            yield _filled([rows[part] for rows, part in zip(self.numbers, parts, strict=True)])
+            yield filled([rows[part] for rows, part in zip(self.numbers, parts, strict=True)])
 
     def _gathered(self, data: Data, index: np.ndarray, share: np.ndarray) -> tuple[dict[str, Tensor], Tensor]:
         """The subjects of all networks, one after the other, and their weights, (networks, room)."""
@@ -220,25 +240,25 @@ class _Run:
 
     def _step(self, index: np.ndarray, share: np.ndarray, generator: torch.Generator) -> Tensor:
         """One update; the sums of losses and of weights of every network, (2, networks)."""
-        total = self.recipe.epochs * self.count
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate(self.steps, total)
         batch, weight = self._gathered(self.data, index, share)
         random = self.task.draw(index.size, generator, self.device)
         losses = self.task.loss(self.network, batch, random).reshape(weight.shape)
         size = weight.sum(dim=1)
         loss = (losses * weight).sum(dim=1)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.adam.gradient.zero_()
         (loss / size.clamp(min=torch.finfo(size.dtype).tiny)).sum().backward()
-        if self.recipe.clip is not None:
-            _clip(self.live, self.recipe.clip)
-        self.optimizer.step()
+        self.adam.step(self._rate)
         self.steps += 1
         decay = self.recipe.averaging
         memory = 0.0 if decay is None else min(decay, (1 + self.steps) / (10 + self.steps))
         with torch.no_grad():
-            torch._foreach_lerp_(self.mean, self.live, 1 - memory)
+            self.mean.lerp_(self.weights, 1 - memory)
             return torch.stack([loss, size])
+
+    @property
+    def _rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.recipe.rate(self.steps, self.recipe.epochs * self.count)
 
     def _validated(self, number: int) -> list[float | None]:
         """The validation loss of every network, where it is due; weights among the best are kept."""
@@ -259,8 +279,7 @@ class _Run:
                     keeping.append(i)
         for i in keeping:
             self.histories[i].kept_epoch = number
-            for kept, mean in zip(self.kept, self.mean, strict=True):
-                kept[i] = mean[i]
+            self.kept = torch.where(self.adam.owner == i, self.mean, self.kept)
         return found
 
     def _among_best(self, i: int, losses: Tensor, number: int) -> bool:
@@ -278,7 +297,7 @@ class _Run:
         self.averaged.eval()
         some = next(part for part in self.held_out if part is not None)
         numbers = [np.zeros(1, int) if part is None else part.numbers for part in self.held_out]
-        index, share = _filled(numbers)
+        index, share = filled(numbers)
         generator = torch.Generator(self.device).manual_seed(mix_seed(self.seeds[0], -1))
         found = []
         for start in range(0, index.shape[1], self.recipe.validation_batch):
@@ -292,7 +311,7 @@ class _Run:
         return [losses[i, :n] * weight[i, :n] * (n / weight[i, :n].sum()) for i, n in enumerate(sizes)]
 
 
-def _filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of different length as rows of a matrix, and which of its entries they are: 1, else 0."""
     room = max(len(part) for part in parts)
     index = np.zeros((len(parts), room), dtype=np.intp)
@@ -300,13 +319,3 @@ def _filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     for i, part in enumerate(parts):
         index[i, : len(part)], share[i, : len(part)] = part, 1.0
     return index, share
-
-
-@torch.no_grad()
-def _clip(parameters: Sequence[nn.Parameter], most: float) -> None:
-    """Bound the norm of the gradient of every network of a stack."""
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    squares = torch.stack([g.flatten(1).square().sum(dim=1) for g in gradients]).sum(dim=0)
-    factor = (most / (squares.sqrt() + 1e-6)).clamp(max=1.0)
-    for g in gradients:
-        g *= factor.reshape(-1, *[1] * (g.ndim - 1))

@@ -104,7 +104,7 @@ def _engression_defaults() -> dict[str, Any]:
     from censcore.learning.best_forecast import BestForecast
 
     settings = {name: value for name, value in BestForecast().get_params().items() if name != "device"}
-    return settings | {"version": 4}  # raise it when the same settings give other forecasts
+    return settings | {"version": 5}  # raise it when the same settings give other forecasts
 
 
 def _of_package(package: str) -> Callable[[], dict[str, Any]]:
