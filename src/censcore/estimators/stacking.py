@@ -102,8 +102,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
 
     An estimator may have a method ``cross_fit(X, y, folds, sample_weight, ...)`` that fits it to all
     subjects and returns for every fold a tuple: a fitted model that has not seen the held-out subjects, and,
-    where models of all folds are pooled in the end, a model of another fold.
-    :class:`~censcore.CensoredEngression` has one, so that its networks are trained once.
+    where several models are pooled in the end, others of these. :class:`~censcore.CensoredEngression` and
+    :class:`BoostedHazards` have one, so that networks and trees are trained once.
 
     See Also
     --------
@@ -237,7 +237,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             for name, model in pairs
             if self.weights_[name] > 0
         }
-        self._follow_up = end_of_follow_up(_timed(outcome), self.censoring_)
+        timed = CauseTimes(outcome) if isinstance(outcome, CompetingRisks) else outcome
+        self._follow_up = end_of_follow_up(timed, self.censoring_)
         some = None if X is None else take_rows(X, np.arange(1))
         self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
         return self
@@ -438,11 +439,6 @@ def _censoring_of(X: Any, y: Any, given: Any) -> Distribution:
     estimator = KaplanMeier() if given is None else given
     estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
     return estimator.fit(X, followed).predict_distribution(X)
-
-
-def _timed(y: Any) -> Any:
-    """The outcome with one time per event or cause."""
-    return CauseTimes(y) if isinstance(y, CompetingRisks) else y
 
 
 def _events(y: Any) -> float:
