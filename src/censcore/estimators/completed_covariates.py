@@ -114,6 +114,11 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
 
         framed = hasattr(X, "columns")
         check_numbers(X, categories=framed)
+        if not framed and not reset and self._encoding.levels:
+            names = some_of([str(name) for name in self._encoding.levels])
+            raise InvalidInputError(
+                f"X: got {type(X).__name__}, expected a data frame, since fit had the categories of {names}."
+            )
         with scikit_learn_errors():
             if not framed:
                 array = X if hasattr(X, "tocsr") else to_numpy(X, "X")
@@ -122,12 +127,6 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
                 )
                 if reset:
                     self._encoding = Encoding.of(values)
-                elif self._encoding.levels:
-                    names = some_of([str(name) for name in self._encoding.levels])
-                    raise InvalidInputError(
-                        f"X: got {type(X).__name__}, expected a data frame, since fit had the categories of "
-                        f"{names}."
-                    )
                 return np.asarray(values)
             validate_data(self, X, reset=reset, skip_check_array=True)
             if reset:

@@ -51,7 +51,7 @@ def completed_folds(n: int, given: Sequence[Fold], seed: int) -> list[Fold]:
     >>> [held.tolist() for _, held in completed_folds(5, given, 0)]
     [[4], [2], [0], [1], [3]]
     """
-    rest = np.setdiff1d(np.arange(n), np.concatenate([held for _, held in given] or [[]]))
+    rest = np.setdiff1d(np.arange(n), np.concatenate([np.empty(0), *(held for _, held in given)]))
     if not len(rest):
         return list(given)
     count = min(len(rest), max(1, FOLDS - len(given)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -13,10 +12,9 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_labels, as_list, as_seed, check_flag, check_option
 from censcore.distributions import Distribution, Ensemble, JointMixture, Mixture, Univariate
 from censcore.distributions.joint import Joint
-from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.base import SurvivalEstimator
-from censcore.estimators.cause_times import CauseTimes, of_draws
+from censcore.estimators.cause_times import CauseTimes
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariates import (
     check_rows,
@@ -26,22 +24,27 @@ from censcore.estimators.covariates import (
 )
 from censcore.estimators.folds import FOLDS, Fold, held_out_folds, seed_of
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.pipelines import weight_argument
 from censcore.estimators.sample_predictions import SamplePredictions
+from censcore.estimators.stacking_members import (
+    MOST_SAMPLES,
+    MemberDraws,
+    accepted,
+    fit_member,
+    log_losses,
+    mixed,
+    taken,
+)
 from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_outcome
-from censcore.scores import energy_score, log_score
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["Stacking"]
 
 _FEW = 1000  # up to so many subjects every fold is held out, else the first one alone
 _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
-_DRAWS = 256  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
 _SMALLEST = 0.01  # a weight below is none
-_MOST_SAMPLES = 10**6
 _AT_ONCE = 4096  # subjects whose draws are mixed
 
 
@@ -99,8 +102,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
 
     An estimator may have a method ``cross_fit(X, y, folds, sample_weight, ...)`` that fits it to all
     subjects and returns for every fold a tuple: a fitted model that has not seen the held-out subjects, and,
-    where models of all folds are pooled in the end, a model of another fold.
-    :class:`~censcore.CensoredEngression` has one, so that its networks are trained once.
+    where several models are pooled in the end, others of these. :class:`~censcore.CensoredEngression` and
+    :class:`BoostedHazards` have one, so that networks and trees are trained once.
 
     See Also
     --------
@@ -205,7 +208,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         """
         check_option(self.score, "score", ("energy_score", "log_score"))
         check_flag(self.leave_out, "leave_out")
-        as_count(self.n_samples, "n_samples", most=_MOST_SAMPLES)
+        as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
         outcome = self._checked(y)
         n = len(outcome)
         check_rows(X, n)
@@ -228,11 +231,14 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         self.weights_ = {name: float(w) for (name, _), w in zip(pairs, found / found.sum(), strict=True)}
         self.scores_ = {} if losses is None else dict(zip(places, losses.means.tolist(), strict=True))
         self.estimators_ = {
-            name: model if hasattr(model, "cross_fit") and folds else _fit(model, X, outcome, weight, options)
+            name: model
+            if hasattr(model, "cross_fit") and folds
+            else fit_member(model, X, outcome, weight, options)
             for name, model in pairs
             if self.weights_[name] > 0
         }
-        self._follow_up = end_of_follow_up(_timed(outcome), self.censoring_)
+        timed = CauseTimes(outcome) if isinstance(outcome, CompetingRisks) else outcome
+        self._follow_up = end_of_follow_up(timed, self.censoring_)
         some = None if X is None else take_rows(X, np.arange(1))
         self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
         return self
@@ -310,10 +316,10 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
                 if not folds:
                     found[name] = []
                 elif hasattr(model, "cross_fit"):
-                    found[name] = model.cross_fit(X, y, folds, weight, **_accepted(model.cross_fit, options))
+                    found[name] = model.cross_fit(X, y, folds, weight, **accepted(model.cross_fit, options))
                 else:
                     found[name] = [
-                        (_fit(as_estimator(model), X, y, weight, options, train),) for train, _ in folds
+                        (fit_member(as_estimator(model), X, y, weight, options, train),) for train, _ in folds
                     ]
             except InvalidInputError as error:
                 if not self.leave_out:
@@ -335,101 +341,22 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         parts = []
         for i, (_, test) in enumerate(folds):
             rows = np.sort(np.random.default_rng(self._seed).permutation(test)[:_HELD_OUT])
-            some = (
-                None if X is None else take_rows(X, rows),
-                y.take(rows),
-                _taken(self.censoring_, rows),
-                len(folds),
-            )
+            some, of_fold = None if X is None else take_rows(X, rows), y.take(rows)
             models = [of_member[i] for of_member in held]
-            found = self._log(models, *some) if self.score == "log_score" else self._energy(models, *some)
+            if self.score == "log_score":
+                found: tuple[np.ndarray, ...] = log_losses(models, some, of_fold)
+            else:
+                C = taken(self.censoring_, rows)
+                found = self._members.energy_losses(models, some, of_fold, C, len(folds), self._seed)
             parts.append((*found, weight[rows]))
         joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
         return LogLosses(*joined) if self.score == "log_score" else QuadraticLosses(*joined)
 
-    def _log(self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int) -> tuple[np.ndarray]:
-        """Log scores (n, J)."""
-        forecasts = [model.predict_distribution(X) for model, *_ in models]
-        return (np.stack([to_numpy(log_score(y, F)) for F in forecasts], axis=1),)
-
-    def _energy(
-        self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
-        draws = [
-            [self._apart(model, X, len(y), self._seed + 7919 * j + i) for i, model in enumerate(member[:2])]
-            for j, member in enumerate(models)
-        ]
-        endless = bool((to_numpy(C.marginal(0).mass_at_infinity()) > 0).any())
-        horizon = float(to_numpy(y.time).max()) if endless else None  # nothing was seen beyond
-
-        def loss(*parts: np.ndarray) -> np.ndarray:
-            forecast = self._ensemble(_mixed(parts))
-            return to_numpy(energy_score(y, forecast, C, fair=True, horizon=horizon, seed=self._seed))
-
-        def distance(one: np.ndarray, other: np.ndarray, alone: np.ndarray) -> np.ndarray:
-            return 4 * (alone - loss(one, other))
-
-        J = len(draws)
-        s = np.stack([loss(member[0]) for member in draws], axis=1)
-        D = np.zeros((len(s), J, J))
-        for j in range(J):
-            for i in range(j):
-                D[:, i, j] = D[:, j, i] = distance(draws[i][0], draws[j][0], (s[:, i] + s[:, j]) / 2)
-        for j, member in enumerate(draws):
-            if len(member) > 1:  # several models are pooled, of which held-out subjects see one
-                apart = distance(member[0], member[1], (s[:, j] + loss(member[1])) / 2)
-                gain = (1 - 1 / max(folds, len(models[j]))) / 2 * apart
-                s[:, j] -= gain
-                others = np.arange(J) != j
-                D[:, j, others] -= gain[:, None]
-                D[:, others, j] -= gain[:, None]
-        return s, D
-
     # ---- predictions ---------------------------------------------------------------------------
 
-    def _draws(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
-        """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
-        if hasattr(model, "sample"):
-            return np.asarray(model.sample(X, m, seed), dtype=np.float64)
-        F = model.predict_distribution(X).like(np.empty(0))
-        keys = keys_of([np.zeros(1)] if X is None else _columns(X), seed)
-        flat = len(F) == 1 < len(keys)
-        drawn = F.sample(m * len(keys) if flat else m, SubjectDraws(keys, flat))
-        if self._causes is None:
-            z = np.asarray(drawn)
-        else:
-            causes = np.arange(1, len(self._causes) + 1)
-            z = np.where(drawn.cause[..., None] == causes, drawn.time[..., None], np.inf)
-        return z.reshape(len(keys), m, *z.shape[2:])
-
-    def _apart(self, model: Any, X: Any, n: int, seed: int) -> np.ndarray:
-        """Draws of n subjects that share no random numbers, also where their covariates are equal.
-
-        An error of sampling that subjects share would not average out, nor be part of a standard error.
-        """
-        keys = np.zeros(n) if X is None else keys_of(_columns(X))
-        _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        order = np.argsort(group, kind="stable")
-        turn = np.empty(n, dtype=np.int64)  # among the subjects with the same covariates
-        turn[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
-        most = min(int(count.max()), _MOST_SAMPLES // _DRAWS)
-        size = most if len(first) * most <= 4 * n else 1  # subjects that one call draws for
-        parts = []
-        for start in range(0, int(count.max()), size):
-            rows = np.flatnonzero((turn >= start) & (turn < start + size))
-            kinds, place = np.unique(group[rows], return_inverse=True)
-            some = None if X is None else take_rows(X, first[kinds])
-            z = self._draws(model, some, _DRAWS * size, seed + 104_729 * start)
-            z = z.reshape(len(z), size, _DRAWS, *z.shape[2:])
-            parts.append((rows, z[place, turn[rows] - start]))
-        drawn = np.empty((n, *parts[0][1].shape[1:]))
-        for rows, z in parts:
-            drawn[rows] = z
-        return drawn
-
-    def _ensemble(self, z: np.ndarray) -> Any:
-        return Ensemble(z) if self._causes is None else of_draws(z, self._causes)
+    @property
+    def _members(self) -> MemberDraws:
+        return MemberDraws(self._causes)
 
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         """Whether there is a mixture in closed form."""
@@ -443,15 +370,15 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         self.check_fitted()
         X = self._inputs(X, reset=False)
         n = 1 if X is None else count_rows(X)
-        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=_MOST_SAMPLES)
+        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=MOST_SAMPLES)
         seed = self._seed if seed is None else as_seed(seed)
         offset = float(np.random.default_rng(seed).random())
         sizes = shares(m, [self.weights_[name] for name in self.estimators_], offset)
         for start in range(0, n, _AT_ONCE):
             some = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
-            z = _mixed(
+            z = mixed(
                 [
-                    self._draws(model, some, size, seed + 7919 * j)
+                    self._members.of(model, some, size, seed + 7919 * j)
                     for j, (model, size) in enumerate(zip(self.estimators_.values(), sizes, strict=True))
                     if size
                 ]
@@ -473,7 +400,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         """
         self.check_fitted()
         if not self._exact:
-            return self._ensemble(self.sample(X))
+            return self._members.ensemble(self.sample(X))
         X = self._inputs(X, reset=False)
         forecasts: list[Any] = [model.predict_distribution(X) for model in self.estimators_.values()]
         weights = np.array([self.weights_[name] for name in self.estimators_])
@@ -514,61 +441,8 @@ def _censoring_of(X: Any, y: Any, given: Any) -> Distribution:
     return estimator.fit(X, followed).predict_distribution(X)
 
 
-def _timed(y: Any) -> Any:
-    """The outcome with one time per event or cause."""
-    return CauseTimes(y) if isinstance(y, CompetingRisks) else y
-
-
-def _taken(C: Distribution, rows: np.ndarray) -> Distribution:
-    return C if len(C) == 1 else C.take(rows)
-
-
-def _accepted(function: Any, options: dict[str, Any], rows: np.ndarray | None = None) -> dict[str, Any]:
-    """The options that a method takes, of some subjects."""
-    names = inspect.signature(function).parameters
-    found = {name: value for name, value in options.items() if name in names and value is not None}
-    if rows is None:
-        return found
-    return {
-        name: _taken(value, rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
-        for name, value in found.items()
-    }
-
-
-def _fit(
-    model: Any, X: Any, y: Any, weight: np.ndarray | None, options: dict[str, Any], rows: Any = None
-) -> Any:
-    """Fit a model to all subjects or some."""
-    more = _accepted(model.fit, options, rows)
-    if rows is not None:
-        X, y = None if X is None else take_rows(X, rows), y.take(rows)
-        weight = None if weight is None else weight[rows]
-    if weight is not None:
-        argument = weight_argument(model)
-        if argument is None:
-            raise InvalidInputError(
-                f"{type(model).__name__}.fit takes no sample_weight, so that it cannot be fitted to weighted "
-                "subjects. Leave it out of the stack."
-            )
-        more[argument] = weight
-    return model.fit(X, y, **more)
-
-
 def _events(y: Any) -> float:
     """Events per event time, or per cause."""
     if isinstance(y, CompetingRisks):
         return float((to_numpy(y.causes) > 0).sum()) / y.n_causes
     return float(to_numpy(y.event).reshape(len(y), -1).sum(axis=0).mean())
-
-
-def _mixed(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Draws of several forecasts together, of all subjects also where one forecast serves them."""
-    n = max(len(z) for z in parts)
-    mixed = np.concatenate([np.broadcast_to(z, (n, *z.shape[1:])) for z in parts], axis=1)
-    return np.ascontiguousarray(mixed)  # sums depend on the layout, which a copy does not keep
-
-
-def _columns(X: Any) -> list[np.ndarray]:
-    if hasattr(X, "columns"):
-        return [np.asarray(X[name]) for name in X.columns]
-    return list(to_numpy(X, "X").T)

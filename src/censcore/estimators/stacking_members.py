@@ -1,0 +1,170 @@
+"""Members of a stack: how they are fitted, their draws, and their losses on held-out subjects."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, Ensemble
+from censcore.distributions.random_draws import SubjectDraws, keys_of
+from censcore.estimators.cause_times import of_draws
+from censcore.estimators.covariates import take_rows
+from censcore.estimators.pipelines import weight_argument
+from censcore.exceptions import InvalidInputError
+from censcore.scores import energy_score, log_score
+
+__all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "log_losses", "mixed", "taken"]
+
+MOST_SAMPLES = 10**6
+_DRAWS = 256  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
+
+
+def taken(C: Distribution, rows: np.ndarray) -> Distribution:
+    """The distributions of some subjects."""
+    return C if len(C) == 1 else C.take(rows)
+
+
+def accepted(function: Any, options: dict[str, Any], rows: np.ndarray | None = None) -> dict[str, Any]:
+    """The options that a method takes, of some subjects."""
+    names = inspect.signature(function).parameters
+    found = {name: value for name, value in options.items() if name in names and value is not None}
+    if rows is None:
+        return found
+    return {
+        name: taken(value, rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
+        for name, value in found.items()
+    }
+
+
+def fit_member(
+    model: Any, X: Any, y: Any, weight: np.ndarray | None, options: dict[str, Any], rows: Any = None
+) -> Any:
+    """Fit a model to all subjects or some."""
+    more = accepted(model.fit, options, rows)
+    if rows is not None:
+        X, y = None if X is None else take_rows(X, rows), y.take(rows)
+        weight = None if weight is None else weight[rows]
+    if weight is not None:
+        argument = weight_argument(model)
+        if argument is None:
+            raise InvalidInputError(
+                f"{type(model).__name__}.fit takes no sample_weight, so that it cannot be fitted to weighted "
+                "subjects. Leave it out of the stack."
+            )
+        more[argument] = weight
+    return model.fit(X, y, **more)
+
+
+@dataclass(frozen=True)
+class MemberDraws:
+    """Draws of event times from the forecasts of fitted models.
+
+    Attributes
+    ----------
+    causes : tuple of str or None
+        Names of the causes, of competing risks.
+    """
+
+    causes: Any
+
+    def of(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
+        """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
+        if hasattr(model, "sample"):
+            return np.asarray(model.sample(X, m, seed), dtype=np.float64)
+        F = model.predict_distribution(X).like(np.empty(0))
+        keys = keys_of([np.zeros(1)] if X is None else _columns(X), seed)
+        flat = len(F) == 1 < len(keys)
+        drawn = F.sample(m * len(keys) if flat else m, SubjectDraws(keys, flat))
+        if self.causes is None:
+            z = np.asarray(drawn)
+        else:
+            causes = np.arange(1, len(self.causes) + 1)
+            z = np.where(drawn.cause[..., None] == causes, drawn.time[..., None], np.inf)
+        return z.reshape(len(keys), m, *z.shape[2:])
+
+    def apart(self, model: Any, X: Any, n: int, seed: int) -> np.ndarray:
+        """Draws of n subjects that share no random numbers, also where their covariates are equal.
+
+        An error of sampling that subjects share would not average out, nor be part of a standard error.
+        """
+        keys = np.zeros(n) if X is None else keys_of(_columns(X))
+        _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        order = np.argsort(group, kind="stable")
+        turn = np.empty(n, dtype=np.int64)  # among the subjects with the same covariates
+        turn[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
+        most = min(int(count.max()), MOST_SAMPLES // _DRAWS)
+        size = most if len(first) * most <= 4 * n else 1  # subjects that one call draws for
+        parts = []
+        for start in range(0, int(count.max()), size):
+            rows = np.flatnonzero((turn >= start) & (turn < start + size))
+            kinds, place = np.unique(group[rows], return_inverse=True)
+            some = None if X is None else take_rows(X, first[kinds])
+            z = self.of(model, some, _DRAWS * size, seed + 104_729 * start)
+            z = z.reshape(len(z), size, _DRAWS, *z.shape[2:])
+            parts.append((rows, z[place, turn[rows] - start]))
+        drawn = np.empty((n, *parts[0][1].shape[1:]))
+        for rows, z in parts:
+            drawn[rows] = z
+        return drawn
+
+    def ensemble(self, z: np.ndarray) -> Any:
+        """Draws as a forecast."""
+        return Ensemble(z) if self.causes is None else of_draws(z, self.causes)
+
+    def energy_losses(
+        self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
+        draws = [
+            [self.apart(model, X, len(y), seed + 7919 * j + i) for i, model in enumerate(member[:2])]
+            for j, member in enumerate(models)
+        ]
+        endless = bool((to_numpy(C.marginal(0).mass_at_infinity()) > 0).any())
+        horizon = float(to_numpy(y.time).max()) if endless else None  # nothing was seen beyond
+
+        def loss(*parts: np.ndarray) -> np.ndarray:
+            forecast = self.ensemble(mixed(parts))
+            return to_numpy(energy_score(y, forecast, C, fair=True, horizon=horizon, seed=seed))
+
+        def distance(one: np.ndarray, other: np.ndarray, alone: np.ndarray) -> np.ndarray:
+            return 4 * (alone - loss(one, other))
+
+        J = len(draws)
+        s = np.stack([loss(member[0]) for member in draws], axis=1)
+        D = np.zeros((len(s), J, J))
+        for j in range(J):
+            for i in range(j):
+                D[:, i, j] = D[:, j, i] = distance(draws[i][0], draws[j][0], (s[:, i] + s[:, j]) / 2)
+        for j, member in enumerate(draws):
+            if len(member) > 1:  # several models are pooled, of which held-out subjects see one
+                apart = distance(member[0], member[1], (s[:, j] + loss(member[1])) / 2)
+                gain = (1 - 1 / max(folds, len(models[j]))) / 2 * apart
+                s[:, j] -= gain
+                others = np.arange(J) != j
+                D[:, j, others] -= gain[:, None]
+                D[:, others, j] -= gain[:, None]
+        return s, D
+
+
+def log_losses(models: list[Any], X: Any, y: Any) -> tuple[np.ndarray]:
+    """Log scores (n, J)."""
+    forecasts = [model.predict_distribution(X) for model, *_ in models]
+    return (np.stack([to_numpy(log_score(y, F)) for F in forecasts], axis=1),)
+
+
+def mixed(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Draws of several forecasts together, of all subjects also where one forecast serves them."""
+    n = max(len(z) for z in parts)
+    mixed = np.concatenate([np.broadcast_to(z, (n, *z.shape[1:])) for z in parts], axis=1)
+    return np.ascontiguousarray(mixed)  # sums depend on the layout, which a copy does not keep
+
+
+def _columns(X: Any) -> list[np.ndarray]:
+    if hasattr(X, "columns"):
+        return [np.asarray(X[name]) for name in X.columns]
+    return list(to_numpy(X, "X").T)
