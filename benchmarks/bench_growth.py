@@ -21,7 +21,7 @@ from censcore import _kernels
 from censcore.evaluation import concordance_estimate, dynamic_auc_estimate
 
 SLACK = 0.25  # of sorting, whose logarithm adds 0.1 over these sizes, and of noise
-LARGE, MIDDLE, SMALL = (20_000, 40_000, 80_000), (4_000, 8_000, 16_000), (1_000, 2_000, 4_000)
+LARGE, MIDDLE = (20_000, 40_000, 80_000), (4_000, 8_000, 16_000)
 
 
 class Row(NamedTuple):
@@ -52,13 +52,16 @@ class Sample:
 
     @property
     def kaplan_meier(self) -> cs.Distribution:
+        """One distribution of C for all subjects."""
         return cs.Censoring(cs.KaplanMeier()).fit(None, self.train[1]).predict_distribution()
 
     @property
     def cox_censoring(self) -> cs.Distribution:
+        """The distribution of C of each subject by a Cox model."""
         return cs.Censoring(cs.CoxRegression()).fit(*self.train).predict_distribution(self.X)
 
     def steps(self, times: int) -> cs.Step:
+        """The Weibull forecasts as step functions."""
         grid = np.linspace(0.02, 2.4, times)
         return cs.Step(grid, sf=self.weibull.sf(grid[None, :]))
 
