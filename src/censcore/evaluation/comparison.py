@@ -20,8 +20,8 @@ from censcore.evaluation.lines import Line, data_frame
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve, calibration_curve
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.decision_curve import decision_lines
 from censcore.evaluation.measures.discrimination import Discrimination, Measure
+from censcore.evaluation.measures.net_benefit import decision_lines
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError

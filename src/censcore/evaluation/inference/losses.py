@@ -25,15 +25,18 @@ class Subset:
     by: str
     label: str
     weight: np.ndarray
+    counted: tuple[int, bool] | None = None  #: where no more is known: their number, whether weights differ
 
     @property
     def count(self) -> int:
         """How many subjects there are."""
-        return int((self.weight > 0).sum())
+        return int((self.weight > 0).sum()) if self.counted is None else self.counted[0]
 
     @property
     def weighted(self) -> bool:
         """Whether their weights differ."""
+        if self.counted is not None:
+            return self.counted[1]
         used = self.weight[self.weight > 0]
         return bool(np.ptp(used) > 1e-9 * used.max()) if len(used) else False
 
