@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -168,6 +169,14 @@ class Antiderivative:
     def __call__(self, t: Array) -> Array:
         return _read(t, self.edges, self.order, self.before, self.coefficients)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, p), that of the edges."""
+        return tuple(self.edges.shape)
+
+    def __getitem__(self, rows: Any) -> Antiderivative:
+        return Antiderivative(self.edges[rows], self.order, self.before[rows], self.coefficients[rows])
+
 
 def _cut_at(times: Array, edges: Array) -> Array:
     """The edges (n, p), and between them enough of the ascending ``times`` (1 or n, J).
@@ -231,12 +240,15 @@ def _read(at: Array, edges: Array, order: int, before: Array, coefficients: Arra
     xp = namespace(edges)
     panel = searchsorted(edges[:, 1:-1], detach(at), "left")
     x = 2 * _position(edges, panel, at, order) - 1
-    P, P_next = xp.ones_like(x), x
-    total = take_along(before, panel)
-    for degree in range(order + 1):
-        total = total + take_along(coefficients[:, :, degree], panel) * P
-        P, P_next = P_next, ((2 * degree + 3) * x * P_next - (degree + 1) * P) / (degree + 2)
-    return total
+    # one place for subject and panel, so that a degree is read from few numbers side by side
+    of_degree = xp.reshape(xp.permute_dims(coefficients, (2, 0, 1)), (order + 1, -1))
+    first = xp.arange(coefficients.shape[0], device=panel.device)[:, None] * coefficients.shape[1]
+    place = xp.reshape(panel + first, (-1,))
+    b, b_next = xp.zeros_like(x), xp.zeros_like(x)
+    for k in range(order, -1, -1):  # Clenshaw's sum of Legendre polynomials
+        c = xp.reshape(xp.take(of_degree[k], place), x.shape)
+        b, b_next = c + (2 * k + 1) / (k + 1) * (x * b) - (k + 1) / (k + 2) * b_next, b
+    return take_along(before, panel) + b
 
 
 def _position(edges: Array, panel: Array, at: Array, order: int) -> Array:

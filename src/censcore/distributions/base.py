@@ -71,6 +71,9 @@ class Distribution(KeepsValues, ABC):
     _arrays: ClassVar[tuple[str, ...]] = ()
     _distributions: ClassVar[tuple[str, ...]] = ()
 
+    #: What is remembered with subjects as its first axis, so that some of them keep it.
+    _kept: ClassVar[frozenset[str]] = frozenset({"panel edges"})
+
     #: Whether the distribution was built from Python numbers alone and so fits any array library.
     _neutral: bool = False
 
@@ -223,6 +226,9 @@ class Distribution(KeepsValues, ABC):
             lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
             lambda part: part.take(rows),
         )
+        for name in self._kept & self.__dict__.get("_remembered", {}).keys():
+            kept = self._remembered[name]
+            taken._remembered[name] = kept[rows] if kept.shape[0] > 1 else kept
         return taken._of_someone()._estimated_like(self, rows)
 
     def _of_someone(self) -> Self:

@@ -24,6 +24,7 @@ class BySubdensity(Univariate):
     """
 
     _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
+    _kept: ClassVar[frozenset[str]] = frozenset({"panel edges", "antiderivative"})
 
     def _density(self, t: Array) -> Array:
         """Zero at time zero, where a rate may be infinite: only empty panels have a node there."""

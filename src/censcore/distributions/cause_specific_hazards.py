@@ -98,8 +98,10 @@ class CauseSpecificHazards(TimeAndCause):
     def _of_cause(self, number: int) -> Univariate:
         if len(self._hazards) == 1:
             return self._hazards[0]
-        kind = _StepCause if self._hazards[0]._degree == 0 else _SmoothCause
-        return kind(self._hazards, number)
+        if self._hazards[0]._degree == 0:
+            return _StepCause(self._hazards, number)
+        first = self._of_any_cause()
+        return self._remember(("cause", number), lambda: _SmoothCause(self._hazards, number, first))
 
     def given_survival(self, a: Array) -> CauseSpecificHazards:
         """Given T > a: the hazards stay as they are beyond a."""
@@ -109,18 +111,19 @@ class CauseSpecificHazards(TimeAndCause):
     def _of_any_cause(self) -> Univariate:
         if len(self._hazards) == 1:
             return self._hazards[0]
-        steps = self._hazards[0]._degree == 0
-        return _StepCause(self._hazards, 0) if steps else Independent(self._hazards).first()
+        if self._hazards[0]._degree == 0:
+            return _StepCause(self._hazards, 0)
+        return self._remember("any cause", lambda: Independent(self._hazards).first())
 
 
 class _SmoothCause(BySubdensity):
     r"""The distribution of T_j for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_hazards", "_first")
     _hazards: list[Univariate]
 
-    def __init__(self, hazards: list[Univariate], number: int) -> None:
-        self._hazards = list(hazards)
+    def __init__(self, hazards: list[Univariate], number: int, first: Univariate) -> None:
+        self._hazards, self._first = list(hazards), [first]
         self._number = number
 
     def _logpdf(self, t: Array) -> Array:
@@ -136,7 +139,7 @@ class _SmoothCause(BySubdensity):
 
     def _make_panel_edges(self) -> Array:
         """Those of T, the first event of any cause, beyond which no cumulative incidence rises."""
-        return Independent(self._hazards).first()._panel_edges()
+        return self._first[0]._panel_edges()
 
 
 class _StepCause(ByStep):
