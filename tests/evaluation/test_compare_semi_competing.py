@@ -302,14 +302,14 @@ def test_cross_validation_fits_and_scores_every_fold():
 
     def weibulls(X, y, X_test):
         """The likelihood of times of which death hides the other is that of right-censored ones."""
-        model = cs.CopulaWeibull("clayton", max_iter=40)
+        model = cs.CopulaWeibull("clayton", max_iter=25)
         return model.fit(X, cs.RightCensored(y.time, y.event)).predict_distribution(X_test)
 
     found = cs.cross_validate(
         {"truth": truth, "weibulls": weibulls},
         x,
         y,
-        cv=cs.Folds(2, repeats=2),
+        cv=2,
         names=NAMES,
         times=[1.0],
         scores=["energy_score", "crps", "brier_score:ipcw"],
@@ -386,9 +386,9 @@ def test_the_truth_is_not_beaten(simulated):
 
 
 def test_the_energy_score_is_that_of_complete_data_and_finds_the_truth():
-    y, T, C = observed(3000, 13)
+    y, T, C = observed(1500, 13)
     forecasts = {
-        name: cs.Ensemble(F.sample(3000 * 50, seed=[i, 5])[0].reshape(3000, 50, 2))
+        name: cs.Ensemble(F.sample(1500 * 50, seed=[i, 5])[0].reshape(1500, 50, 2))
         for i, (name, F) in enumerate(FORECASTS.items())
     }
     censored = cs.compare(forecasts, y, KM(), scores="energy_score:fair", **OPTIONS)

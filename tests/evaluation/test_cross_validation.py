@@ -142,11 +142,13 @@ def test_standard_error_is_that_of_the_spread_where_nothing_is_censored():
     np.testing.assert_allclose(numbers(found)[0], [losses.mean(), losses.std(ddof=1) / np.sqrt(150)])
 
 
-@pytest.mark.parametrize("repeats", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_influence_of_the_estimated_censoring_distribution(repeats):
+@pytest.mark.parametrize(
+    ("repeats", "count"),
+    [(1, 60), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 120), (3, 80)))],
+)
+def test_influence_of_the_estimated_censoring_distribution(repeats, count):
     """The standard error agrees with the spread of the mean over data sets, the forecast being fixed."""
     values, errors = [], []
-    count = 120 if repeats == 1 else 80
     for seed in range(count):
         x, y = drawn(100, seed)
         F = cs.Weibull(1.5, np.exp(0.7 * x[:, 0]))
@@ -252,7 +254,7 @@ def test_concordance_counts_pairs_within_folds():
 
 def test_error_of_concordance_agrees_with_its_spread_over_data_sets():
     values, errors = [], []
-    for seed in range(100):
+    for seed in range(60):
         x, y = drawn(90, seed)
         F = cs.Weibull(1.5, np.exp(0.7 * x[:, 0]))
         found = cs.cross_validate(
@@ -262,7 +264,7 @@ def test_error_of_concordance_agrees_with_its_spread_over_data_sets():
         values.append([e.value[0] for e in estimates])
         errors.append([e.standard_error[0] for e in estimates])
     ratio = np.mean(errors, axis=0) / np.std(values, axis=0, ddof=1)
-    assert (np.abs(ratio - 1) < 4 / np.sqrt(2 * 100)).all(), ratio
+    assert (np.abs(ratio - 1) < 4 / np.sqrt(2 * 60)).all(), ratio
 
 
 # ---- models ----------------------------------------------------------------------------------------
@@ -416,8 +418,10 @@ KM = {"a": cs.KaplanMeier()}
 CENSORED_BY_X = "The data show signs that censoring depends on covariates"
 
 
-@pytest.mark.parametrize("kind", ["one time", "causes", "several times", "one C per time"])
-@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "repeats"),
+    [("one time", 1), ("one time", 2), ("causes", 1), ("several times", 2), ("one C per time", 1)],
+)
 def test_censoring_that_depends_on_covariates_is_warned_about(kind, repeats):
     """A curve that is pooled within each fold says nothing about x; one given x does."""
     rng = np.random.default_rng(1)

@@ -41,8 +41,7 @@ def about(comparison, words: str) -> list[str]:
     return [note for note in comparison.notes if words in note]
 
 
-@pytest.mark.parametrize("columns", [30, 100])
-@pytest.mark.parametrize("grid", ["even", "quantiles"])
+@pytest.mark.parametrize(("columns", "grid"), [(30, "even"), (30, "quantiles"), (100, "quantiles")])
 def test_the_true_forecast_wins(columns, grid):
     """As steps, the one that is 10 % too short was better by every score, with p-values below 1e-5."""
     s, y = sample(20_000)

@@ -122,7 +122,7 @@ def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, t
 @pytest.mark.parametrize("ties", ["efron", "breslow"])
 def test_errors_with_a_cox_model_of_censoring_and_an_end_are_those_of_the_jackknife(ties):
     """Monthly times for Efron's baseline; both with a common end of follow-up, which is treated apart."""
-    x, y = sample(150, 11, tied=ties == "efron")
+    x, y = sample(90, 11, tied=ties == "efron")
     y = y.censor_at(1.75)
     forecasts = {"weibull": cs.Weibull(1.5, np.exp(0.5 * x[:, 0])), "pooled": cs.Weibull(1.4, 1.1)}
 
@@ -140,7 +140,7 @@ def test_errors_with_a_cox_model_of_censoring_and_an_end_are_those_of_the_jackkn
     left_out = np.array([compared(everyone[everyone != i])["mean"] for i in range(n)])
     jackknife = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
     assert len(whole) == 4
-    np.testing.assert_allclose(whole["standard_error"], jackknife, rtol=0.03)
+    np.testing.assert_allclose(whole["standard_error"], jackknife, rtol=0.05)
 
 
 def test_equal_weights_give_greenwoods_variance():

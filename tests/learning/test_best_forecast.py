@@ -8,6 +8,7 @@ from tests.learning.small_trainings import SMALL, engression, sample
 import censcore as cs
 
 QUICK = {"epochs": 1, "random_state": 0, "device": "cpu", "n_samples": 64}
+pytestmark = pytest.mark.usefixtures("brief_density_network")
 MEMBERS = ["engression", "density network", "Kaplan-Meier", "Cox", "Weibull"]
 
 

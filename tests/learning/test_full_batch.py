@@ -101,7 +101,7 @@ def test_the_loss_of_validation_data_is_reported_and_decides_nothing():
     ids=["lbfgs", "adam", "grid, lbfgs", "grid, adam"],
 )
 def test_what_is_masked_has_no_influence(model):
-    X, y, mask = PAIR.X[:200], PAIR.y[:200], np.random.default_rng(0).random((200, 2)) < 0.7
+    X, y, mask = PAIR.X[:80], PAIR.y[:80], np.random.default_rng(0).random((80, 2)) < 0.7
     other = cs.RightCensored(np.where(mask, y.time, 7.7), np.where(mask, y.event, False))
     first, second = (
         model.fit(X, outcome, mask=mask).predict_distribution(TEST.X).marginal(1).sf(1.0)

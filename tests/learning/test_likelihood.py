@@ -60,8 +60,7 @@ def test_parameters_of_the_generating_model_are_recovered(case):
         np.testing.assert_allclose(found.theta, theta, rtol=0.2)
 
 
-@pytest.mark.parametrize("hidden", [(), (8,)])
-@pytest.mark.parametrize(("copula", "theta"), [("clayton", 3.0), ("gumbel", 2.0)])
+@pytest.mark.parametrize(("copula", "theta", "hidden"), [("clayton", 3.0, ()), ("gumbel", 2.0, (8,))])
 def test_margins_first_are_those_of_independence(copula, theta, hidden, tmp_path):
     X = covariates()
     y = generated(cs.Copula(copula, margins(X, 2), theta), X)

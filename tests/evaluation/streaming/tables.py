@@ -30,7 +30,7 @@ def make_table(n: int = 500, seed: int = 0) -> pd.DataFrame:
     return pd.concat([frame, pd.DataFrame(columns)], axis=1)
 
 
-def make_competing(n: int = 400, seed: int = 0) -> pd.DataFrame:
+def make_competing(n: int = 260, seed: int = 0) -> pd.DataFrame:
     """Days to relapse (1) or death (2), with cumulative incidences in columns."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
@@ -53,7 +53,7 @@ def make_competing(n: int = 400, seed: int = 0) -> pd.DataFrame:
     return pd.concat([frame, pd.DataFrame(columns)], axis=1)
 
 
-def make_pairs(n: int = 300, seed: int = 0) -> pd.DataFrame:
+def make_pairs(n: int = 240, seed: int = 0) -> pd.DataFrame:
     """Two event times that share one censoring time, with draws of both in columns."""
     rng = np.random.default_rng(seed)
     x = np.exp(0.5 * rng.normal(size=n))

@@ -74,7 +74,7 @@ def test_the_energy_score_of_all_causes(risks):
 @pytest.mark.parametrize("options", [{}, {"groups": "clinic", "by": "site"}], ids=["", "clusters"])
 @pytest.mark.parametrize("table", [False, True], ids=["in memory", "table"])
 def test_training_subjects_and_the_aalen_johansen_reference(risks, options, table):
-    other = make_competing(300, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
+    other = make_competing(200, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
     y = cs.CompetingRisks(other["t"].to_numpy(), other["cause"].to_numpy(), names=NAMES)
     options = {"scores": ["crps", "pinball_score"], **options}
     memory = in_memory(risks, BY_SITE, train=(other[["site"]], y), **options)
@@ -85,7 +85,7 @@ def test_training_subjects_and_the_aalen_johansen_reference(risks, options, tabl
 
 
 def test_weights_of_training_subjects(risks):
-    other = make_competing(300, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
+    other = make_competing(200, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
     y = cs.CompetingRisks(other["t"].to_numpy(), other["cause"].to_numpy(), names=NAMES)
     train = cs.Sample(other[["site"]], y, weight=other["w"].to_numpy())
     options = {"train": train, "scores": ["crps", "brier_score:ipcw"], "sample_weight": "w"}
@@ -94,7 +94,7 @@ def test_weights_of_training_subjects(risks):
 
 
 def test_a_cox_regression_of_the_censoring_time_of_competing_risks(risks):
-    other = make_competing(300, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
+    other = make_competing(200, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
     y = cs.CompetingRisks(other["t"].to_numpy(), other["cause"].to_numpy(), names=NAMES)
     options = {"scores": ["crps", "brier_score"], "reference": None, "horizon": 200.0}
     cox = cs.Censoring(cs.CoxRegression())
@@ -223,8 +223,8 @@ def test_the_event_of_one_cause(risks):
         for name, a in (("near", 0.1), ("far", 0.2))
     }
     options = {"scores": "all", "discrimination": False}
-    memory = cs.compare(forecasts, death(risks), KM, train=(None, death(risks.iloc[:200])), **options)
-    data, train = (cs.OutcomeTable(frame, outcome=death, rows=90) for frame in (risks, risks.iloc[:200]))
+    memory = cs.compare(forecasts, death(risks), KM, train=(None, death(risks.iloc[:150])), **options)
+    data, train = (cs.OutcomeTable(frame, outcome=death, rows=90) for frame in (risks, risks.iloc[:150]))
     streamed = cs.compare(forecasts, data, KM, train=train, **options)
     assert streamed.reference == memory.reference == "aalen-johansen"
     np.testing.assert_allclose(streamed.frame()["mean"], memory.frame()["mean"], rtol=1e-12)
@@ -297,12 +297,12 @@ def test_what_is_not_a_sum_over_batches_says_so(risks):
 
 def test_processes_and_stored_sums(risks, tmp_path):
     pytest.importorskip("pyarrow")
-    risks.to_parquet(tmp_path / "table.parquet", row_group_size=100)
+    risks.to_parquet(tmp_path / "table.parquet", row_group_size=70)
     options = {"scores": ["crps", "brier_score"], "discrimination": False, "horizon": 200.0}
 
     def compared(**executed):
         data = cs.OutcomeTable(
-            tmp_path / "table.parquet", "t", cause="cause", names=NAMES, rows=100, **executed
+            tmp_path / "table.parquet", "t", cause="cause", names=NAMES, rows=70, **executed
         )
         return cs.compare("columns", data, KM, **options)
 
