@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -87,11 +88,17 @@ def test_infinite_times_are_not_asked_of_a_formula_in_public_methods():
     np.testing.assert_array_equal(F.detach().sf([[-1.0, 0.0, np.inf]]).numpy(), [[1.0, 1.0, 0.0]] * 2)
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def written_in(folder: Path) -> set[str]:
     """Names with an underscore that the classes of a package define or set."""
     names: set[str] = set()
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
                 names.add(node.attr)
             elif isinstance(node, ast.ClassDef):
@@ -105,10 +112,10 @@ def test_what_other_packages_call_is_documented():
     for path in SOURCE.rglob("*.py"):
         if "distributions" in path.relative_to(SOURCE).parts:
             continue
-        own = written_in(path.parent)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        others = hooks - written_in(path.parent)
+        for node in nodes_of(path):
             foreign = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") not in ("self", "cls")
-            if foreign and node.attr in hooks - own:
+            if foreign and node.attr in others:
                 called.setdefault(node.attr, path.relative_to(SOURCE))
     assert len(called) > 25
     assert {name: str(path) for name, path in called.items() if name not in DOCUMENTED} == {}
