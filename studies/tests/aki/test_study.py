@@ -37,8 +37,8 @@ torch = pytest.importorskip("torch", reason="the study trains networks")
 
 TINY = Preset(
     "tiny",
-    training_rows=1500,
-    validation_rows=400,
+    training_rows=800,
+    validation_rows=200,
     test_rows=600,
     rows_per_stay=20,
     engression={"width": 16, "depth": 2, "noise_dim": 4, "samples": 4, "epochs": 2, "validate_every": 1},
