@@ -168,7 +168,12 @@ SCORE = ("score", "test.csv", *ASKED)
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize(
     ("words", "env"),
-    [(("--version",), {}), (("--version",), UNBUFFERED), (("--help",), {}), (SCORE, UNBUFFERED)],
+    [
+        (("--version",), {}),
+        (("--version",), UNBUFFERED),
+        (("--help",), {}),
+        pytest.param(SCORE, UNBUFFERED, marks=pytest.mark.slow),
+    ],
 )
 def test_full_standard_output_is_told_in_one_line(files, words, env):
     with open("/dev/full", "wb") as full:

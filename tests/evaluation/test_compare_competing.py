@@ -152,7 +152,7 @@ def test_influences_of_training_subjects_agree_with_leaving_them_out(digits):
         C = KM().fit(None, train[kept]).predict_distribution()
         return score.losses(replace(case, C=C)).mean(axis=0)
 
-    some = np.arange(0, len(train), 10)
+    some = np.arange(0, len(train), 15)
     for score in found.scores:
         estimate = found.estimate("true", score.name)
         left_out = np.stack([mean_without(score, i) for i in some])

@@ -278,9 +278,9 @@ def test_an_estimator_without_an_influence_function_is_refitted():
 def test_out_of_fold_and_stratified_censoring():
     y, x = observed(120, 3, each=True), np.repeat([0.0, 1.0, 0.0], 40)[:, None]
     scores = ["energy_score", "crps"]
+    pooled = means(cs.compare(ENSEMBLES, y, KM(), scores=scores, **OPTIONS))
     for censoring in (cs.Censoring(cs.KaplanMeier(), cv=3), cs.Censoring(cs.KaplanMeier(stratify=0))):
         found = means(cs.compare(ENSEMBLES, y, censoring, X=x, scores=scores, **OPTIONS))
-        pooled = means(cs.compare(ENSEMBLES, y, KM(), scores=scores, **OPTIONS))
         for key, (mean, error) in found.items():
             np.testing.assert_allclose((mean, error), pooled[key], rtol=0.15, err_msg=str(key))
 

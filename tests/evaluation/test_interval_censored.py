@@ -156,8 +156,7 @@ def by_hand(model, x, y, weight=None, dropout=False, horizon=6.0):
     return losses
 
 
-@pytest.mark.parametrize("dropout", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("dropout", "weighted"), [(False, True), (True, False)])
 def test_cross_validation_is_that_of_the_folds_by_hand(dropout, weighted):
     x, y = dropped_out() if dropout else data(240)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 240) if weighted else None

@@ -79,8 +79,7 @@ def test_a_known_distribution_still_excludes():
 # ---- cross-validation ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("subject", [0, 17, 60, 119])
-@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize(("subject", "repeats"), [(0, 1), (17, 2), (60, 1), (119, 2)])
 def test_one_censored_subject(subject, repeats):
     """The fold of the one who is censored has a curve from 96 subjects who are all seen."""
     x, y = drawn(120, np.array([subject]))
@@ -135,8 +134,7 @@ def test_competing_risks(censored):
     found.to_html()
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("censored", [0, 1, 3])
+@pytest.mark.parametrize(("censored", "shared"), [(0, True), (1, True), (1, False), (3, False)])
 def test_several_times(censored, shared):
     rng = np.random.default_rng(4)
     n = 90

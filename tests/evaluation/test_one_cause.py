@@ -21,7 +21,7 @@ def data():
     return {"truth": truth, "swapped": swapped}, y
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_numbers_are_those_of_all_causes(data, number):
     forecasts, y = data
     options = {"times": [0.5, 1.5], "horizon": 3.0}

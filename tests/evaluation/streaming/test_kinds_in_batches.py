@@ -71,8 +71,11 @@ def test_the_energy_score_of_all_causes(risks):
     assert_same(in_memory(table, **options), in_batches(table, **options))
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": "clinic", "by": "site"}], ids=["", "clusters"])
-@pytest.mark.parametrize("table", [False, True], ids=["in memory", "table"])
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [(False, {"groups": "clinic", "by": "site"}), (True, {})],
+    ids=["in memory, clusters", "table"],
+)
 def test_training_subjects_and_the_aalen_johansen_reference(risks, options, table):
     other = make_competing(200, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
     y = cs.CompetingRisks(other["t"].to_numpy(), other["cause"].to_numpy(), names=NAMES)
