@@ -211,7 +211,7 @@ def test_an_unknown_c_is_averaged_over(rng):
     np.testing.assert_allclose(found.contributions.sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("end", [4.0, 1.5])
+@pytest.mark.parametrize("end", [1.5, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_the_level_of_one_cause_holds_and_there_is_power(end, rng):
     """Also with an estimated censoring distribution, which the test takes as known."""
     data, h = [causes(400, rng, end) for _ in range(80)], 0.85 * end
