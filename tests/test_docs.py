@@ -238,6 +238,7 @@ def test_the_pictures_can_be_drawn_again():
         assert (ROOT / "docs" / ("" if "/" in name else "_static/figures") / f"{name}.svg").exists(), name
 
 
+@pytest.mark.slow  # in make test-docs, too
 @in_a_browser
 def test_the_pictures_of_the_report_can_be_drawn_again(tmp_path):
     command = [sys.executable, str(ROOT / "docs" / "_figures" / "report_page.py"), str(tmp_path)]

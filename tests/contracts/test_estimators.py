@@ -45,7 +45,7 @@ CASES = {
     "CensoredEngression": (engression(**ENGRESSION), 2),
     "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=10, device="cpu"), 1),
     "MixtureDensityNetwork": (
-        cs.MixtureDensityNetwork(epochs=10, components=3, n_networks=2, device="cpu"),
+        cs.MixtureDensityNetwork(epochs=5, components=3, n_networks=2, device="cpu"),
         2,
     ),
     "CopulaWeibull, one time": (cs.CopulaWeibull(**NETWORK), 1),
@@ -54,9 +54,15 @@ CASES = {
 }
 
 
+#: Others of the same class run every time.
+SLOW = ("CopulaWeibull, three times", "Stacking, log score")
+
+
 @pytest.mark.filterwarnings("ignore::censcore.exceptions.CensoringWarning")
 @pytest.mark.usefixtures("brief_density_network")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES]
+)
 def test_contract(name):
     estimator, k = CASES[name]
     check_estimator(estimator, k=k)

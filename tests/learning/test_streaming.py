@@ -118,9 +118,10 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow  # that memory does not grow is seen in tests of batches every time
 @pytest.mark.skipif(not MEASURABLE, reason="memory is read from /proc, on Linux")
 def test_training_takes_less_memory_than_its_file(tmp_path):
-    path, n = tmp_path / "X.npy", 100_000
+    path, n = tmp_path / "X.npy", 200_000
     X = np.lib.format.open_memmap(path, "w+", np.float32, (n, 96))
     X[:] = np.random.default_rng(0).normal(size=96).astype(np.float32) + np.arange(n)[:, None] % 7
     X.flush()

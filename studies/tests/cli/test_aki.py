@@ -50,7 +50,7 @@ def test_the_whole_study_and_its_steps_write_the_same_page(tmp_path, monkeypatch
 
     size = {"epochs": 1, "batch_size": 64}
     small = {"width": 8, "depth": 1, "noise_dim": 2, "samples": 2, "validate_every": 1}
-    tiny = Preset("quick", 300, 100, 200, 10, small | size, size, hidden=(4,), bins=4, members=16)
+    tiny = Preset("quick", 150, 60, 100, 10, small | size, size, hidden=(4,), bins=4, members=16)
     monkeypatch.setitem(PRESETS, "quick", tiny)
     data, at_once, stepwise = tmp_path / "db", tmp_path / "at-once", tmp_path / "stepwise"
     some = ["--method", "naive", "--method", "censored"]
@@ -60,7 +60,7 @@ def test_the_whole_study_and_its_steps_write_the_same_page(tmp_path, monkeypatch
         assert result.exit_code == 0
         return result.output
 
-    run("aki", "synthetic", data, "--stays", 80)
+    run("aki", "synthetic", data, "--stays", 50)
     assert "report.html" in run("reproduce", "aki", "--data", data, "--out", at_once, *some)
     run("aki", "build", data, "--out", stepwise)
     run("aki", "train", "--out", stepwise, *some)
