@@ -160,5 +160,5 @@ def test_an_outcome_that_is_no_name_is_an_error(outcome):
         lambda name: one.calibration("a", outcome=name),
         lambda name: one.net_benefit(outcome=name),
     ):
-        with pytest.raises(InvalidTypeError, match=r"outcome: got .*, expected none: there is one event time"):
+        with pytest.raises(InvalidTypeError, match=r"outcome: got .*, expected none: there is one"):
             ask(outcome)
