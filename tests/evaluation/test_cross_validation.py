@@ -253,6 +253,7 @@ def test_concordance_counts_pairs_within_folds():
     assert 0.01 < lines.loc["cox", "standard_error"] < 0.1
 
 
+@pytest.mark.slow  # influences are compared with leaving subjects out every time
 def test_error_of_concordance_agrees_with_its_spread_over_data_sets():
     values, errors = [], []
     for seed in range(60):
