@@ -50,8 +50,12 @@ COX = ("--censoring", "cox", "--covariates", "scale,site")
 
 @pytest.mark.parametrize(
     "more",
-    [(), ("--weights", "w", "--groups", "clinic"), ("--entry", "since"), COX],
-    ids=["", "clusters", "delayed entry", "Cox regression of C"],
+    [
+        ("--weights", "w", "--groups", "clinic"),
+        ("--entry", "since"),
+        pytest.param(COX, marks=pytest.mark.slow),
+    ],
+    ids=["clusters", "delayed entry", "Cox regression of C"],
 )
 def test_compare_in_batches_gives_what_it_gives_whole(folder, more):
     options = ("--train", folder / "train.parquet", *more)
@@ -79,7 +83,11 @@ def test_score_in_batches_gives_what_it_gives_whole(folder, out):
 CAUSES = ("--time", "t", "--cause", "cause", "--scores", "crps,brier_score", "--times", "50,100")
 
 
-@pytest.mark.parametrize("names", [(), ("--causes", "relapse,death")], ids=["numbers", "names"])
+@pytest.mark.parametrize(
+    "names",
+    [("--causes", "relapse,death"), pytest.param((), marks=pytest.mark.slow)],
+    ids=["names", "numbers"],
+)
 def test_competing_risks_in_batches_are_those_of_the_whole_file(tmp_path, names):
     table = make_competing(300)
     if names:

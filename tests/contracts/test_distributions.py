@@ -10,8 +10,13 @@ from tests.contracts.distributions import DISTRIBUTIONS
 from censcore import distributions
 from censcore.testing import check_distribution
 
+#: Others of the same class run every time.
+SLOW = ("CauseSpecificHazards", "GivenJointSurvival, grid")
 
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in DISTRIBUTIONS]
+)
 def test_contract(name):
     check_distribution(DISTRIBUTIONS[name]())
 

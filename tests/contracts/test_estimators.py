@@ -56,7 +56,7 @@ CASES = {
 
 
 #: Others of the same class run every time.
-SLOW = ("CopulaWeibull, three times", "Stacking, log score")
+SLOW = ("CopulaWeibull, three times", "MixtureDensityNetwork", "Stacking, log score", "Stacking, two times")
 
 
 @pytest.mark.filterwarnings("ignore::censcore.exceptions.CensoringWarning")

@@ -56,7 +56,14 @@ def test_independent_exponential_times_have_a_closed_form():
     np.testing.assert_allclose(F.mass_at_infinity(), 0.3 / total, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["clayton", "cells", "steps", "dependent steps"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "clayton",
+        "steps",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("cells", "dependent steps")),
+    ],
+)
 def test_the_contract_of_distributions(name):
     joint, terminal = JOINT[name]
     for j in set(range(joint.k)) - {terminal}:

@@ -30,6 +30,17 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
+#: Others of the same class run every time.
+SLOW = (
+    "coordinate of a grid, cured",
+    "first of a grid, cured",
+    "first of a censored grid",
+    "first under Gumbel",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in DISTRIBUTIONS]
+)
 def test_contract(name):
     check_distribution(DISTRIBUTIONS[name]())

@@ -103,6 +103,12 @@ def test_torch_and_gradients():
     assert torch.autograd.gradcheck(words, (risk,))
 
 
+def test_a_hazard_beyond_the_largest_float_is_infinite():
+    F = ProportionalHazards([1.0, 2.0], [0.5, 1e300], [1.0, 1e100])
+    np.testing.assert_array_equal(F.sf([[0.5, 1.0, 2.0]]), [[1.0, np.exp(-0.5), 0.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(F.icdf([[0.2, 0.9]]), [[1.0, 2.0], [1.0, 1.0]])
+
+
 def test_errors_name_the_mistake():
     with pytest.raises(InvalidInputError, match="increase strictly"):
         ProportionalHazards([2.0, 1.0], [0.1, 0.2], 1.0)

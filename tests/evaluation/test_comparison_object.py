@@ -12,7 +12,7 @@ import pytest
 
 import censcore as cs
 from censcore.evaluation.measures.case_scores import CASE_SCORES
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
 from censcore.scores.registry import SCORES
 
 ESTIMATORS = {
@@ -149,3 +149,16 @@ def test_bootstrap_samples_do_not_follow_the_stream_that_drew_the_data():
     )
     first_sample = next(times for times in DRAWN if len(np.unique(times)) < n)
     assert not np.array_equal(np.sort(first_sample), np.sort(time[drawn_by_user]))
+
+
+@pytest.mark.parametrize("outcome", [[], {"a": 1.0}, 3.0], ids=repr)
+def test_an_outcome_that_is_no_name_is_an_error(outcome):
+    y = cs.RightCensored([0.5, 1.0, 1.5, 2.0], [1, 0, 1, 1])
+    one = cs.compare({"a": cs.Weibull(1.0, 1.0)}, y, cs.Uniform(0.0, 3.0), scores="crps", reference=None)
+    for ask in (
+        one.of,
+        lambda name: one.calibration("a", outcome=name),
+        lambda name: one.net_benefit(outcome=name),
+    ):
+        with pytest.raises(InvalidTypeError, match=r"outcome: got .*, expected none: there is one"):
+            ask(outcome)

@@ -174,7 +174,8 @@ def mean_of_training_subjects(X, y, X_test):
     return cs.Exponential(1 / y.time.mean())
 
 
-@pytest.mark.parametrize("repeats", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow  # the term itself is compared with its formula every time
+@pytest.mark.parametrize("repeats", [2, 4])
 def test_error_of_a_difference_that_is_all_estimation(repeats):
     """A fitted model less the truth: two subjects train each other's model, which their spread does not show.
 
@@ -252,6 +253,7 @@ def test_concordance_counts_pairs_within_folds():
     assert 0.01 < lines.loc["cox", "standard_error"] < 0.1
 
 
+@pytest.mark.slow  # influences are compared with leaving subjects out every time
 def test_error_of_concordance_agrees_with_its_spread_over_data_sets():
     values, errors = [], []
     for seed in range(60):

@@ -211,6 +211,7 @@ def test_standard_errors_agree_with_the_jackknife():
     np.testing.assert_allclose([*errors, whole], jackknife, rtol=0.03)
 
 
+@pytest.mark.slow  # errors are compared with the jackknife every time
 def test_intervals_cover_with_entry_and_an_estimated_censoring_distribution():
     F, T, _, a = entering(150_000, 12)
     truth = [*true_benefit(F, T, a).mean(axis=0), np.mean(T <= T0)]

@@ -58,7 +58,7 @@ def test_the_sampler_as_one_module_draws_what_the_model_draws(name):
     np.testing.assert_allclose(z.std(axis=(0, 1)), drawn.std(axis=(0, 1)), rtol=0.05)
 
 
-@pytest.mark.parametrize("name", ["free", "semi-competing"])
+@pytest.mark.parametrize("name", ["semi-competing", pytest.param("free", marks=pytest.mark.slow)])
 def test_an_exported_sampler_runs_by_itself(name, tmp_path):
     y, _ = OUTCOMES[name]
     model = engression(**SMALL).fit(X, y, censoring=cs.Uniform(0.0, 3.0))

@@ -98,9 +98,9 @@ def test_different_ends_of_follow_up_are_no_reason_for_a_larger_penalty():
 
 def test_covariates_without_effect_are_left_out():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(600, 20))
-    T = np.exp(x[:, :1]) * rng.exponential(size=(600, 1))
-    y = cs.RightCensored(T, np.ones((600, 1)))
+    x = rng.normal(size=(400, 20))
+    T = np.exp(x[:, :1]) * rng.exponential(size=(400, 1))
+    y = cs.RightCensored(T, np.ones((400, 1)))
     settings = SMALL | {"epochs": 30, "n_networks": 1}
 
     def norms(**changes):

@@ -103,6 +103,7 @@ def test_units_and_censoring_are_those_of_all_subjects(transform, censoring):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.slow  # units, draws and weights are compared with those in memory every time
 def test_the_model_is_about_as_good_as_in_memory():
     data, test = sample(1200), sample(1000, seed=1)
     settings = SMALL | {"width": 32, "noise_dim": 16, "samples": 8, "epochs": 10}

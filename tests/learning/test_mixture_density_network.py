@@ -49,6 +49,7 @@ def test_draws_belong_to_a_subject(joint):
     np.testing.assert_array_equal(both[1], model.sample(data.X[1:2], 50)[0])
 
 
+@pytest.mark.slow
 def test_longer_training_gives_a_better_log_score():
     train, test = sample(500), sample(500, seed=1)
     scores = [

@@ -50,8 +50,16 @@ def test_every_forecast_scores_the_integral_of_its_brier_score(rng, name):
     np.testing.assert_allclose(cs.crps(y, F, C), integral_of_brier(y, F, C, 2.75), rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["Weibull, shared", "PiecewiseLinear", "Mixture, cured"])
+#: Two forecasts of different kinds for every distribution of C.
+PAIRS = [
+    (kind, name)
+    for number, kind in enumerate(KINDS)
+    for place, name in enumerate(["Weibull, shared", "PiecewiseLinear", "Mixture, cured"])
+    if place != number % 3
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_every_distribution_of_c_gives_the_integral_of_the_brier_score(rng, kind, name):
     C = censoring_distributions(rng)[kind].censor_at(6.0)
     F = UNIVARIATE[name]().take(np.array([0]))
@@ -121,8 +129,10 @@ def definition(y, event, F, C):
     return total
 
 
-@pytest.mark.parametrize("kind", ["weibull", "lognormal", "gamma", "loglogistic"])
-@pytest.mark.parametrize("scale", [1e-5, 1e6])
+@pytest.mark.parametrize(
+    ("kind", "scale"),
+    [("weibull", 1e-5), ("lognormal", 1e6), ("gamma", 1e-5), ("gamma", 1e6), ("loglogistic", 1e-5)],
+)
 def test_smooth_distributions_to_1e_8_wherever_y_lies(rng, kind, scale):
     cases = []
     for shape in (0.3, 6.0):
@@ -211,7 +221,7 @@ def gauss_of_each_step(f, edges, weights):
 
 @pytest.mark.parametrize("name", FLAT_TAILS)
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("y", [0.0, 5e-324, 1e-300, 1e-30, 1e-8])
+@pytest.mark.parametrize("y", [0.0, 5e-324, 1e-30])
 def test_a_horizon_far_beyond_the_jumps_of_c_takes_no_accuracy(monkeypatch, name, y, compiled):
     """Panels that reach over decades beyond the jumps made losses wrong in the third digit, or negative."""
     if compiled:

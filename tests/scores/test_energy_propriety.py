@@ -74,7 +74,7 @@ def test_truth_wins(rng, kind):
     assert min(won.values()) > 3, won
 
 
-@pytest.mark.parametrize("beta", [0.3, 1.7])
+@pytest.mark.parametrize("beta", [0.3, pytest.param(1.7, marks=pytest.mark.slow)])
 def test_truth_wins_for_other_exponents(rng, beta):
     x, T, forecasts = scenario(rng)
     C, distribution = censoring("uniform", rng, x)

@@ -118,9 +118,10 @@ class ProportionalHazards(Univariate):
         """Risk times hazard; an infinite one, after which nothing is left, has no gradient."""
         xp = self._xp
         endless = xp.isinf(hazard)
-        if not bool(xp.any(endless)):
-            return self._risk * hazard
-        product = self._risk * xp.where(endless, xp.zeros_like(hazard), hazard)
+        with np.errstate(over="ignore"):  # beyond the largest float it is infinite
+            if not bool(xp.any(endless)):
+                return self._risk * hazard
+            product = self._risk * xp.where(endless, xp.zeros_like(hazard), hazard)
         return xp.where(endless, xp.full_like(product, np.inf), product)
 
     def _passed(self, t: Array, side: str = "right") -> Array:

@@ -180,9 +180,9 @@ class Comparison(KeepsValues):
         Comparison
             With the scores of this outcome, and all plots.
         """
-        check_kind(outcome, "outcome", str, f"one of {', '.join(self.outcomes)}")
+        view = self.kind.view(outcome)
         if outcome not in self._parts:
-            self._parts[outcome] = self.design.part(self, self.kind.view(outcome))
+            self._parts[outcome] = self.design.part(self, view)
         return self._parts[outcome]
 
     @cached_property

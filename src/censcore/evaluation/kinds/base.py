@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import check_kind
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import reading_of
 from censcore.estimators import Censoring, KaplanMeier, as_forecast
@@ -228,8 +229,9 @@ class Kind(ABC):
     def view(self, outcome: str) -> View:
         """The view with this name."""
         by_names = {view.name: view for view in self.views}
+        expected = f"one of {', '.join(by_names)}" if by_names else "none: there is one event time"
+        check_kind(outcome, "outcome", str, expected)
         if outcome not in by_names:
-            expected = f"one of {', '.join(by_names)}" if by_names else "none: there is one event time"
             raise InvalidInputError(f"outcome: got {outcome!r}, expected {expected}.")
         return by_names[outcome]
 
