@@ -109,7 +109,8 @@ SEARCHES = [
     ("Uno", "discrimination"), ("Graf", "two_brier_scores"), ("calibration slope", "calibration"),
     ("decision curve", "calibration"), ("crps", "generated/censcore.crps"),
     ("brier_score", "generated/censcore.brier_score"), ("compare", "generated/censcore.compare"),
-    ("cross_validate", "generated/censcore.cross_validate"), ("CoxRegression", "generated/censcore.CoxRegression"),
+    ("cross_validate", "generated/censcore.cross_validate"),
+    ("CoxRegression", "generated/censcore.CoxRegression"),
     ("quantile loss", "generated/censcore.pinball_score"), ("IPCW", "censoring_distribution"),
     ("Turnbull", "generated/censcore.Turnbull"),
 ]  # fmt: skip
