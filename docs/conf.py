@@ -55,7 +55,7 @@ html_theme_options = {
     "collapse_navigation": True,  # the pages of the chapter that is read, and the other chapters
     "show_prev_next": False,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "api": [], "index": [], "gallery/index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

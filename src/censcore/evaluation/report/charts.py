@@ -107,7 +107,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """One figure: panels side by side or below each other, one legend; ``wide`` for panels of several kinds."""
+    """One figure: panels side by side or below each other, one legend; ``wide`` for several kinds."""
 
     title: str
     panels: list[Panel]
