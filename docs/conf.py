@@ -27,6 +27,7 @@ extensions = [
     "command_reference",
     "notebooks",
     "api_links",
+    "search_words",
 ]
 # tables that pages include are no pages themselves
 exclude_patterns = ["_build", "results/*/*.md", "generated/*.md"]
@@ -41,7 +42,25 @@ numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False  # the class template lists them
 numpydoc_xref_param_type = False
 
-html_theme = "furo"
+html_theme = "pydata_sphinx_theme"
+html_theme_options = {
+    "navbar_align": "left",
+    "navbar_center": ["navbar-nav"],
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 4,  # the doors: User guide, Gallery, API, Evidence
+    "logo": {"text": "censcore", "alt_text": "censcore"},
+    "navigation_depth": 3,
+    "show_nav_level": 1,
+    "collapse_navigation": True,  # the pages of the chapter that is read, and the other chapters
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"], "api": [], "index": [], "gallery/index": []},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "gallery/**": [], "api": ["api-nav"], "generated/**": ["api-nav"]}
+html_show_sourcelink = False
 html_title = f"censcore {version}"
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"

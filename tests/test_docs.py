@@ -155,17 +155,55 @@ def test_a_wrong_output_of_a_command_is_caught():
 #: Pages of the navigation that need no picture: lists, tables, references, installation.
 WITHOUT_PICTURE = {
     "api", "bibliography", "changelog", "cite", "conformance", "contributing", "faq", "glossary", "install",
-    "releasing", "what_works",
+    "releasing", "what_works", "user_guide", "evidence", "guarantees", "guide_start", "guide_scores",
+    "guide_comparing", "guide_data", "guide_models", "guide_project",
 }  # fmt: skip
+
+
+def listed_in(name: str) -> list[str]:
+    """The pages that a page lists, and those that they list."""
+    page = ROOT / "docs" / f"{name}.md"
+    trees = (
+        re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        if page.exists()
+        else []
+    )
+    names = [line for tree in trees for line in tree.split() if not line.startswith(":")]
+    return [each for name in names for each in (name, *listed_in(name))]
 
 
 def guide() -> list[Path]:
     """Pages of the navigation in docs/ itself; those of the gallery and the results have their own rules."""
+    listed = [ROOT / "docs" / f"{name}.md" for name in listed_in("index")]
+    return [page for page in listed if page.exists()]
+
+
+def test_every_page_has_one_place_in_the_navigation():
+    """Four doors, at most 20 entries in a side bar: those of a chapter, and the other chapters."""
+    assert listed_in("index")[0] == "user_guide"
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = [
-        line for tree in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL) for line in tree.split()
+    (doors,) = re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL)
+    assert [line for line in doors.split() if not line.startswith(":")] == [
+        "user_guide",
+        "gallery/index",
+        "api",
+        "evidence",
     ]
-    return [ROOT / "docs" / f"{name}.md" for name in listed if (ROOT / "docs" / f"{name}.md").exists()]
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert pages - set(listed_in("index")) == set()
+    chapters = [name for name in listed_in("user_guide") if name.startswith("guide_")]
+    assert max(len(listed_in(name)) for name in chapters) + len(chapters) <= 20
+    assert len(listed_in("evidence")) <= 20
+
+
+def test_every_guarantee_names_tests_that_exist():
+    text = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    rows = [row for row in text.split("## What is not")[0].splitlines() if row.startswith("| **")]
+    assert len(rows) >= 10
+    for row in rows:
+        named = re.findall(r"`((?:tests|benchmarks)/[\w/.]+)`", row)
+        assert named, row
+        assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_every_page_of_the_guide_has_a_picture():

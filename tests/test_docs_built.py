@@ -101,12 +101,19 @@ def test_figures_follow_the_colours_of_the_reader(tab, scheme, shown):
     tab.call("Emulation.setEmulatedMedia", features=[])
 
 
+#: What readers type, and the page that must be among the first three; names of functions come first.
 SEARCHES = [
-    ("sksurv", "coming_from"),
-    ("cite", "cite"),
-    ("C-index", "discrimination"),
-    ("competing risks", "competing_risks"),
-]
+    ("sksurv", "coming_from"), ("cite", "cite"), ("C-index", "discrimination"),
+    ("competing risks", "competing_risks"), ("IBS", "generated/censcore.integrated_brier_score"),
+    ("churn", "five_minutes"), ("left truncation", "delayed_entry"), ("concordance", "discrimination"),
+    ("Uno", "discrimination"), ("Graf", "two_brier_scores"), ("calibration slope", "calibration"),
+    ("decision curve", "calibration"), ("crps", "generated/censcore.crps"),
+    ("brier_score", "generated/censcore.brier_score"), ("compare", "generated/censcore.compare"),
+    ("cross_validate", "generated/censcore.cross_validate"),
+    ("CoxRegression", "generated/censcore.CoxRegression"),
+    ("quantile loss", "generated/censcore.pinball_score"), ("IPCW", "censoring_distribution"),
+    ("Turnbull", "generated/censcore.Turnbull"),
+]  # fmt: skip
 
 
 @in_a_browser
@@ -126,11 +133,57 @@ def test_a_reader_finds_the_page_by_searching(tab, words, page):
 
 
 @pytest.mark.parametrize(("words", "page"), SEARCHES)
-def test_the_search_index_has_the_words_in_a_title_of_the_page(words, page):
+def test_the_search_index_has_the_words_of_readers(words, page):
+    """As a title, or as an entry of the index."""
     text = (HTML / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
-    titles = {
-        title.lower(): [index["docnames"][doc] for doc, _ in where]
-        for title, where in index["alltitles"].items()
+    found = {
+        index["docnames"][doc]
+        for kind in ("alltitles", "indexentries")
+        for title, where in index[kind].items()
+        for doc, *_ in where
+        if words.lower() in title.lower()
     }
-    assert any(words.lower() in title and page in pages for title, pages in titles.items())
+    assert page in found
+
+
+REFERENCE = [page for page in PAGES if page == "api" or page.startswith("generated/")]
+LONGEST = 8000  # pixels of a page of the reference
+DOORS = """[...document.querySelectorAll(".bd-header .navbar-nav .nav-link")]
+    .map(link => link.innerText.trim())"""
+ENTRIES = """[...document.querySelectorAll(".bd-sidebar-primary .bd-links a")]
+    .filter(link => link.checkVisibility()).length"""
+
+
+@in_a_browser
+def test_pages_of_the_reference_are_short(tab):
+    tab.resize(1280)
+    heights = {}
+    for page in REFERENCE:
+        tab.open((HTML / f"{page}.html").as_uri())
+        heights[page] = tab.evaluate("document.querySelector('article').getBoundingClientRect().height")
+    assert len(heights) > 100
+    assert {page: height for page, height in heights.items() if height > LONGEST} == {}
+
+
+@in_a_browser
+@pytest.mark.parametrize(
+    "page", ["api", "calibration", "scores", "what_works", "install", "generated/censcore.crps"]
+)
+def test_four_doors_and_a_short_side_bar(tab, page):
+    tab.resize(1280)
+    tab.open((HTML / f"{page}.html").as_uri())
+    found = tab.evaluate(DOORS)
+    assert [text for text in found if text][:4] == ["User guide", "Gallery", "API reference", "Evidence"]
+    assert 3 <= tab.evaluate(ENTRIES) <= 20
+
+
+@in_a_browser
+@pytest.mark.parametrize(("width", "shown"), [(390, ".tree-steps"), (1280, ".tree")])
+def test_the_decision_tree_can_be_read(tab, width, shown):
+    """On a phone as steps, since letters of the drawing would be tiny."""
+    tab.resize(width)
+    tab.open((HTML / "which_score.html").as_uri())
+    visible = """[".tree", ".tree-steps"].filter(
+        what => document.querySelector(what).checkVisibility())"""
+    assert tab.evaluate(visible) == [shown]

@@ -20,7 +20,7 @@ DARK = dict(PALETTE.values()) | {
     AMBER: "#fbbf24",
     RED: "#f87171",
     "#9ca3af": "#6b7280",
-    "#ffffff": "#131416",
+    "#ffffff": "#14181e",
     "#000000": "#e5e7eb",
 }
 _COLOUR = re.compile("|".join(DARK), re.IGNORECASE)

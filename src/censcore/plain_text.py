@@ -6,7 +6,7 @@ import html
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["html_text", "one_line", "some_of", "visible"]
+__all__ = ["html_table", "html_text", "one_line", "some_of", "visible"]
 
 # control characters, formatting (which turns the direction of writing), halves of pairs, breaks of lines
 _OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -58,3 +58,14 @@ def html_text(text: str) -> str:
     '&lt;b&gt;cox&lt;/b&gt; &amp; &#x27;others&#x27;'
     """
     return html.escape(visible(text), quote=True)
+
+
+def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A small table for a notebook, all of it plain text.
+
+    >>> html_table("one", ["time"], [["2"]])
+    '<div><p>one</p><table><tr><th>time</th></tr><tr><td>2</td></tr></table></div>'
+    """
+    top = "".join(f"<th>{html_text(name)}</th>" for name in head)
+    lines = "".join("<tr>" + "".join(f"<td>{html_text(x)}</td>" for x in row) + "</tr>" for row in rows)
+    return f"<div><p>{html_text(title)}</p><table><tr>{top}</tr>{lines}</table></div>"

@@ -105,7 +105,9 @@ def contrast(a: str, b: str) -> float:
 
 
 def test_text_has_contrast_on_light_and_on_dark(html):
-    light, dark = html.split("color-scheme: light dark")[1].split("@media (prefers-color-scheme: dark)")
+    light, dark = html.split("color-scheme: light dark")[1].split(
+        "@media screen and (prefers-color-scheme: dark)"
+    )
     for style in (light, dark):
         colours = dict(re.findall(r"--([\w-]+): (#\w{6})", style))
         for name in ("ink", "soft", "best"):

@@ -26,6 +26,7 @@ from censcore._validation import (
 )
 from censcore.distributions.formulas import Formulas
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import html_table
 
 __all__ = ["Univariate"]
 
@@ -64,6 +65,13 @@ class Univariate(Formulas):
     >>> Pareto([2.0, 3.0]).icdf(0.5).round(4)
     array([0.4142, 0.2599])
     """
+
+    def _repr_html_(self) -> str:
+        """Quartiles of the event time of the first subjects."""
+        some, levels = self.take(slice(0, 5)), (0.25, 0.5, 0.75)
+        quartiles = [to_numpy(some.icdf(level)) for level in levels]
+        rows = [[str(i), *(f"{q[i]:.4g}" for q in quartiles)] for i in range(len(some))]
+        return html_table(repr(self), ["subject", *(f"{level:.0%} quantile" for level in levels)], rows)
 
     def cdf(self, t: Array) -> Array:
         """P(T <= t).

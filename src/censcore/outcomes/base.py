@@ -16,9 +16,11 @@ from censcore._arrays import (
     like_moved,
     namespace,
     take_rows,
+    to_numpy,
 )
 from censcore._validation import no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.plain_text import html_table
 
 __all__ = ["Outcome"]
 
@@ -51,6 +53,15 @@ class Outcome:
 
     def __len__(self) -> int:
         return int(self._reference.shape[0])
+
+    def _repr_html_(self) -> str:
+        """The counts, and what was seen of the first subjects."""
+        some = self.take(slice(0, 5))
+        values = {name: getattr(some, name) for name in self._parts if getattr(some, name) is not None}
+        known = {name: to_numpy(v) for name, v in values.items() if not isinstance(v, Outcome)}
+        known = {name: v for name, v in known.items() if len(v) == len(some)}
+        rows = [[str(v[i]) for v in known.values()] for i in range(len(some))]
+        return html_table(repr(self), [name.strip("_").replace("_", " ") for name in known], rows)
 
     def __getitem__(self, rows: Any) -> Self:
         _register_collate()

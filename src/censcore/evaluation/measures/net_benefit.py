@@ -57,7 +57,7 @@ def net_benefit(
     :math:`G(a)`. A subject that enters at or after t has the value zero.
 
     Whoever treats above :math:`\theta` values one treated case as much as :math:`(1-\theta)/\theta` treated
-    subjects without the event. The mean counts cases treated, less the equivalent of those treated in vain,
+    subjects without the event. The mean counts cases treated, less the equivalent of others who are treated,
     per subject. It is an affine function of the elementary score at :math:`\theta`, so that the true
     probability has the largest expected net benefit at every threshold.
 

@@ -107,9 +107,10 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """One figure: panels side by side or below each other, one legend."""
+    """One figure: panels side by side or below each other, one legend; ``wide`` for several kinds."""
 
     title: str
     panels: list[Panel]
     legend: dict[str, Look] = field(default_factory=dict)
     small: bool = False
+    wide: bool = False

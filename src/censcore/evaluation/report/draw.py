@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figure_of", "label_of", "line_style"]
 
-WIDTH, HEIGHT, SMALL_HEIGHT = 6.0, 4.0, 2.1  # inches: readable on a phone
+WIDTH, HEIGHT, SMALL_HEIGHT, WIDE = 6.0, 4.0, 2.1, 10.0  # inches: but for the wide ones, readable on a phone
 LEGEND_LINE = 0.22  # inches
 LETTERS = 78  # of the legend in the width of a figure
 MARKERS = {
@@ -42,7 +42,7 @@ def figure_of(chart: Chart) -> Figure:
     else:
         height = 0.7 + SMALL_HEIGHT * rows if chart.small else (HEIGHT if columns == 1 else 3.4) * rows
     with styled(grid=True):
-        figure = new_figure(WIDTH, height + above)
+        figure = new_figure(WIDE if chart.wide else WIDTH, height + above)
         grid = figure.subplots(rows, columns, squeeze=False, sharex=chart.small, sharey=chart.small)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
@@ -51,7 +51,10 @@ def figure_of(chart: Chart) -> Figure:
         if chart.legend:
             handles = [_handle(name, look) for name, look in chart.legend.items()]
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
-            grid[0, 0].legend(handles=handles, ncols=beside, **place)
+            if chart.wide:
+                figure.legend(handles=handles, ncols=2 * beside, loc="outside lower left")
+            else:
+                grid[0, 0].legend(handles=handles, ncols=beside, **place)
         figure.suptitle(label_of(chart.title), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
         return figure
 

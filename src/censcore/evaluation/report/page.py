@@ -70,7 +70,7 @@ def style_sheet() -> str:
         "".join(f"--{name}: {colours[i]}; " for name, colours in PALETTE.items()) for i in range(2)
     )
     classes = " ".join(f".c-{name} {{ --c: var(--{name}); }}" for name in PALETTE)
-    at_night = f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}"
+    at_night = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}"
     return f":root {{ {light}}}\n{at_night}\n{classes}\n{_file('report.css')}"
 
 

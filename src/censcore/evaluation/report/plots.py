@@ -112,7 +112,7 @@ def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | 
         check_option(versus, "versus", comparison.models)
         base = curves.pop(versus, None)
         curves = {} if base is None else {model: curve - base for model, curve in curves.items()}
-        marks, label = [Rule("y", 0.0)], f"difference from {one_line(versus)} (below 0 is better)"
+        marks, label = [Rule("y", 0.0)], f"difference from {one_line(versus)}"
     lines, legend = _curves(comparison, x, curves, known)
     ylim = _around(lines) if versus else _top(lines) if lines else None
     panel = Panel([*marks, *lines], time_label(comparison), label, xlim=(0.0, last), ylim=ylim)
@@ -281,7 +281,7 @@ def overview_chart(comparison: Comparison, time: float | None = None) -> Chart:
             drawn.append((chart, replace(chart.panels[0], title=chart.title.partition(",")[0])))
     legend = {name: look for chart, _ in drawn for name, look in chart.legend.items()}
     known = {model: look for model, look in looks_of(comparison).items() if model in legend}
-    return Chart("Comparison of forecasts", [panel for _, panel in drawn], known | legend)
+    return Chart("Comparison of forecasts", [panel for _, panel in drawn], known | legend, wide=True)
 
 
 def calibration_curves(comparison: Comparison, time: float | None = None) -> Chart:

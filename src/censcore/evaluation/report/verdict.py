@@ -264,7 +264,8 @@ def _calibration_sentences(comparison: Comparison, found: Verdict, best: str) ->
             words = "agree with" if line["calibrated"] else "differ, by more than chance explains, from"
             distance = distance_text(line, comparison.time_unit)
             told.append(f"The risks of {one_line(best)} {words} the observed ones ({distance}).")
-    off = [x for x in found.calibration if x["calibrated"] is False and x["model"] != best]
+    known = (best, comparison.reference)  # a reference is no candidate
+    off = [x for x in found.calibration if x["calibrated"] is False and x["model"] not in known]
     named = [f"{one_line(x['model'])} ({distance_text(x, comparison.time_unit)})" for x in off[:MOST_GAPS]]
     named += [f"{len(off) - MOST_GAPS} more"] if len(off) > MOST_GAPS else []
     return [*told, f"Not calibrated: {'; '.join(named)}."] if named else told

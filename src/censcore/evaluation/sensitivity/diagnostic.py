@@ -18,7 +18,7 @@ from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.measures.case import in_time
 from censcore.exceptions import MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_followed
-from censcore.plain_text import one_line
+from censcore.plain_text import html_table, one_line
 from censcore.scores.inputs import known_censoring
 from censcore.scores.known_at import weights_of_events
 
@@ -97,8 +97,8 @@ class CensoringDiagnostic:
             )
         if self.events_in and self.weights["largest"] > 1 / SAFE_SHARE:
             warnings.append(
-                f"One event has the weight of {self.weights['largest']:.3g} subjects. Late times rest on few "
-                f"events; a horizon of {self.safe_horizon:.4g} keeps every weight at or below "
+                f"One event has the weight of {self.weights['largest']:.3g} subjects. Late times are based "
+                f"on few events; a horizon of {self.safe_horizon:.4g} keeps every weight at or below "
                 f"{1 / SAFE_SHARE:g}."
             )
         if self.events_in and self.effective < 0.5 * self.events_in:
@@ -131,6 +131,10 @@ class CensoringDiagnostic:
         elif self.not_tested:
             lines.append(("do covariates predict censoring?", f"not tested: {self.not_tested}"))
         return lines
+
+    def _repr_html_(self) -> str:
+        rows = [*self.lines(), *(("warning", warning) for warning in self.warnings)]
+        return html_table("Censoring diagnostic", ["what", "value"], rows)
 
     def __repr__(self) -> str:
         lines = [(one_line(name), one_line(value)) for name, value in self.lines()]
