@@ -219,12 +219,10 @@ def outcome_columns(
     upper: str | None,
     visits: str | None,
 ) -> OutcomeColumns:
-    """The columns that the options name; naming none is wrong usage."""
-    if time is None and lower is None and upper is None:
-        raise typer.BadParameter(
-            "got none, expected the column of observed times; or --lower and --upper, the ends of intervals.",
-            param_hint="--time",
-        )
+    """The columns that the options name; without any they are called time and event."""
+    if lower is None and upper is None:
+        time = "time" if time is None else time
+        event = "event" if event is None and cause is None else event
     return OutcomeColumns(time, event, cause, tuple(words(causes)), entry, lower, upper, tuple(words(visits)))
 
 

@@ -100,7 +100,7 @@ class Bootstrap:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        as_count(self.n_splits, "n_splits", least=2)
+        object.__setattr__(self, "n_splits", as_count(self.n_splits, "n_splits", least=2))
         check_flag(self.replace, "replace")
         check_flag(self.plus, "plus")
         as_seed(self.random_state, "random_state")
