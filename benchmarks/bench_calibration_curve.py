@@ -11,7 +11,7 @@ import numpy as np
 
 import censcore as cs
 from censcore.evaluation.measures.calibration_curve import _bin_numbers
-from censcore.evaluation.measures.decision_curve import decision_lines
+from censcore.evaluation.measures.net_benefit import decision_lines
 
 DATA_SETS = 600
 TIME = 1.0

@@ -45,10 +45,6 @@ REFUSED = {
         lambda: published.ipcw_brier(Y, np.ones((6, 2)), C, times=[1.0]),
         "forecast must be a censcore Distribution; got ndarray",
     ),
-    "an array of weights where one expects a distribution": (
-        lambda: published.yanagisawa_brier(Y, F, times=[1.0], weights=np.ones(6)),
-        "weights: got ndarray, expected the distribution",
-    ),
     "no confidence": (
         lambda: cs.compare(MODELS, Y, C, confidence=None, **QUICK),
         "got None, expected a number between",
@@ -175,10 +171,6 @@ REFUSED = {
         r"losses: got 1e\+200 in 1 subject",
     ),
     "risks of nobody": (lambda: cs.from_risk(RISK, Y, np.zeros(0)), r"test_risk must have shape \(n,\)"),
-    "weights of several events": (
-        lambda: published.yanagisawa_brier(Y, F, times=[1.0], weights=JOINT),
-        "weights: got Independent, expected the distribution",
-    ),
     "a benefit where nobody can be followed": (
         lambda: evaluation.net_benefit(Y, F, cs.Gompertz(1e100, 1e-100), 1.0, [0.2]),
         "gives no chance to follow-up as long as",

@@ -79,6 +79,7 @@ def test_columns_that_have_no_single_name_are_an_error_elsewhere(kind):
     for call in (
         lambda: cs.CauseSpecific(cs.CoxRegression()).fit(table, CAUSES),
         lambda: cs.compare(MODELS, Y, cs.Censoring(cs.CoxRegression()), X=table, **QUICK),
+        lambda: cs.Sample(table, Y),
         lambda: cs.censoring_diagnostic(Y, C, X=table),
         lambda: cs.cross_validate({"a": cs.WeibullRegression()}, table, Y, cv=2, **QUICK),
     ):

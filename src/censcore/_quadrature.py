@@ -112,8 +112,6 @@ def integrate(f: Function, edges: Array, order: int = 16) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from censcore._quadrature import integrate
     >>> float(integrate(np.exp, np.array([[0.0, 0.5, 1.0]]))[0] - np.expm1(1.0)) < 1e-14
     True
     """

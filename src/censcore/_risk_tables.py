@@ -52,10 +52,6 @@ def interpolation_error(values: np.ndarray) -> np.ndarray:
 def risk_groups(risk: np.ndarray) -> Iterator[RiskGroup]:
     """The subjects of positive finite risks (n,), group by group.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from censcore._risk_tables import risk_groups
     >>> risk, H = np.array([0.3, 1.0, 1.7]), 0.9
     >>> value = np.empty(3)
     >>> for group in risk_groups(risk):

@@ -25,19 +25,8 @@ MOST_LINKS = 40  # in a row, as Linux has it
 def storing(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what the system says while a file or folder is written into one sentence.
 
-    Parameters
-    ----------
-    path : path
-        What is written.
+    A StorageError takes the place of every other OSError and keeps its number in ``errno``.
 
-    Raises
-    ------
-    StorageError
-        In place of every other OSError; it keeps the number of the error in ``errno``.
-
-    Examples
-    --------
-    >>> from censcore.files import storing
     >>> with storing("results"):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
@@ -60,34 +49,16 @@ def storing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write a file in one piece: a reader sees the old content or the new, never a part.
+    """Write a file in one piece, text as UTF-8: a reader sees the old content or the new, never a part.
 
     The content goes to a temporary file in the same folder, is flushed to the disk and replaces the old file
-    in one step. Several processes may write the same path; the last of them wins. A process that is killed
-    leaves the file as it was. Symbolic links stay, and the file that they lead to is replaced. What is not a
-    regular file (a device, a pipe) is never replaced but written to.
+    in one step; missing folders are made. Several processes may write the same path; the last of them wins. A
+    process that is killed leaves the file as it was. Symbolic links stay, and the file that they lead to is
+    replaced. What is not a regular file (a device, a pipe) is never replaced but written to, and ``"-"`` is
+    standard output. Where the file cannot be written, a StorageError says so, and what was there is still
+    there.
 
-    Parameters
-    ----------
-    path : path
-        Where to write; missing folders are made. ``"-"`` is standard output.
-    content : str or bytes
-        Text is encoded as UTF-8.
-
-    Returns
-    -------
-    Path
-        ``path``.
-
-    Raises
-    ------
-    StorageError
-        The file cannot be written; what was at ``path`` is still there.
-
-    Examples
-    --------
     >>> import tempfile
-    >>> from censcore.files import write_atomically
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_atomically(f"{folder}/notes/result.txt", "0.25").read_text()
     '0.25'
@@ -103,10 +74,7 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The rules for paths are those of :func:`write_atomically`.
 
-    Examples
-    --------
     >>> import tempfile
-    >>> from censcore.files import partial_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with partial_file(f"{folder}/table.csv") as file:
     ...         _ = file.write(b"a,b")
@@ -120,9 +88,6 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def is_standard_output(path: str | os.PathLike[str]) -> bool:
     """Whether a path means standard output: ``-``, ``/dev/stdout``, or a link to it.
 
-    Examples
-    --------
-    >>> from censcore.files import is_standard_output
     >>> is_standard_output("-"), is_standard_output("table.csv")
     (True, False)
     """
@@ -133,9 +98,6 @@ def is_standard_output(path: str | os.PathLike[str]) -> bool:
 def is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether a path means something that is written to and not replaced: standard output, a device, a pipe.
 
-    Examples
-    --------
-    >>> from censcore.files import is_stream
     >>> is_stream("-"), is_stream("table.csv")
     (True, False)
     """

@@ -19,19 +19,6 @@ def visible(text: str) -> str:
     Escape sequences of terminals, marks that turn the direction of writing and halves of surrogate pairs
     are shown as Python writes them. Lines and tabs stay.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        The same text where it has none of these characters.
-
-    Examples
-    --------
-    >>> from censcore.plain_text import visible
     >>> print(visible("cox \x1b[31m"), visible("\u202exoc"), visible("Größe"))
     cox \x1b[31m \u202exoc Größe
     """
@@ -48,9 +35,6 @@ def visible(text: str) -> str:
 def one_line(name: str) -> str:
     r"""A name of a model, an outcome or a group on one line, see :func:`visible`.
 
-    Examples
-    --------
-    >>> from censcore.plain_text import one_line
     >>> one_line("cox,\n  stratified")
     'cox, stratified'
     """
@@ -60,9 +44,6 @@ def one_line(name: str) -> str:
 def some_of(names: Sequence[str], limit: int = 10) -> str:
     """Names in a message, without listing thousands of them.
 
-    Examples
-    --------
-    >>> from censcore.plain_text import some_of
     >>> some_of(["a", "b", "c", "d"], limit=2)
     'a, b and 2 more'
     """
@@ -73,9 +54,6 @@ def some_of(names: Sequence[str], limit: int = 10) -> str:
 def html_text(text: str) -> str:
     """Text for a page, between tags or within the quotes of an attribute, see :func:`visible`.
 
-    Examples
-    --------
-    >>> from censcore.plain_text import html_text
     >>> html_text("<b>cox</b> & 'others'")
     '&lt;b&gt;cox&lt;/b&gt; &amp; &#x27;others&#x27;'
     """

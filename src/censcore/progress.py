@@ -34,7 +34,6 @@ class ProgressBar:
 
     Examples
     --------
-    >>> from censcore.progress import ProgressBar
     >>> with ProgressBar("training", total=3, show=False) as bar:
     ...     for epoch in range(3):
     ...         bar.advance(note=f"loss {1 / (epoch + 1):.2f}")
@@ -92,9 +91,6 @@ def track(
 ) -> Iterator[Item]:
     """The items, with a bar that advances as each is finished.
 
-    Examples
-    --------
-    >>> from censcore.progress import track
     >>> list(track(range(3), "refits", total=3, show=False))
     [0, 1, 2]
     """

@@ -190,18 +190,11 @@ class DelayedBatch:
 
 
 def batches_of(data: Any, rows: int) -> list[Batch]:
-    """The parts of a table that tasks read, of about ``rows`` rows each.
+    """The parts of a table that tasks read, of about ``rows`` rows each; row groups of Parquet are not split.
 
-    Parameters
-    ----------
-    data : path, pattern, list of paths, Dask data frame, frame, or list of batches
-        A Parquet or CSV file, a folder of such files, a pattern with ``*``, a table, or objects with the
-        methods of :class:`Batch`.
-    rows : int
-        How many rows a part should have. Row groups of Parquet files are not split.
+    ``data`` is a Parquet or CSV file, a folder of such files, a pattern with ``*``, a list of paths, a Dask
+    data frame, a frame in memory, or a list of objects with the methods of :class:`Batch`.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> [len(frame) for batch in batches_of(pd.DataFrame({"t": range(5)}), 2)
     ...  for frame in batch.frames(None, 2, ())]

@@ -9,11 +9,11 @@ from scipy.special import gamma
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-from censcore.published import yanagisawa_log
 from censcore.simulation import TargetedScenario, WeibullScenario
 from censcore_studies import forecast_evaluation as study
 from censcore_studies.forecast_evaluation import GridSettings, StudySettings, build_scenario, score_cell
 from censcore_studies.forecast_evaluation.candidates import bin_masses
+from censcore_studies.forecast_evaluation.completed import completed_log
 from censcore_studies.forecast_evaluation.printed import PRINTED_RANKS, PRINTED_RAW
 from censcore_studies.forecast_evaluation.ranks import rank_table, rank_view
 from censcore_studies.forecast_evaluation.raw import raw_view
@@ -70,14 +70,14 @@ def test_the_printed_plug_in_log_score_belongs_to_a_draw_with_184_interior_event
     late = (censored_nll - rate * np.log(STEP)) / np.log(2)
     assert round(1000 * late) == 211
     exploit = study.exploit_candidates(TargetedScenario(), GRID)["F5(0.05)"].binned
-    score = yanagisawa_log(targeted_draw(184, 211), exploit, grid=GRID.edges).mean()
+    score = completed_log(targeted_draw(184, 211), exploit, grid=GRID.edges).mean()
     assert score == pytest.approx(PRINTED_RAW["NLL, Yanagisawa plug-in"]["D"][1], abs=2e-4)
 
 
 @pytest.mark.parametrize(("interior", "exploit_wins"), [(184, True), (190, True), (193, False), (200, False)])
 def test_the_plug_in_log_score_in_the_targeted_regime_turns_on_the_interior_count(interior, exploit_wins):
     exploit = study.exploit_candidates(TargetedScenario(), GRID)["F5(0.05)"].binned
-    score = yanagisawa_log(targeted_draw(interior, 395 - interior), exploit, grid=GRID.edges).mean()
+    score = completed_log(targeted_draw(interior, 395 - interior), exploit, grid=GRID.edges).mean()
     assert (score < np.log(2)) == exploit_wins
 
 

@@ -80,6 +80,8 @@ def test_mistakes(data):
         cs.from_risk(eta, y, eta, scale="hazard")  # negative hazard ratios
     with pytest.raises(InvalidInputError, match="'estimate'"):
         cs.from_risk(eta, y, eta, slope="fit")
+    with pytest.raises(InvalidInputError, match=r"slope \* train_risk must be finite"):
+        cs.from_risk(eta * 1e305, y, eta, slope=-3075.0)
     with pytest.raises(InvalidInputError, match="no event"):
         cs.from_risk(eta, cs.RightCensored(y.time, np.zeros(400)), eta)
     with pytest.raises(InvalidInputError, match="from their median"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import censcore as cs
-from censcore.distributions import Grouped, Univariate
+from censcore.distributions import Grouped, ProportionalHazards, Univariate
 
 N = 80
 
@@ -20,6 +20,9 @@ def distributions(seed: int) -> dict[str, cs.Distribution]:
         "groups with atoms": Grouped(steps, rng.integers(0, 3, N)),
         "per subject": cs.Exponential(rng.uniform(0.1, 0.8, N)),
         "per subject with atoms": cs.Step([0.5, 1.0], sf=rng.uniform(0.2, 0.8, (N, 1)) * [[1.0, 0.5]]),
+        "proportional hazards": ProportionalHazards(
+            [0.25, 0.5, 0.8, 1.0, 9.0], [0.1, 0.3, 0.5, 0.9, 2.0], rng.lognormal(0.0, 0.5, N)
+        ),
     }
 
 

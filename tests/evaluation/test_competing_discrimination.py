@@ -11,7 +11,7 @@ import censcore as cs
 from censcore.evaluation import concordance, concordance_estimate, dynamic_auc, dynamic_auc_estimate
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.concordance import comparable_pairs
-from censcore.evaluation.measures.pair_statistics import pair_statistic
+from censcore.evaluation.measures.pair_statistics import Followed, Jumps, pair_statistic
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
 
@@ -98,8 +98,8 @@ def test_derivatives_are_difference_quotients(kind, measure):
 
     def pairs_under(C):
         if measure == "auc":
-            return cases_and_controls(y, risk, C, 1.0, subjects=everyone)
-        return comparable_pairs(y, risk, C, horizon=1.3, subjects=everyone)
+            return cases_and_controls(Followed(y, C, everyone), risk, 1.0)
+        return comparable_pairs(Followed(y, C, everyone), risk, horizon=1.3)
 
     C = distributions(5)[kind]
     pairs = pairs_under(C)
@@ -109,7 +109,7 @@ def test_derivatives_are_difference_quotients(kind, measure):
     np.testing.assert_allclose(weight * found.deviations, expected, atol=1e-12)
 
     loads, u, step = 1.0 * (everyone % 3 == 0), np.array([0.0, 0.25, 0.4, 0.5, 0.99, 1.0, 1.3]), 1e-6
-    both = found.derivatives(np.column_stack([loads, np.ones(N)]), [u, u])
+    both = found.derivatives(np.column_stack([loads, np.ones(N)]), Jumps(u))
     for A, load in zip(both, (loads, np.ones(N)), strict=True):
         for time, expected in zip(u, A, strict=True):
             moved = Thinned(C, (1 + step) ** load, time)
@@ -160,9 +160,9 @@ def test_weights_are_unbiased_where_events_and_censoring_tie(measure):
         y = cs.CompetingRisks(np.minimum(T, C), np.where(C >= T, cause, 0)).cause(1)
         G = censoring if np.isfinite(C).any() else cs.PointMass(np.inf)
         if measure == "auc":
-            pairs = cases_and_controls(y, risk, G, 1.0, subjects=everyone)
+            pairs = cases_and_controls(Followed(y, G, everyone), risk, 1.0)
         else:
-            pairs = comparable_pairs(y, risk, G, horizon=1.6, subjects=everyone)
+            pairs = comparable_pairs(Followed(y, G, everyone), risk, horizon=1.6)
         won, met = pairs.over_later(np.ones((40, 1)))
         return pairs.earlier @ met[:, 0], pairs.earlier @ won[:, 0]
 

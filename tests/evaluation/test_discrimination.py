@@ -9,7 +9,7 @@ from censcore.distributions import Grouped
 from censcore.evaluation import concordance, dynamic_auc
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.concordance import comparable_pairs
-from censcore.evaluation.measures.pair_statistics import pair_statistic
+from censcore.evaluation.measures.pair_statistics import Followed, Jumps, pair_statistic
 from censcore.exceptions import InvalidInputError, PositivityError
 
 
@@ -91,9 +91,9 @@ def test_large_samples_in_blocks_equal_groups():
     load = rng.uniform(size=(n, 2))
     found = []
     for C in (groups, subject):
-        pairs = comparable_pairs(y, risk, C, horizon=2.0, subjects=np.arange(n))
+        pairs = comparable_pairs(Followed(y, C, np.arange(n)), risk, horizon=2.0)
         statistic = pair_statistic(pairs, np.full(n, 1 / n))
-        found.append((statistic.deviations, *statistic.derivatives(load, [np.linspace(0, 3, 9)] * 2)))
+        found.append((statistic.deviations, *statistic.derivatives(load, Jumps(np.linspace(0, 3, 9)))))
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10)
 
@@ -142,8 +142,9 @@ def test_a_censoring_distribution_that_depends_on_covariates_gives_the_uncensore
 def of_earlier_subjects_alone(y, risk, censoring, horizon, t) -> list[float]:
     G, everyone = censoring.sf_left(y.time), np.arange(len(y))
     counted = y.event & (y.time < horizon)
-    harrell = comparable_pairs(y, risk, None, horizon=horizon, subjects=everyone)
-    auc = cases_and_controls(y, risk, cs.PointMass(np.inf), t, subjects=everyone)
+    uncensored = Followed(y, cs.PointMass(np.inf), everyone)
+    harrell = comparable_pairs(uncensored, risk, horizon=horizon)
+    auc = cases_and_controls(uncensored, risk, t)
     values = []
     for pairs, weight in ((harrell, counted / np.where(counted, G, 1.0) ** 2), (auc, auc.earlier / G)):
         won, met = pairs.over_later(np.ones((len(y), 1)))
@@ -158,9 +159,8 @@ def test_weights_are_unbiased_where_events_and_censoring_tie():
 
     def pairs_and_won(C):
         y = cs.RightCensored(np.minimum(T, C), T <= C)
-        pairs = comparable_pairs(
-            y, x, censoring if np.isfinite(C[0]) else None, horizon=1.1, subjects=everyone
-        )
+        G = censoring if np.isfinite(C[0]) else cs.PointMass(np.inf)
+        pairs = comparable_pairs(Followed(y, G, everyone), x, horizon=1.1)
         won, met = pairs.over_later(np.ones((40, 1)))
         return pairs.earlier @ met[:, 0], pairs.earlier @ won[:, 0]
 
@@ -180,8 +180,8 @@ def test_derivatives_are_difference_quotients(kind, measure):
 
     def pairs_under(C):
         if measure == "auc":
-            return cases_and_controls(y, risk, C, 1.0, subjects=everyone)
-        return comparable_pairs(y, risk, C, horizon=1.3, subjects=everyone)
+            return cases_and_controls(Followed(y, C, everyone), risk, 1.0)
+        return comparable_pairs(Followed(y, C, everyone), risk, horizon=1.3)
 
     C = distributions(5)[kind]
     pairs = pairs_under(C)
@@ -191,7 +191,7 @@ def test_derivatives_are_difference_quotients(kind, measure):
     np.testing.assert_allclose(weight * found.deviations, expected, atol=1e-12)
 
     some, u, step = everyone % 3 == 0, np.array([0.0, 0.4, 0.5, 0.99, 1.0, 1.3]), 1e-6
-    (A,) = found.derivatives(some[:, None].astype(float), [u])
+    (A,) = found.derivatives(some[:, None].astype(float), Jumps(u))
     for time, expected in zip(u, A, strict=True):
         moved = Thinned(C, np.where(some, 1 + step, 1.0), time)
         quotient = (pair_statistic(pairs_under(moved), weight).value - found.value) / np.log1p(step)
@@ -216,7 +216,7 @@ def test_nothing_to_compare_is_an_error():
 
 def test_one_event_has_no_standard_error():
     y = cs.RightCensored([1.0, 2.0, 3.0], [1, 0, 0])
-    pairs = comparable_pairs(y, np.array([0.5, 0.1, 0.9]), None, subjects=np.arange(3))
+    pairs = comparable_pairs(Followed(y, cs.PointMass(np.inf), np.arange(3)), np.array([0.5, 0.1, 0.9]))
     found = pair_statistic(pairs, np.full(3, 1 / 3))
     assert found.value == pytest.approx(0.5)
     assert np.isnan(found.deviations[0])

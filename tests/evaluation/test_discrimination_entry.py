@@ -10,7 +10,7 @@ import censcore as cs
 from censcore.evaluation import concordance, dynamic_auc
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.concordance import comparable_pairs
-from censcore.evaluation.measures.pair_statistics import pair_statistic
+from censcore.evaluation.measures.pair_statistics import Followed, Jumps, pair_statistic
 
 KINDS = list(distributions(0))
 
@@ -97,8 +97,8 @@ def test_derivatives_are_difference_quotients(kind, measure, cause):
 
     def pairs_under(C):
         if measure == "auc":
-            return cases_and_controls(y, risk, C, 1.0, subjects=everyone)
-        return comparable_pairs(y, risk, C, horizon=1.3, subjects=everyone)
+            return cases_and_controls(Followed(y, C, everyone), risk, 1.0)
+        return comparable_pairs(Followed(y, C, everyone), risk, horizon=1.3)
 
     C = distributions(5)[kind]
     found = pair_statistic(pairs_under(C), weight)
@@ -107,7 +107,7 @@ def test_derivatives_are_difference_quotients(kind, measure, cause):
     np.testing.assert_allclose(weight * found.deviations, expected, atol=1e-12)
 
     some, u, step = everyone % 3 == 0, np.array([0.0, 0.25, 0.4, 0.5, 0.99, 1.0, 1.3]), 1e-6
-    (A,) = found.derivatives(some[:, None].astype(float), [u])
+    (A,) = found.derivatives(some[:, None].astype(float), Jumps(u))
     for time, expected in zip(u, A, strict=True):
         moved = Thinned(C, np.where(some, 1 + step, 1.0), time)
         quotient = (pair_statistic(pairs_under(moved), weight).value - found.value) / np.log1p(step)
@@ -117,7 +117,7 @@ def test_derivatives_are_difference_quotients(kind, measure, cause):
 def test_no_pair_is_left_where_everybody_else_enters_too_late():
     """The sums of pairs that are too early are taken off those of all: nothing but rounding is left."""
     y = cs.RightCensored([1.0, 2.3, 3.7], [1, 0, 0], entry=[0.0, 1.0, 1.1])
-    pairs = comparable_pairs(y, np.array([0.3, 0.1, 0.7]), None, subjects=np.arange(3))
+    pairs = comparable_pairs(Followed(y, cs.PointMass(np.inf), np.arange(3)), np.array([0.3, 0.1, 0.7]))
     assert np.isnan(pair_statistic(pairs, np.array([0.1, 0.2, 0.7])).value)
 
 

@@ -103,3 +103,18 @@ def test_a_fifth_of_few_is_said():
     found = compare(sample(20, 9), cs.Exponential(0.2))
     [note] = [note for note in found.notes if note.startswith("horizon")]
     assert "4 are at risk there (4 at least, a fifth of 20)" in note
+
+
+def test_few_subjects_do_not_end_the_comparison():
+    """Of 200 subjects, three who are censored early leave the horizon of the others; five end it."""
+    y = sample(200, 11)
+    for few, whose in ((3, 0.5), (5, 4.0)):
+        rate = np.where(np.arange(200) < few, 4.0, 0.5)
+        assert follow_up_end(cs.Exponential(rate), y.time) == pytest.approx(
+            min(-np.log(0.1) / whose, -np.log(0.001) / 4.0, follow_up_end(cs.Exponential(0.01), y.time))
+        )
+    found = compare(y, cs.Exponential(np.where(np.arange(200) < 3, 2.5, 1.0)))
+    [note] = [note for note in found.notes if note.startswith("horizon")]
+    assert "for 98% of the subjects (the smallest is" in note
+    [note] = [note for note in compare(y, cs.Exponential(20.0)).notes if note.startswith("horizon")]
+    assert "less than half of the follow-up" in note

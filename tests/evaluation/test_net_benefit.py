@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.measures.decision_curve import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.measures.murphy import elementary_score
-from censcore.evaluation.measures.net_benefit import net_benefit
+from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines, net_benefit
 from censcore.exceptions import InvalidInputError
 from censcore.scores.known_at import known_at
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.measures.decision_curve import decision_lines
 from censcore.evaluation.measures.murphy import elementary_score
-from censcore.evaluation.measures.net_benefit import net_benefit
+from censcore.evaluation.measures.net_benefit import decision_lines, net_benefit
 from censcore.exceptions import InvalidInputError, PositivityError
 
 T0, THETA = 3.0, np.array([0.3, 0.5])

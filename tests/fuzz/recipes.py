@@ -352,7 +352,6 @@ OUTCOMES |= {
 
 SCORED = {"y": Y, "forecast": F, "censoring": C}
 TIMES, LEVELS = np.array([0.4, 1.2]), np.array([0.2, 0.7])
-GRID = np.linspace(0.0, 5.0, 6)
 
 
 def several(call: Callable[..., Any], *cases: dict[str, Any], infinite: bool = False) -> Recipe:
@@ -395,11 +394,6 @@ SCORES = {
     "ipcw_binomial_log": several(published.ipcw_binomial_log, {**SCORED, "times": TIMES}, infinite=True),
     "ipcw_brier": several(published.ipcw_brier, {**SCORED, "times": TIMES}),
     "survival_crps": several(published.survival_crps, SCORED),
-    "yanagisawa_brier": several(published.yanagisawa_brier, {**SCORED, "times": TIMES}),
-    "yanagisawa_log": several(published.yanagisawa_log, {**SCORED, "grid": GRID}, infinite=True),
-    "yanagisawa_multiclass_brier": several(published.yanagisawa_multiclass_brier, {**SCORED, "grid": GRID}),
-    "yanagisawa_pinball": several(published.yanagisawa_pinball, {**SCORED, "levels": LEVELS, "z_inf": 5.0}),
-    "yanagisawa_rps": several(published.yanagisawa_rps, {**SCORED, "grid": GRID}),
     "Convention": function(published.Convention),
 }
 

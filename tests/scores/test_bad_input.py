@@ -325,7 +325,7 @@ def problems(draw):
     return y, draw(forecasts(n)), distribution
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(problems(), st.sampled_from([None, 1.7, 1e5]))
 def test_scores_of_valid_input_are_never_nan(inputs, horizon):
     y, forecast, distribution = inputs

@@ -173,7 +173,7 @@ def test_lognormal_has_its_closed_form(rng):
 @pytest.mark.parametrize("left", [0.0, 0.3])
 def test_reading_the_antiderivative_at_jumps_equals_quadrature_between_them(rng, monkeypatch, name, left):
     F = UNIVARIATE[name]()
-    C = step_distribution(500, rng, left=left)
+    C = step_distribution(150, rng, left=left)
     y = outcome_under(C, len(F) if len(F) > 1 else N, rng)
 
     def both():

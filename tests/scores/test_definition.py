@@ -8,7 +8,7 @@ from tests.scores.scenarios import SCORES, censoring_distributions, outcome_unde
 
 import censcore as cs
 
-DRAWS = 4000
+DRAWS = 1500
 FORECASTS = {
     "smooth": lambda rng, n: cs.Weibull(rng.uniform(0.6, 3, n), rng.uniform(0.5, 2, n)),
     "ensemble": lambda rng, n: cs.Ensemble(rng.weibull(1.5, (n, 12))),

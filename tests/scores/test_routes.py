@@ -11,11 +11,11 @@ import censcore as cs
 from censcore import _kernels
 from censcore.distributions import Grouped, ProportionalHazards
 from censcore.exceptions import InvalidInputError
-from censcore.scores import _under_risks
+from censcore.scores import _proportional, _under_risks
 from censcore.scores.inputs import scoring_inputs
 
 module = import_module("censcore.scores.routes")
-N = 2000
+N = 500
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=N)
 T, END = RNG.weibull(1.4, N), RNG.uniform(0.0, 3.0, N)
@@ -51,7 +51,8 @@ def test_every_route_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_routes_are_taken_and_agree(name, scale, monkeypatch):
     F, C = CASES[name]
-    monkeypatch.setattr(_under_risks, "WORTH_TABLES", 0)
+    for tables in (_proportional, _under_risks):
+        monkeypatch.setattr(tables, "WORTH_TABLES", 0)
     if name == "lines":
         pytest.importorskip("numba")
         monkeypatch.setattr(_kernels, "WORTH_COMPILING", 0)

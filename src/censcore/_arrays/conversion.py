@@ -170,10 +170,7 @@ def convert(array: Array, like: Array) -> Array:
 def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
     """An empty tensor where ``tensor.to(*args, **kwargs)`` would bring ``array``; what ``.to`` is made of.
 
-    Examples
-    --------
     >>> import numpy as np, torch
-    >>> from censcore._arrays import like_moved
     >>> like_moved(np.ones(3), torch.float32).dtype
     torch.float32
     """

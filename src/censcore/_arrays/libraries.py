@@ -49,10 +49,6 @@ def _torch_namespace() -> Any:
 def one_namespace(**named: Array) -> Any:
     """The namespace shared by all named arrays, or an error that says which one differs.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from censcore._arrays import one_namespace
     >>> one_namespace(time=np.ones(3), scale=np.ones(3)).__name__
     'numpy'
     """

@@ -52,9 +52,6 @@ def take_rows(array: Array, rows: Any) -> Array:
 def common_rows(**rows: int) -> int:
     """The number of subjects that all parts share; a part with one serves all of them.
 
-    Examples
-    --------
-    >>> from censcore._arrays import common_rows
     >>> common_rows(outcome=5, forecast=5, censoring=1)
     5
     """

@@ -77,9 +77,6 @@ def check_probabilities(values: Array, name: str) -> None:
 def as_codes(values: Any, name: str) -> np.ndarray:
     """Whole numbers as an array of integers; others are an error.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_codes
     >>> as_codes([0.0, 2.0], "group")
     array([0, 2])
     """
@@ -95,9 +92,6 @@ MOST_CAUSES = 10**4
 def as_cause_codes(codes: np.ndarray, name: str, zero: str) -> np.ndarray:
     """Causes as integers, 0 for ``zero`` and 1 to m; every one of these has a place in a forecast.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_cause_codes
     >>> as_cause_codes(np.array([0.0, 2.0]), "cause", "censored")
     array([0, 2])
     """
@@ -116,9 +110,6 @@ def as_cause_codes(codes: np.ndarray, name: str, zero: str) -> np.ndarray:
 def as_events(event: Any, time: Array) -> Array:
     """Event indicators as booleans beside times (n, k): numbers that are zero for no event.
 
-    Examples
-    --------
-    >>> from censcore._validation.arrays import as_events
     >>> as_events([1, 0], np.array([[1.0], [2.0]]))
     array([[ True],
            [False]])

@@ -14,10 +14,7 @@ __all__ = ["as_frame", "columns_of"]
 def as_frame(frame: Any, *columns: Any, name: str = "frame") -> Any:
     """A data frame of any library, behind the interface of narwhals; ``columns`` must be names.
 
-    Examples
-    --------
     >>> import pandas as pd
-    >>> from censcore._validation import as_frame
     >>> as_frame(3.0)
     Traceback (most recent call last):
     ...
@@ -61,10 +58,7 @@ def _check_names(frame: Any, name: str) -> None:
 def columns_of(frame: Any, name: str = "X") -> list[tuple[Any, Any]]:
     """The columns of a data frame and their names, which may be numbers or dates.
 
-    Examples
-    --------
     >>> import pandas as pd
-    >>> from censcore._validation import columns_of
     >>> [(name, column.to_list()) for name, column in columns_of(pd.DataFrame([[1.5, 2.5]]))]
     [(0, [1.5]), (1, [2.5])]
     """

@@ -23,10 +23,7 @@ __all__ = [
 def check_instance(value: Any, name: str) -> None:
     """Check that something is an object and not its class.
 
-    Examples
-    --------
     >>> import censcore as cs
-    >>> from censcore._validation import check_instance
     >>> check_instance(cs.KaplanMeier, "censoring")
     Traceback (most recent call last):
     ...
@@ -51,9 +48,6 @@ def no_array(self: Any, *_: Any, **__: Any) -> Any:
 def check_kind(value: Any, name: str, kind: type | tuple[type, ...], expected: str) -> None:
     """Check that something is an instance of a class; ``expected`` says which, and what to do.
 
-    Examples
-    --------
-    >>> from censcore._validation import check_kind
     >>> check_kind([1.0], "frozen", dict, "a dictionary. Pass dict(...)")
     Traceback (most recent call last):
     ...
@@ -67,9 +61,6 @@ def check_kind(value: Any, name: str, kind: type | tuple[type, ...], expected: s
 def check_method(value: Any, name: str, method: str, expected: str) -> None:
     """Check that something is an object with a method.
 
-    Examples
-    --------
-    >>> from censcore._validation import check_method
     >>> check_method(3.0, "estimator", "fit", "an estimator with fit(X, y), such as KaplanMeier()")
     Traceback (most recent call last):
     ...
@@ -84,9 +75,6 @@ def check_method(value: Any, name: str, method: str, expected: str) -> None:
 def check_option(value: Any, name: str, options: Collection[Any]) -> None:
     """Check that a choice is one of those that exist.
 
-    Examples
-    --------
-    >>> from censcore._validation import check_option
     >>> check_option("ipwc", "scale", ("localized", "ipcw"))
     Traceback (most recent call last):
     ...
@@ -102,9 +90,6 @@ def check_option(value: Any, name: str, options: Collection[Any]) -> None:
 def check_flag(value: Any, name: str) -> None:
     """Check that something is True or False.
 
-    Examples
-    --------
-    >>> from censcore._validation import check_flag
     >>> check_flag("no", "fair")
     Traceback (most recent call last):
     ...
@@ -119,9 +104,6 @@ def check_flag(value: Any, name: str) -> None:
 def as_list(values: Any, name: str, expected: str) -> list[Any]:
     """Several things as a list, where they can be listed.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_list
     >>> as_list(3.0, "landmarks", "times")
     Traceback (most recent call last):
     ...
@@ -136,9 +118,6 @@ def as_list(values: Any, name: str, expected: str) -> list[Any]:
 def as_names(names: Any, count: int | None, name: str = "names", of: str = "cause") -> tuple[str, ...]:
     """Names as text, one for each thing and all different.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_names
     >>> as_names(["relapse", "death"], 2)
     ('relapse', 'death')
     """

@@ -45,7 +45,6 @@ def as_number(
 
     Examples
     --------
-    >>> from censcore._validation import as_number
     >>> as_number(np.float32(2.0), "horizon", above=0)
     2.0
     >>> as_number(-1, "horizon", above=0)
@@ -94,9 +93,6 @@ def _described(above: Any, least: Any, below: Any, most: Any, infinite: bool) ->
 def as_count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
     """A whole number of at least ``least``.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_count
     >>> as_count(10, "bins")
     10
     >>> as_count(2.5, "bins")
@@ -120,9 +116,6 @@ def as_count(value: Any, name: str, *, least: int = 1, most: int | None = None) 
 def as_index(value: Any, name: str) -> int:
     """A whole number, which may be negative: a place counted from the end.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_index
     >>> as_index(np.int64(-1), "j")
     -1
     """
@@ -132,9 +125,6 @@ def as_index(value: Any, name: str) -> int:
 def as_confidence(value: Any, name: str = "confidence") -> float:
     """The level of an interval, strictly between 0 and 1.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_confidence
     >>> as_confidence(95)
     Traceback (most recent call last):
     ...
@@ -152,9 +142,6 @@ def as_confidence(value: Any, name: str = "confidence") -> float:
 def as_generator(seed: Any, name: str = "seed") -> np.random.Generator:
     """The random numbers of a seed, or the generator itself.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_generator
     >>> as_generator(1e300)
     Traceback (most recent call last):
     ...
@@ -173,9 +160,6 @@ def as_generator(seed: Any, name: str = "seed") -> np.random.Generator:
 def as_seed(seed: Any, name: str = "seed") -> int:
     """A seed that is one whole number of at least 0, where random numbers are drawn more than once from it.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_seed
     >>> as_seed(7)
     7
     """

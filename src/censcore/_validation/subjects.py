@@ -15,9 +15,6 @@ __all__ = ["as_labels", "as_weights", "name_subjects"]
 def name_subjects(rows: Any, limit: int = 5) -> str:
     """Say which subjects, by their places from 0, without listing thousands of them.
 
-    Examples
-    --------
-    >>> from censcore._validation import name_subjects
     >>> name_subjects([3])
     '1 subject (3)'
     >>> name_subjects(range(12))
@@ -31,9 +28,6 @@ def name_subjects(rows: Any, limit: int = 5) -> str:
 def as_weights(weights: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     """Weights of n subjects, (n,), in double precision: non-negative, finite and not all zero.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_weights
     >>> as_weights([1, 3], 2)
     array([1., 3.])
     """
@@ -60,9 +54,6 @@ def as_weights(weights: Any, n: int, name: str = "sample_weight") -> np.ndarray:
 def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") -> np.ndarray:
     """One label per subject, (n,), of any kind that can be ordered.
 
-    Examples
-    --------
-    >>> from censcore._validation import as_labels
     >>> as_labels(["a", "b", "a"], 3)
     array(['a', 'b', 'a'], dtype='<U1')
     """

@@ -22,22 +22,7 @@ TITLE: dict[str, Any] = {"loc": "left", "fontsize": 11, "pad": 10}
 
 
 def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
-    """Draw Brier scores over time, and the paired gains over the first model, with 95 % bands.
-
-    Parameters
-    ----------
-    curves : dict of array, (n, q)
-        Losses of each model, (subjects, times); the first is the reference.
-    times : array, (q,)
-        Years.
-    path : Path
-        Where to write the picture.
-
-    Returns
-    -------
-    Path
-        ``path``.
-    """
+    """Draw Brier scores (subjects, times) of each model, and paired gains over the first, with 95 % bands."""
     reference, *others = curves
     with styled(grid=True):
         figure = new_figure(11.5, 5.0)

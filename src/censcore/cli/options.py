@@ -135,9 +135,10 @@ Causes = Annotated[
 CensoringDistribution = Annotated[
     str | None,
     typer.Option(
-        help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, or none if "
-        "nothing is censored. By default kaplan-meier. With --lower, --upper and --visits it is for subjects "
-        "who drop out, by the number of the visit."
+        help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
+        "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is censored. "
+        "By default kaplan-meier. With --lower, --upper and --visits it is for subjects who drop out, by the "
+        "number of the visit."
     ),
 ]
 Stratify = Annotated[
@@ -233,17 +234,17 @@ def named_censoring(censoring: str | None, columns: OutcomeColumns, stratify: st
     return "none" if columns.intervals and stratify is None else "kaplan-meier"
 
 
-def censoring_of(name: str, stratify: str | None, known: bool) -> Censoring | None:
+def censoring_of(name: str, stratify: str | None, known: bool) -> Any:
     """The estimator that ``--censoring`` names; None where the censoring times are known."""
     if known:
         return None
-    if name not in (*CENSORING_ESTIMATORS, "none"):
-        expected = ", ".join([*CENSORING_ESTIMATORS, "none"])
+    if name not in (*CENSORING_ESTIMATORS, "auto", "none"):
+        expected = ", ".join([*CENSORING_ESTIMATORS, "auto", "none"])
         raise InvalidInputError(f"--censoring must be one of {expected}; got {name!r}.")
     if stratify is not None and name != "kaplan-meier":
         raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
-    if name == "none":
-        return None
+    if name in ("none", "auto"):
+        return None if name == "none" else name
     from censcore.estimators.by_name import censoring_estimator
 
     return censoring_estimator(name, stratify=stratify)
@@ -280,7 +281,7 @@ class Inputs(NamedTuple):
     frame: pd.DataFrame
     forecasts: dict[str, Distribution]
     y: Seen
-    censoring: Censoring | None
+    censoring: Censoring | str | None
     X: pd.DataFrame | None
     train: tuple[pd.DataFrame | None, Seen] | None
 

@@ -5,15 +5,17 @@ A new distribution subclasses :class:`Univariate`, :class:`ByHazard`, :class:`Pa
 the protocol below. Other attributes with an underscore belong to their class.
 
 **Storage**, of every distribution. ``_store(name=array, ...)`` keeps arrays, the subjects first, as
-``_name`` in one library and dtype. Then ``take``, ``like`` and copies work.
+``_name`` in one library and dtype. Then ``take``, ``like`` and copies work. ``_store_columns`` keeps numbers,
+or one value per subject, as (n, 1) columns.
 
 =======================  ======================================================================
 ``_arrays``              names of the attributes that hold arrays; ``_store`` sets them
-``_distributions``       names of the attributes that hold lists of other distributions
+``_distributions``       names of the attributes that hold another distribution, or a list of them
 ``_reference``, ``_xp``  one of the arrays, which tells dtype and device, and their namespace
 ``_is_neutral``          whether it was built from Python numbers alone and follows any library
 ``_parts()``             the distributions that it is made of
 ``_map(f)``              the same distribution with f applied to every array
+``_rebuilt(f, g)``       the same with f applied to its arrays and g to its parts
 ``_bound()``             the same distribution, which belongs to the library of its arrays
 ``_remember(name, f)``   what f derives from the arrays, made once
 ``_is_estimate``         whether it was estimated, so that all mass at one time is no certainty

@@ -18,16 +18,8 @@ class Binned(Univariate):
     r"""One coordinate of a :class:`~censcore.distributions.JointGrid`.
 
     :math:`P(T>t)` is linear within the bins :math:`(b_i,b_{i+1}]` and
-    :math:`p_B\exp\{-r(t-b_B)\}` beyond the last edge; r = 0 puts the mass :math:`p_B` at infinity.
-
-    Parameters
-    ----------
-    edges : array, (1, B + 1)
-        0 = b_0 < ... < b_B.
-    log_p : array, (n, B + 1)
-        Log probabilities of the bins and of the tail.
-    rate : array, (1, 1) or (n, 1)
-        r >= 0.
+    :math:`p_B\exp\{-r(t-b_B)\}` beyond the last edge; r = 0 puts the mass :math:`p_B` at infinity. Edges are
+    (1, B + 1), the log probabilities of the bins and of the tail (n, B + 1), rates (1, 1) or (n, 1).
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_edges", "_log_p", "_rate")

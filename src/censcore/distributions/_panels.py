@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from censcore.distributions._special import exp, relative_expm1
 if TYPE_CHECKING:
     from censcore.distributions.formulas import Formulas
 
-__all__ = ["RunningSums", "integrated_survival", "merge_edges", "quantile_edges"]
+__all__ = ["RunningSums", "common_breaks", "integrated_survival", "merge_edges", "quantile_edges"]
 
 # Levels whose quantiles split a smooth distribution into panels on which it is nearly a polynomial.
 _CDF_LEVELS = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
@@ -27,10 +28,6 @@ _ORDER = 16
 def merge_edges(*parts: Array) -> Array:
     """All times of ``parts``, each (1 or n, p), ascending per subject; infinity becomes the largest finite.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from censcore.distributions._panels import merge_edges
     >>> merge_edges(np.array([[1.0, np.inf]]), np.array([[0.5], [2.0]]))
     array([[0.5, 1. , 1. ],
            [1. , 2. , 2. ]])
@@ -43,6 +40,12 @@ def merge_edges(*parts: Array) -> Array:
         largest = xp.max(xp.where(finite, edges, 0.0), axis=1, keepdims=True)
         edges = xp.where(finite, edges, largest)
     return xp.sort(edges, axis=1)
+
+
+def common_breaks(distributions: Iterable[Formulas], *more: Array) -> Array | None:
+    """The break points of all distributions, and ``more`` times (1 or n, p); None where there are none."""
+    breaks = [found for distribution in distributions if (found := distribution._breaks()) is not None]
+    return merge_edges(*breaks, *more) if breaks or more else None
 
 
 class RunningSums:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ from censcore._arrays import (
     take_rows,
 )
 from censcore._kept_values import KeepsValues
-from censcore._validation import as_count, no_array
+from censcore._validation import as_count, check_finite, check_positive, no_array
 from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -67,7 +67,7 @@ class Distribution(KeepsValues, ABC):
     Weibull(shape=(2,))
     """
 
-    #: Names of the attributes that hold arrays, and of those that hold other distributions (in lists).
+    #: Names of the attributes that hold arrays, and of those that hold other distributions or lists of them.
     _arrays: ClassVar[tuple[str, ...]] = ()
     _distributions: ClassVar[tuple[str, ...]] = ()
 
@@ -97,8 +97,22 @@ class Distribution(KeepsValues, ABC):
             setattr(self, f"_{name}", xp.astype(value, dtype, copy=False))
         self._arrays = tuple(f"_{name}" for name in arrays)  # type: ignore[misc]
 
+    def _store_columns(self, **parameters: Array) -> None:
+        """Keep ``parameters`` (numbers, or one value per subject) as (1 or n, 1) columns ``_name``."""
+        self._store(**parameters)
+        for name in parameters:
+            value = getattr(self, f"_{name}")
+            if value.ndim > 1:
+                raise InvalidInputError(
+                    f"{type(self).__name__} takes {name} as a number or one value per subject (n,); "
+                    f"got an array of shape {tuple(value.shape)}."
+                )
+            setattr(self, f"_{name}", value.reshape(-1, 1))
+        common_rows(**{name: getattr(self, f"_{name}").shape[0] for name in parameters})
+
     def _parts(self) -> list[Distribution]:
-        return [part for name in self._distributions for part in getattr(self, name)]
+        held = [getattr(self, name) for name in self._distributions]
+        return [part for value in held for part in (value if isinstance(value, list) else [value])]
 
     @property
     def _reference(self) -> Array:
@@ -162,7 +176,9 @@ class Distribution(KeepsValues, ABC):
         for name in self._arrays:
             setattr(other, name, array(getattr(self, name)))
         for name in self._distributions:
-            setattr(other, name, [distribution(part) for part in getattr(self, name)])
+            held = getattr(self, name)
+            changed = [distribution(part) for part in held] if isinstance(held, list) else distribution(held)
+            setattr(other, name, changed)
         return other
 
     def _map(self, f: Callable[[Array], Array]) -> Self:
@@ -356,6 +372,36 @@ class Distribution(KeepsValues, ABC):
     @abstractmethod
     def given_survival(self, a: Array) -> Distribution:
         """The distribution given that the event time, or all of them, exceed ``a``."""
+
+    def _fitting(self, values: Array) -> Self:
+        """The distribution in the library of ``values``, where it was built from plain numbers."""
+        return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
+
+    def _with_column(
+        self, values: Array, name: str, check: Callable[[Array, str], None]
+    ) -> tuple[Self, Array]:
+        """The distribution in the library of ``values``, and these, for all or each, as (1 or n, 1)."""
+        distribution = self._fitting(values)
+        reference = distribution._reference
+        one_namespace(**{name: values, "distribution": reference})
+        array = as_float(values, name, like=reference)
+        check(array, name)
+        if array.ndim > 1 or 0 in array.shape:
+            raise InvalidInputError(
+                f"{name} must be a number or one per subject, (n,); got an array of shape "
+                f"{tuple(array.shape)}."
+            )
+        column = distribution._xp.astype(array.reshape(-1, 1), reference.dtype, copy=False)
+        common_rows(**{"distribution": len(distribution), name: column.shape[0]})
+        return distribution, column
+
+    def _with_end(self, tau: Array) -> tuple[Self, Array]:
+        """The distribution in the library of ``tau``, and that end of follow-up as a column (1 or n, 1)."""
+        return self._with_column(tau, "tau", partial(check_positive, zero=True, infinite=True))
+
+    def _with_start(self, a: Array) -> tuple[Self, Array]:
+        """The distribution in the library of ``a``, and that time which T exceeds as a column (1 or n, 1)."""
+        return self._with_column(a, "a", check_finite)
 
     def _uniforms(self, size: tuple[int, ...], rng: Draws) -> Array:
         """Levels strictly between 0 and 1 also after rounding to float32, so that no draw falls on an end."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, convert, namespace
 from censcore._numerics import previous_float
-from censcore.distributions._panels import merge_edges
+from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
 from censcore.distributions.by_step import ByStep
 from censcore.distributions.by_subdensity import BySubdensity
@@ -25,23 +25,10 @@ __all__ = ["BeforeTerminal", "before_terminal"]
 def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
     """A joint forecast of which an event after the terminal one is read as one that never happens.
 
-    Parameters
-    ----------
-    forecast : Ensemble or Joint
-        Joint distribution of k event times.
-    terminal : int
-        The coordinate of the terminal event.
+    An ensemble of changed members, or :class:`BeforeTerminal`; the forecast itself where it has no event
+    after the terminal one, which is the coordinate ``terminal``.
 
-    Returns
-    -------
-    Distribution
-        An ensemble of changed members, or :class:`BeforeTerminal`; the forecast itself where it has no event
-        after the terminal one.
-
-    Examples
-    --------
     >>> import censcore as cs
-    >>> from censcore.distributions.before_terminal import before_terminal
     >>> before_terminal(cs.Ensemble([[[1.0, 5.0], [3.0, 2.0]]]), terminal=1).samples
     array([[[ 1.,  5.],
             [inf,  2.]]])
@@ -70,29 +57,20 @@ class BeforeTerminal(Distribution):
     r"""The distribution of :math:`T_j'`, which is :math:`T_j` where :math:`T_j\le T_D` and never else.
 
     The likelihood of what is seen of such times is that of the joint distribution of the :math:`T_j`: without
-    event j before the terminal one at y, :math:`T_j>y` is all that was seen of it.
+    event j before the terminal one at y, :math:`T_j>y` is all that was seen of it. All times are continuous,
+    or all have step functions.
 
-    Parameters
-    ----------
-    joint : Joint
-        The distribution of the times :math:`T_1,\dots,T_k`, of which all are continuous, or all are step
-        functions.
-    terminal : int
-        D.
-
-    Examples
-    --------
     >>> import censcore as cs
-    >>> from censcore.distributions.before_terminal import BeforeTerminal
     >>> F = BeforeTerminal(cs.Independent([cs.Exponential(0.1), cs.Exponential(0.3)]), terminal=1)
     >>> F.marginal(0).mass_at_infinity().round(6), F.marginal(1).cdf(1.0).round(3)
     (array([0.75]), array([0.259]))
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("joint",)
 
     def __init__(self, joint: Joint, terminal: int) -> None:
-        self._inner = [joint]
+        #: The distribution of the times without regard to the order.
+        self.joint = joint
         self.terminal = terminal
         steps = [joint.marginal(j)._degree == 0 for j in range(joint.k)]
         if any(steps) and not all(steps):
@@ -100,11 +78,6 @@ class BeforeTerminal(Distribution):
                 "The event times of a forecast of semi-competing risks must all be continuous, or all have "
                 f"step functions; got {', '.join(type(joint.marginal(j)).__name__ for j in range(joint.k))}."
             )
-
-    @property
-    def joint(self) -> Joint:
-        """The distribution of the times without regard to the order."""
-        return self._inner[0]
 
     @property
     def k(self) -> int:
@@ -155,20 +128,20 @@ class BeforeTerminal(Distribution):
 class _Event(Univariate):
     """The time of event j before the terminal one."""
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_joint",)
 
     def __init__(self, joint: Joint, j: int, terminal: int) -> None:
-        self._inner = [joint]
+        self._joint = joint
         self._pair = (j, terminal)
 
     @property
     def _margins(self) -> list[Univariate]:
-        return [self._inner[0].marginal(j) for j in self._pair]
+        return [self._joint.marginal(j) for j in self._pair]
 
     def _at(self, event: Array, terminal: Array, others: float) -> Array:
         """Times (n, q, k): those of the event and of the terminal one, all others the same."""
         xp = self._xp
-        columns: list[Any] = [xp.full_like(event, others)] * self._inner[0].k
+        columns: list[Any] = [xp.full_like(event, others)] * self._joint.k
         columns[self._pair[0]], columns[self._pair[1]] = event, terminal
         return xp.stack(columns, axis=2)
 
@@ -178,16 +151,15 @@ class _SmoothEvent(_Event, BySubdensity):
 
     @property
     def has_density(self) -> bool:  # type: ignore[override]
-        return self._inner[0].has_density
+        return self._joint.has_density
 
     def _logpdf(self, t: Array) -> Array:
         times = self._at(t, t, 0.0)
         only = convert(np.arange(times.shape[2]) == self._pair[0], times)
-        return self._inner[0]._log_likelihood(times, self._xp.broadcast_to(only, times.shape))
+        return self._joint._log_likelihood(times, self._xp.broadcast_to(only, times.shape))
 
     def _breaks(self) -> Array | None:
-        found = [breaks for margin in self._margins if (breaks := margin._breaks()) is not None]
-        return merge_edges(*found) if found else None
+        return common_breaks(self._margins)
 
     def _make_panel_edges(self) -> Array:
         return merge_edges(*(margin._panel_edges() for margin in self._margins))
@@ -200,7 +172,7 @@ class _StepEvent(_Event, ByStep):
         return self._remember("curve", self._make_curve)
 
     def _make_curve(self) -> Step:
-        xp, joint, u = self._xp, self._inner[0], self._breaks()
+        xp, joint, u = self._xp, self._joint, self._breaks()
         new = xp.concat([xp.ones_like(u[:, :1]) > 0, u[:, 1:] > u[:, :-1]], axis=1)
         before = previous_float(u)
         reached, passed = (joint._logsf(self._at(t, before, -1.0)) for t in (before, u))

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from censcore._arrays import Array
+from censcore.distributions.formulas import forwarded
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 
@@ -22,29 +23,10 @@ class ByStep(Univariate):
     def _step(self) -> Step:
         """The distribution as a step function, made once."""
 
-    def _sf(self, t: Array) -> Array:
-        return self._step()._sf(t)
+    def _forward(self, name: str, *arrays: Array) -> Array:
+        return getattr(self._step(), name)(*arrays)
 
-    def _sf_left(self, t: Array) -> Array:
-        return self._step()._sf_left(t)
-
-    def _cdf(self, t: Array) -> Array:
-        return self._step()._cdf(t)
-
-    def _isf(self, p: Array) -> Array:
-        return self._step()._isf(p)
-
-    def _icdf(self, p: Array) -> Array:
-        return self._step()._icdf(p)
-
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        return self._step()._icdf_beyond(y, p)
-
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._step()._integrated_sf(a, b)
-
-    def _mass_at_infinity(self) -> Array:
-        return self._step()._mass_at_infinity()
-
-    def _steps(self) -> tuple[Array, Array]:
-        return self._step()._steps()
+    _sf, _sf_left, _cdf = forwarded("_sf"), forwarded("_sf_left"), forwarded("_cdf")
+    _isf, _icdf, _icdf_beyond = forwarded("_isf"), forwarded("_icdf"), forwarded("_icdf_beyond")
+    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf"), forwarded("_mass_at_infinity")
+    _steps = forwarded("_steps")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from censcore._arrays import Array, namespace
-from censcore.distributions._panels import merge_edges
+from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.by_step import ByStep
 from censcore.distributions.by_subdensity import BySubdensity
 from censcore.distributions.competing_risks import TimeAndCause
@@ -136,8 +136,7 @@ class _SmoothCause(BySubdensity):
         return total
 
     def _breaks(self) -> Array | None:
-        found = [breaks for part in self._hazards if (breaks := part._breaks()) is not None]
-        return merge_edges(*found) if found else None
+        return common_breaks(self._hazards)
 
     def _make_panel_edges(self) -> Array:
         """Those of T, the first event of any cause, beyond which no cumulative incidence rises."""

@@ -45,7 +45,7 @@ class Censored(Univariate):
 
     has_density: ClassVar[bool] = False
     _arrays: ClassVar[tuple[str, ...]] = ("_tau",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, distribution: Univariate, tau: Array) -> None:
         check_kind(
@@ -54,13 +54,8 @@ class Censored(Univariate):
             Univariate,
             "a distribution of one event time, such as Weibull(shape, scale)",
         )
-        fitting, self._tau = distribution._with_end(tau)
-        self._neutral = fitting._is_neutral and is_neutral(tau)
-        self._inner = [fitting]
-
-    @property
-    def _distribution(self) -> Univariate:
-        return self._inner[0]
+        self._distribution, self._tau = distribution._with_end(tau)
+        self._neutral = self._distribution._is_neutral and is_neutral(tau)
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
@@ -154,19 +149,14 @@ class CensoredJoint(Joint):
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_tau",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, joint: Joint, tau: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        distribution = joint._fitting(tau)
-        columns = [column.reshape(-1) for column in distribution._columns_of(tau)]
-        self._tau = distribution._xp.stack(columns, axis=1)
-        self._inner = [distribution]
-        self._neutral = distribution._is_neutral
-
-    @property
-    def _distribution(self) -> Joint:
-        return self._inner[0]
+        self._distribution = joint._fitting(tau)
+        columns = [column.reshape(-1) for column in self._distribution._columns_of(tau)]
+        self._tau = self._distribution._xp.stack(columns, axis=1)
+        self._neutral = self._distribution._is_neutral
 
     @property
     def k(self) -> int:
@@ -205,7 +195,3 @@ class CensoredJoint(Joint):
         xp = self._xp
         draws = self._distribution._sample(m, rng)
         return xp.minimum(draws, self._tau[:, None, :] + xp.zeros_like(draws[..., :1]))
-
-    def censor_at(self, tau: Array) -> CensoredJoint:
-        """The distribution of the minimum with another ``tau``."""
-        return CensoredJoint(self, tau)

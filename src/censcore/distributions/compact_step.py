@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, 
 from censcore._numerics import chunked_rows
 from censcore._validation import check_probabilities
 from censcore.distributions.base import _are_alike
+from censcore.distributions.formulas import forwarded
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 
@@ -76,13 +76,13 @@ class CompactStep(Univariate):
         levels = self._levels[rows]
         return Step._trusted(self._times, self._xp.astype(levels, self._times.dtype), falls=True)
 
-    def _in_parts(self, formula: Callable[..., Array], *arrays: Array) -> Array:
+    def _forward(self, name: str, *arrays: Array) -> Array:
         """A formula of :class:`Step` on the curves of few subjects at a time."""
         n = common_rows(distribution=len(self), **{f"array {i}": x.shape[0] for i, x in enumerate(arrays)})
 
         def part(rows: slice) -> Array:
             curves = self._some(rows if len(self) > 1 else slice(0, 1))
-            return formula(curves, *(x if x.shape[0] == 1 else x[rows] for x in arrays))
+            return getattr(curves, name)(*(x if x.shape[0] == 1 else x[rows] for x in arrays))
 
         return chunked_rows(part, n, 4 * int(self._times.shape[1]), self._times)
 
@@ -104,17 +104,8 @@ class CompactStep(Univariate):
         """The curves of all subjects: to be asked of few at a time."""
         return self._some(slice(0, len(self)))._steps()
 
-    def _isf(self, p: Array) -> Array:
-        return self._in_parts(Step._isf, p)
-
-    def _icdf(self, p: Array) -> Array:
-        return self._in_parts(Step._icdf, p)
-
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        return self._in_parts(Step._icdf_beyond, y, p)
-
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._in_parts(Step._integrated_sf, a, b)
+    _isf, _icdf, _icdf_beyond = forwarded("_isf"), forwarded("_icdf"), forwarded("_icdf_beyond")
+    _integrated_sf = forwarded("_integrated_sf")
 
     def _mass_at_infinity(self) -> Array:
         return self._xp.astype(self._levels[:, -1], self._times.dtype)

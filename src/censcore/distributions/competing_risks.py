@@ -12,7 +12,6 @@ from censcore._arrays import Array, as_float, convert, is_neutral, possibly
 from censcore._numerics import chunked_rows
 from censcore._validation import as_names, check_not_nan
 from censcore.distributions.base import Distribution, Seed
-from censcore.distributions.given_survival import entry_column
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
@@ -223,7 +222,7 @@ class TimeAndCause(Distribution):
 
     def _alive(self, a: Array) -> tuple[Array, Array]:
         """The times a, and P(T > a), as columns (1 or n, 1); an error where it is zero."""
-        any_cause, column = entry_column(self.any_cause(), a)
+        any_cause, column = self.any_cause()._with_start(a)
         any_cause.given_survival(column[:, 0])
         alive = any_cause.sf(column)
         return column, alive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Copula(FromMarginals):
         )
 
     @property
-    def _family(self) -> Family:
+    def _family(self) -> Clayton | Gumbel:
         return _FAMILIES[self.family]
 
     @property
@@ -187,8 +187,9 @@ class Copula(FromMarginals):
 # ---- families -------------------------------------------------------------------------------------------
 #
 # Formulas take cumulative hazards H with the coordinates last, (n, q, k), and theta as (n, 1) or (1, 1).
-# A copula gives the joint survival function exp{-g(H)}; its mixed partial derivatives give the likelihood
-# of any pattern of events.
+# A copula gives the joint survival function exp{-g(H)} by its ``exponent`` g, (n, q). ``log_likelihood`` is
+# the log of its mixed derivative in the coordinates with an event; ``log_hazard`` is zero in the others.
+# ``draw_hazards`` gives the cumulative hazards of draws, (n, m, k): T_j solves H_j(T_j) = H_j.
 
 # Stands in for an infinite cumulative hazard: far beyond any that a float can turn into a probability.
 _ENDLESS = 1e30
@@ -196,25 +197,6 @@ _ENDLESS = 1e30
 _SERIES = 0.05
 
 _STRONGEST = 1e8
-
-
-class Family(Protocol):
-    """What a copula is made of."""
-
-    def check(self, theta: Array, k: int) -> None:
-        """Check that the family has this parameter in this dimension."""
-
-    def exponent(self, H: Array, theta: Array) -> Array:
-        """g(H), minus the joint log survival: (n, q, k) -> (n, q)."""
-
-    def log_likelihood(self, H: Array, log_hazard: Array, event: Array, theta: Array) -> Array:
-        """Log mixed derivative in the coordinates with an event; ``log_hazard`` is zero in the others."""
-
-    def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
-        """Cumulative hazards of draws, (n, m, k): T_j solves H_j(T_j) = H_j."""
-
-    def kendall_tau(self, theta: Array) -> Array:
-        """Kendall's rank correlation of any two coordinates."""
 
 
 def _check_strength(theta: Array) -> None:
@@ -367,7 +349,7 @@ class Gumbel:
         return 1 - 1 / theta
 
 
-_FAMILIES: dict[str, Family] = {"clayton": Clayton(), "gumbel": Gumbel()}
+_FAMILIES: dict[str, Clayton | Gumbel] = {"clayton": Clayton(), "gumbel": Gumbel()}
 
 
 def _in_one_library(draws: Array, theta: Array, n: int) -> tuple[Array, Array]:

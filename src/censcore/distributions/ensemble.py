@@ -21,7 +21,7 @@ from censcore._arrays import (
 from censcore._numerics import run_threads
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions.by_step import ByStep
-from censcore.distributions.given_survival import check_possible, entry_column
+from censcore.distributions.given_survival import check_possible
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import Step
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -141,7 +141,7 @@ class Ensemble(ByStep):
 
     def given_survival(self, a: Array) -> Ensemble:
         """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
-        ensemble, column = entry_column(self, a)
+        ensemble, column = self._with_start(a)
         xp, x = ensemble._xp, detach(ensemble._samples)
         beyond = x > (column if x.ndim == 2 else column[:, :, None])
         beyond = beyond if x.ndim == 2 else xp.all(beyond, axis=2)
@@ -154,7 +154,7 @@ class Ensemble(ByStep):
         total = xp.sum(kept, axis=1, keepdims=True)
         check_possible(total <= 0, column)
         other = ensemble._map(lambda array: array)
-        other._arrays = ("_samples", "_weights")
+        other._arrays = ("_samples", "_weights")  # type: ignore[misc]
         other._weights = kept / total
         other._neutral = self._neutral and is_neutral(a)
         return other

@@ -10,7 +10,7 @@ from censcore._arrays import Array, convert, is_neutral, to_numpy
 from censcore._numerics import expm1, next_float
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.given_survival import check_possible, entry_column, or_one
+from censcore.distributions.given_survival import check_possible, or_one
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.univariate import Univariate
@@ -52,19 +52,13 @@ class GivenJointSurvival(Joint):
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, joint: Joint, a: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        neutral = joint._is_neutral and is_neutral(a)
-        joint, self._entry = entry_column(joint, a)
-        self._neutral = neutral
-        self._inner = [joint]
+        self._neutral = joint._is_neutral and is_neutral(a)
+        self._distribution, self._entry = joint._with_start(a)
         check_possible(self._log_alive() == -np.inf, self._entry)
-
-    @property
-    def _distribution(self) -> Joint:
-        return self._inner[0]
 
     @property
     def k(self) -> int:
@@ -107,15 +101,9 @@ class GivenJointSurvival(Joint):
         """The distribution of coordinate ``j`` given that all coordinates exceed a."""
         return _MarginalGivenSurvival(self, self._coordinate(j))
 
-    def censor_at(self, tau: Array) -> Joint:
-        """The distribution of min(T_j, tau_j) for every j."""
-        from censcore.distributions.censored import CensoredJoint
-
-        return CensoredJoint(self, tau)
-
     def given_survival(self, a: Array) -> Joint:
         """The distribution given that all times exceed the larger of both."""
-        given, column = entry_column(self, a)
+        given, column = self._with_start(a)
         if bool((column <= given._entry).all()):
             return given
         return GivenJointSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
@@ -154,15 +142,11 @@ def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarra
 class _MarginalGivenSurvival(Univariate):
     """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, and say something of it."""
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_joint",)
 
     def __init__(self, joint: GivenJointSurvival, j: int) -> None:
-        self._inner = [joint]
+        self._joint = joint
         self._j = j
-
-    @property
-    def _joint(self) -> GivenJointSurvival:
-        return self._inner[0]
 
     @property
     def _alone(self) -> Univariate:

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from censcore._arrays import (
     Array,
-    as_float,
-    common_rows,
     is_neutral,
     namespace,
-    one_namespace,
     possibly,
     to_numpy,
 )
 from censcore._numerics import expm1, next_float
-from censcore._validation import check_finite, check_kind, name_subjects
+from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import ImpossibleForecastError, InvalidInputError
+from censcore.exceptions import ImpossibleForecastError
 
-__all__ = ["GivenSurvival", "check_possible", "entry_column", "or_one"]
-
-
-def entry_column(distribution: Any, a: Array) -> tuple[Any, Array]:
-    """The distribution in the library of ``a``, and ``a`` as a column (1 or n, 1); infinity is an error."""
-    distribution = distribution._fitting(a)
-    reference = distribution._reference
-    one_namespace(a=a, distribution=reference)
-    entry = as_float(a, "a", like=reference)
-    check_finite(entry, "a")
-    if entry.ndim > 1:
-        raise InvalidInputError(
-            f"a must be a number or one per subject, (n,); got an array of shape {tuple(entry.shape)}."
-        )
-    column = distribution._xp.astype(entry.reshape(-1, 1), reference.dtype, copy=False)
-    common_rows(distribution=len(distribution), a=column.shape[0])
-    return distribution, column
+__all__ = ["GivenSurvival", "check_possible", "or_one"]
 
 
 def check_possible(impossible: Array, a: Array) -> None:
@@ -92,7 +73,7 @@ class GivenSurvival(Univariate):
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
         check_kind(
@@ -101,16 +82,10 @@ class GivenSurvival(Univariate):
             Univariate,
             "a distribution of one event time, such as Weibull(shape, scale)",
         )
-        neutral = distribution._is_neutral and is_neutral(a)
-        distribution, self._entry = entry_column(distribution, a)
-        self._neutral = neutral
-        self._inner = [distribution]
+        self._neutral = distribution._is_neutral and is_neutral(a)
+        self._distribution, self._entry = distribution._with_start(a)
         self._is_estimate = distribution._is_estimate
         check_possible(self._log_alive() == -np.inf, self._entry)
-
-    @property
-    def _distribution(self) -> Univariate:
-        return self._inner[0]
 
     @property
     def has_density(self) -> bool:  # type: ignore[override]
@@ -244,7 +219,7 @@ class GivenSurvival(Univariate):
 
     def given_survival(self, a: Array) -> Univariate:
         """The distribution given that T exceeds the larger of both times."""
-        given, column = entry_column(self, a)
+        given, column = self._with_start(a)
         if bool((column <= given._entry).all()):
             return given
         later = GivenSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])

@@ -26,7 +26,6 @@ from censcore._arrays import (
 from censcore._numerics import CHUNK_NUMBERS
 from censcore._validation import as_list, check_positive, check_probabilities, name_subjects
 from censcore.distributions._binned import Binned, decay, place, tail_excess
-from censcore.distributions.censored import CensoredJoint
 from censcore.distributions.joint import Joint, log_or_never, logsumexp
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
@@ -281,10 +280,6 @@ class JointGrid(Joint):
         excess = -xp.log1p(-u) / xp.where(decays, rate, xp.ones_like(rate))
         tail = xp.where(decays, edges[:, -1:] + excess, xp.full_like(excess, np.inf))
         return xp.where(bin_ == last, tail, low + (high - low) * u)
-
-    def censor_at(self, tau: Array) -> CensoredJoint:
-        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        return CensoredJoint(self, tau)
 
 
 def _store_edges(distribution: JointGrid, edges: Any, values: Array) -> tuple[str, ...]:

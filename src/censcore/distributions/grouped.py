@@ -9,6 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_rows, take_rows
 from censcore._validation import as_codes
+from censcore.distributions.formulas import forwarded
 from censcore.distributions.joint import in_one_library
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
@@ -122,15 +123,15 @@ class Grouped(Univariate):
             for i, rows in present.items()
         }
 
-    def _by_group(self, formula: str, *arrays: Array) -> Array:
+    def _forward(self, name: str, *arrays: Array) -> Array:
         """Each group's formula on its rows of ``arrays`` (1 or n, q), the subjects back in order."""
         xp = self._xp
         parts = []
         groups = self._groups()
         if len(self) == 1:  # one subject's distribution serves all subjects, as it does everywhere
-            return getattr(groups[0][1], formula)(*arrays)
+            return getattr(groups[0][1], name)(*arrays)
         for rows, F in groups:
-            part = getattr(F, formula)(*(x if x.shape[0] == 1 else x[rows] for x in arrays))
+            part = getattr(F, name)(*(x if x.shape[0] == 1 else x[rows] for x in arrays))
             parts.append(xp.broadcast_to(part, (len(rows), *part.shape[1:])))
         return self._in_row_order(parts)
 
@@ -138,41 +139,11 @@ class Grouped(Univariate):
         back = np.argsort(np.concatenate([rows for rows, _ in self._groups()]))
         return self._xp.concat(parts, axis=0)[back]
 
-    def _sf(self, t: Array) -> Array:
-        return self._by_group("_sf", t)
-
-    def _sf_left(self, t: Array) -> Array:
-        return self._by_group("_sf_left", t)
-
-    def _cdf(self, t: Array) -> Array:
-        return self._by_group("_cdf", t)
-
-    def _logsf(self, t: Array) -> Array:
-        return self._by_group("_logsf", t)
-
-    def _logpdf(self, t: Array) -> Array:
-        return self._by_group("_logpdf", t)
-
-    def _isf(self, p: Array) -> Array:
-        return self._by_group("_isf", p)
-
-    def _icdf(self, p: Array) -> Array:
-        return self._by_group("_icdf", p)
-
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        return self._by_group("_icdf_beyond", y, p)
-
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._by_group("_integrated_sf", a, b)
-
-    def _mass_at_infinity(self) -> Array:
-        return self._by_group("_mass_at_infinity")
-
-    def _end(self) -> Array:
-        return self._by_group("_end")
-
-    def _excludes(self, t: Array) -> Array:
-        return self._by_group("_excludes", t)
+    _sf, _sf_left, _cdf = forwarded("_sf"), forwarded("_sf_left"), forwarded("_cdf")
+    _logsf, _logpdf = forwarded("_logsf"), forwarded("_logpdf")
+    _isf, _icdf, _icdf_beyond = forwarded("_isf"), forwarded("_icdf"), forwarded("_icdf_beyond")
+    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf"), forwarded("_mass_at_infinity")
+    _end, _excludes = forwarded("_end"), forwarded("_excludes")
 
     def _breaks(self) -> Array | None:
         """The break points of all groups, so that they need not be repeated for every subject."""

@@ -14,12 +14,11 @@ from censcore._arrays import (
     common_rows,
     convert,
     detach,
-    is_neutral,
     namespace,
     one_namespace,
 )
 from censcore._validation import as_events, as_index, as_list, check_positive
-from censcore.distributions._panels import merge_edges
+from censcore.distributions._panels import common_breaks
 from censcore.distributions.base import Distribution
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -30,14 +29,14 @@ __all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", 
 class Joint(Distribution):
     """A distribution of k event times per subject.
 
-    A subclass writes ``k``, :meth:`marginal`, :meth:`censor_at`, ``_sample(m, rng)``, ``_mass_at_infinity()``
+    A subclass writes ``k``, :meth:`marginal`, ``_sample(m, rng)``, ``_mass_at_infinity()``
     and two formulas of times (n, q, k), ``_logsf`` and ``_log_likelihood``: one formula serves the times
     (n, 1, k) of a likelihood and the diagonal (n, q, k) of the first event.
 
     See Also
     --------
     FromMarginals : Joint distributions that join given marginals.
-    CensoredJoint : What ``censor_at`` may return.
+    CensoredJoint : What ``censor_at`` returns unless a subclass knows better.
 
     Examples
     --------
@@ -122,15 +121,17 @@ class Joint(Distribution):
         array([1.   , 0.368])
         """
         from censcore.distributions.given_joint_survival import GivenJointSurvival
-        from censcore.distributions.given_survival import entry_column
 
-        distribution, column = entry_column(self, a)
+        distribution, column = self._with_start(a)
         if bool((column < 0).all()):
             return self
         return GivenJointSurvival(distribution, column[:, 0])
 
-    def _fitting(self, values: Array) -> Self:
-        return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
+    def censor_at(self, tau: Array) -> Joint:
+        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
+        from censcore.distributions.censored import CensoredJoint
+
+        return CensoredJoint(self, tau)
 
     def _at(self, values: Array, name: str) -> tuple[Self, Array]:
         """The distribution in the library of ``values``, and these as (n, k)."""
@@ -173,7 +174,7 @@ class FromMarginals(Joint):
     """A joint distribution made of its marginals and a rule that joins their survival functions.
 
     A subclass sets ``_marginals`` and writes the rule, ``_join``: the joint log survival from those of the
-    coordinates. It also writes ``_log_likelihood``, ``_sample`` and ``censor_at``.
+    coordinates. It also writes ``_log_likelihood`` and ``_sample``.
 
     Examples
     --------
@@ -253,14 +254,10 @@ class First(Univariate):
     Made by ``joint.first()``. Its density is the sum over j of "event j at t, none of the others yet".
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_joint",)
 
     def __init__(self, joint: Joint) -> None:
-        self._inner = [joint]
-
-    @property
-    def _joint(self) -> Joint:
-        return self._inner[0]
+        self._joint = joint
 
     @property
     def has_density(self) -> bool:  # type: ignore[override]
@@ -319,9 +316,7 @@ class First(Univariate):
         return self._joint._mass_at_infinity()
 
     def _breaks(self) -> Array | None:
-        joint = self._joint
-        breaks = [b for j in range(joint.k) if (b := joint.marginal(j)._breaks()) is not None]
-        return merge_edges(*breaks) if breaks else None
+        return common_breaks(self._joint.marginal(j) for j in range(self._joint.k))
 
 
 def logsumexp(x: Array) -> Array:

@@ -9,7 +9,6 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, convert
 from censcore._validation import as_list, check_kind
-from censcore.distributions.censored import CensoredJoint
 from censcore.distributions.joint import Joint, log_or_never, logsumexp
 from censcore.distributions.mixture import Mixture
 from censcore.distributions.random_draws import Draws
@@ -118,7 +117,3 @@ class JointMixture(Joint):
         for j, part in enumerate(self._components):
             draws = xp.where((chosen == j)[..., None], part._sample(m, rng), draws)
         return draws
-
-    def censor_at(self, tau: Array) -> CensoredJoint:
-        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        return CensoredJoint(self, tau)

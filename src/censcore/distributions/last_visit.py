@@ -32,23 +32,17 @@ class LastVisit(Distribution):
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.distributions.last_visit import LastVisit
     >>> C = LastVisit(cs.Step([0.0, 1.0, 2.0], sf=[0.9, 0.7, 0.5]))
     >>> C.on([[1.1, 2.3], [0.8, 3.0]]).sf([[1.0, 1.5, 2.9, 3.0]])
     array([[1. , 0.9, 0.7, 0.7],
            [0.9, 0.9, 0.9, 0.7]])
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("numbers",)
 
     def __init__(self, numbers: Univariate) -> None:
         check_kind(numbers, "numbers", Univariate, "a distribution of one number per subject")
-        self._inner = [numbers]
-
-    @property
-    def numbers(self) -> Univariate:
-        """The distribution of M."""
-        return self._inner[0]
+        self.numbers = numbers
 
     def on(self, visits: Array) -> Step:
         r"""The censoring distribution of subjects with these planned visits, :math:`v_1<v_2<\ldots`.
@@ -88,22 +82,10 @@ class LastVisit(Distribution):
 def dropping_out(visits: Array, attended: Array) -> Step:
     r"""The distribution with :math:`P(C\ge v_k)` of own visits, just before which drop-out censors.
 
-    Parameters
-    ----------
-    visits : array, (1 or n, K)
-        Ascending, padded by infinity.
-    attended : array, (1 or n, K)
-        :math:`P(M\ge k)`, falling; not read where visits are padded.
+    Visits (1 or n, K) ascend and are padded by infinity; ``attended`` are :math:`P(M\ge k)`, falling, not
+    read where visits are padded. What is left after the last visit sits at infinity.
 
-    Returns
-    -------
-    Step
-        What is left after the last visit sits at infinity.
-
-    Examples
-    --------
     >>> import numpy as np
-    >>> from censcore.distributions.last_visit import dropping_out
     >>> dropping_out(np.array([[1.0, 2.0, np.inf]]), np.array([[0.9, 0.5, 0.2]])).sf([[0.9, 1.0, 5.0]])
     array([[1. , 0.9, 0.5]])
     """

@@ -18,8 +18,8 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_positive, name_subjects
-from censcore.distributions._panels import merge_edges
-from censcore.distributions.given_survival import check_possible, entry_column
+from censcore.distributions._panels import common_breaks, merge_edges
+from censcore.distributions.given_survival import check_possible
 from censcore.distributions.joint import in_one_library, logsumexp
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
@@ -193,8 +193,7 @@ class Mixture(Univariate):
         return self._sum(lambda F: F._mass_at_infinity()[:, None])[:, 0]
 
     def _breaks(self) -> Array | None:
-        breaks = [b for F in self._components if (b := F._breaks()) is not None]
-        return merge_edges(*breaks) if breaks else None
+        return common_breaks(self._components)
 
     def _make_panel_edges(self) -> Array:
         return merge_edges(*(F._panel_edges() for F in self._components))
@@ -216,7 +215,7 @@ class Mixture(Univariate):
 
     def given_survival(self, a: Array) -> Univariate:
         r"""The mixture of :math:`T_j\mid T_j>a`, with the weights :math:`w_jP(T_j>a)/P(T>a)`."""
-        mixture, column = entry_column(self, a)
+        mixture, column = self._with_start(a)
         xp = mixture._xp
         if bool((column < 0).all()):
             return self

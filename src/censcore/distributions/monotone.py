@@ -53,7 +53,7 @@ def monotone(
     repair: bool = False,
     remedy: str = "",
 ) -> tuple[Array, Repair | None]:
-    r"""Probabilities (..., q) as curves in [0, 1] that are monotone along the last axis.
+    r"""Probabilities (..., q) as curves in [0, 1] that are monotone along the last axis; and the changes.
 
     Curves that are so already are returned as they are. Others become the monotone curve that is nearest in
     the largest change of a probability, which is the mean of two envelopes,
@@ -61,34 +61,9 @@ def monotone(
     .. math:: \tilde S(t_j)=\tfrac12\Bigl\{\min_{i\le j}S(t_i)+\max_{i\ge j}S(t_i)\Bigr\}
 
     for a falling curve. Changes up to 1e-6 are rounding and are made without a word. Anything larger is an
-    error, or with ``repair`` a change that is reported.
+    error, or with ``repair`` a change that is reported. Errors call the levels ``name``, say the ``times`` of
+    the columns, and end with the sentence ``remedy``. Gradients are kept.
 
-    Parameters
-    ----------
-    levels : array, (..., q)
-        Probabilities; subjects on the first axis, times on the last.
-    falls : bool
-        Whether the curves fall (survival functions) or rise (distribution functions, cumulative incidences).
-    name : str
-        What errors call the levels.
-    times : array, (q,) or (n, q), optional
-        Of the columns, for errors.
-    repair : bool
-        Whether real violations are repaired.
-    remedy : str
-        A sentence that ends the error.
-
-    Returns
-    -------
-    levels : array, (..., q)
-        Gradients are kept.
-    repair : Repair or None
-        What was changed by more than rounding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from censcore.distributions.monotone import monotone
     >>> levels, repair = monotone(np.array([[0.9, 0.5, 0.6, 0.2]]), falls=True, repair=True)
     >>> levels.round(3), repair.largest.__round__(3)
     (array([[0.9 , 0.55, 0.55, 0.2 ]]), 0.05)

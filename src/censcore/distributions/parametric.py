@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar
 
-from censcore._arrays import Array, common_rows
+from censcore._arrays import Array
 from censcore._validation import check_between, check_finite
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError
 
 __all__ = ["Parametric"]
 
@@ -52,21 +51,13 @@ class Parametric(Univariate):
 
     def _set_parameters(self, *, real: Collection[str] = (), **parameters: Array) -> None:
         """Keep every parameter as an (n, 1) column ``_<name>``: positive, or any number if ``real``."""
-        self._store(**parameters)
+        self._store_columns(**parameters)
         self._names = tuple(parameters)
-        for name in parameters:
-            value = getattr(self, f"_{name}")
-            if value.ndim > 1:
-                raise InvalidInputError(
-                    f"{type(self).__name__} takes {name} as a number or one value per subject (n,); "
-                    f"got an array of shape {tuple(value.shape)}."
-                )
+        for name, value in self.parameters.items():
             if name in real and name not in self._ranges:
                 check_finite(value, name)
             else:
                 check_between(value, name, *self._ranges.get(name, self._SCALES))
-            setattr(self, f"_{name}", value.reshape(-1, 1))
-        common_rows(**{name: getattr(self, f"_{name}").shape[0] for name in parameters})
 
     @property
     def parameters(self) -> dict[str, Array]:

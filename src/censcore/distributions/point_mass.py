@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._validation import check_positive
-from censcore.distributions.given_survival import check_possible, entry_column
+from censcore.distributions.given_survival import check_possible
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -95,6 +95,6 @@ class PointMass(Univariate):
 
     def given_survival(self, a: Array) -> PointMass:
         """The point mass itself, where it lies beyond ``a``."""
-        distribution, column = entry_column(self, a)
+        distribution, column = self._with_start(a)
         check_possible(column >= distribution._location, column)
         return self

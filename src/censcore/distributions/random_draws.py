@@ -37,15 +37,6 @@ class Draws(Protocol):
 class TorchDraws:
     """Draws of a torch generator, on its device.
 
-    Parameters
-    ----------
-    generator : torch.Generator
-        Where the numbers come from.
-    dtype : torch.dtype
-        Of the numbers.
-
-    Examples
-    --------
     >>> import torch
     >>> TorchDraws(torch.Generator().manual_seed(0), torch.float32).random((2, 3)).shape
     torch.Size([2, 3])
@@ -80,17 +71,11 @@ class TorchDraws:
 
 
 class SubjectDraws:
-    r"""Random numbers of n subjects, each from a generator of its own: SplitMix64, started at its key.
+    r"""Random numbers of n subjects, each from a generator of its own: SplitMix64 [1]_, started at its key.
 
     Number c of a subject with the key k is :math:`\mathrm{mix}(k+c\gamma)` with an odd constant
-    :math:`\gamma`, whoever else is drawn for.
-
-    Parameters
-    ----------
-    keys : array of uint64, (n,)
-        One per subject, from :func:`keys_of`.
-    flat : bool
-        Whether one distribution serves all subjects: draws of the shape (1, n m) are then m of each subject.
+    :math:`\gamma`, whoever else is drawn for. With ``flat`` one distribution serves all subjects: draws of
+    the shape (1, n m) are then m of each subject.
 
     References
     ----------

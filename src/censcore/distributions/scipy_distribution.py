@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, is_torch
+from censcore._arrays import Array, is_torch
 from censcore.distributions._panels import merge_edges
 from censcore.distributions._special import interior
 from censcore.distributions.univariate import Univariate
@@ -42,17 +42,8 @@ class ScipyDistribution(Univariate):
     def __init__(self, frozen: Any) -> None:
         self._dist = _continuous(frozen)
         positional = {f"argument_{i}": value for i, value in enumerate(frozen.args)}
-        self._store(**positional, **frozen.kwds, **({} if positional or frozen.kwds else {"loc": 0.0}))
+        self._store_columns(**(positional | frozen.kwds or {"loc": 0.0}))
         self._positional = tuple(f"_{name}" for name in positional)
-        for name in self._arrays:
-            value = getattr(self, name)
-            if value.ndim > 1:
-                raise InvalidInputError(
-                    f"A frozen distribution needs parameters that are numbers or one value per subject (n,); "
-                    f"{name.lstrip('_')} has the shape {tuple(value.shape)}."
-                )
-            setattr(self, name, value.reshape(-1, 1))
-        common_rows(**{name.lstrip("_"): getattr(self, name).shape[0] for name in self._arrays})
         self._check_support()
 
     def _check_support(self) -> None:

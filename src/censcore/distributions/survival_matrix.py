@@ -123,19 +123,9 @@ class MatrixReader:
             )
 
     def curves(self, times: Array, sf: Array) -> Step | PiecewiseLinear:
-        """The distributions with survival probabilities ``sf`` at ``times``.
+        """Distributions with survival probabilities ``sf`` (n, J) at ``times`` (J,) or (n, J), in any order.
 
-        Parameters
-        ----------
-        times : array, (J,) or (n, J)
-            Distinct and non-negative, in any order.
-        sf : array, (n, J) or (J,)
-            P(T > time).
-
-        Returns
-        -------
-        Step or PiecewiseLinear
-            :func:`reading_of` says how the matrix was read.
+        :func:`reading_of` says how the matrix was read.
         """
         if not self.repair:
             return self._read(times, sf, None)
@@ -274,22 +264,10 @@ def other_readings(F: Any) -> dict[str, Any]:
 
 
 def settled(F: Any, events: Array, whose: str = "training events", count: Array | None = None) -> Any:
-    """A distribution whose reading, if that is still open, is settled by event times.
+    """A distribution whose reading, if that is still open, is settled by event times (m,).
 
-    Parameters
-    ----------
-    F : Distribution
-        Returned as it is unless it is a matrix that was read by ``interpolation="auto"`` without event times.
-    events : array, (m,)
-        Event times.
-    whose : str
-        What the reason calls them.
-    count : array, (m,), optional
-        How often each of the times was seen; once by default.
-
-    Returns
-    -------
-    Distribution
+    It is returned as it is unless it is a matrix that was read by ``interpolation="auto"`` without event
+    times. The reason calls the events ``whose``; ``count`` says how often each of the times was seen.
     """
     reading = reading_of(F)
     if reading is None or reading.settled:

@@ -39,20 +39,7 @@ def from_torch(distribution: Any) -> Distribution:
     Families that this package has become its own distributions, ``MixtureSameFamily`` a mixture of them, and
     ``Independent(..., 1)`` a joint distribution with independent coordinates.
 
-    Parameters
-    ----------
-    distribution : torch.distributions.Distribution
-        Continuous, on (0, inf).
-
-    Returns
-    -------
-    Distribution
-        One distribution per subject.
-
-    Examples
-    --------
     >>> import torch
-    >>> from censcore.distributions.torch_distribution import from_torch
     >>> from_torch(torch.distributions.Weibull(scale=torch.tensor([1.0, 2.0]), concentration=1.5))
     Weibull(shape=(2,))
     """
@@ -87,17 +74,11 @@ def _one(distribution: Any, chosen: Callable[[Array], Array]) -> Univariate:
 
 
 class TorchDistribution(Univariate):
-    """Any other continuous ``torch.distributions`` family on (0, inf) with a ``cdf``.
+    """Any other continuous family of ``torch.distributions`` on (0, inf) with a ``cdf``.
 
-    Parameters
-    ----------
-    distribution : torch.distributions.Distribution
-        Batch shape (n,) or (). Its upper tail is as accurate as 1 - cdf.
+    Its batch shape is (n,) or (). Its upper tail is as accurate as 1 - cdf.
 
-    Examples
-    --------
     >>> import torch
-    >>> from censcore.distributions.torch_distribution import TorchDistribution
     >>> TorchDistribution(torch.distributions.HalfNormal(torch.tensor([1.0, 2.0]))).sf(1.0)
     tensor([0.3173, 0.6171])
     """
@@ -111,10 +92,8 @@ class TorchDistribution(Univariate):
                 "subjects cannot be taken apart. Give its curve: PiecewiseLinear(times, "
                 "cdf=distribution.cdf(times))."
             )
-        self._store(**{name: chosen(getattr(distribution, name)).reshape(-1) for name in names})
+        self._store_columns(**{name: chosen(getattr(distribution, name)).reshape(-1) for name in names})
         self._names = tuple(names)
-        for name in names:
-            setattr(self, f"_{name}", getattr(self, f"_{name}").reshape(-1, 1))
         self._check(distribution)
 
     def _check(self, distribution: Any) -> None:

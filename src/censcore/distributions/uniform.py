@@ -10,7 +10,7 @@ from censcore._arrays import Array, is_neutral, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.given_survival import check_possible, entry_column
+from censcore.distributions.given_survival import check_possible
 from censcore.distributions.parametric import Parametric
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -96,7 +96,7 @@ class Uniform(Parametric):
 
     def given_survival(self, a: Array) -> Univariate:
         """Uniform on [max(a, low), high]."""
-        F, column = entry_column(self, a)
+        F, column = self._with_start(a)
         check_possible(column >= F._high, column)
         given = F._map(lambda array: array)
         given._low = F._xp.maximum(F._low, column)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
 
 import numpy as np
 
@@ -274,9 +273,9 @@ class Univariate(Formulas):
         >>> cs.Step([1.0, 2.0, 3.0], sf=[0.8, 0.4, 0.2]).given_survival(1.0).sf([[1.0, 2.0, 3.0]])
         array([[1.  , 0.5 , 0.25]])
         """
-        from censcore.distributions.given_survival import GivenSurvival, entry_column
+        from censcore.distributions.given_survival import GivenSurvival
 
-        distribution, column = entry_column(self, a)
+        distribution, column = self._with_start(a)
         if surely((column < 0).all()):
             return self
         conditional = GivenSurvival(distribution, column[:, 0])
@@ -284,25 +283,6 @@ class Univariate(Formulas):
         return conditional
 
     # ---- shapes --------------------------------------------------------------------------------
-
-    def _fitting(self, values: Array) -> Self:
-        """The distribution in the library of ``values``, where it was built from plain numbers."""
-        return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
-
-    def _with_end(self, tau: Array) -> tuple[Self, Array]:
-        """The distribution in the library of ``tau``, and that end of follow-up as a column (1 or n, 1)."""
-        distribution = self._fitting(tau)
-        reference = distribution._reference
-        one_namespace(tau=tau, distribution=reference)
-        end = as_float(tau, "tau", like=reference)
-        check_positive(end, "tau", zero=True, infinite=True)
-        if end.ndim > 1 or (0 in end.shape and len(distribution)):
-            raise InvalidInputError(
-                f"tau must be a number or one per subject, (n,); got an array of shape {tuple(end.shape)}."
-            )
-        column = distribution._xp.astype(end.reshape(-1, 1), reference.dtype, copy=False)
-        common_rows(distribution=len(distribution), tau=column.shape[0])
-        return distribution, column
 
     def _at_times(self, formula: str, t: Array, below: float, at_infinity: float | None = None) -> Array:
         """A formula at times from 0 on; below them and, where it is known, at infinity it is not asked."""

@@ -81,21 +81,7 @@ class AalenJohansen(CurveInference):
         self.stratify = stratify
 
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Estimate the curves.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates; only the stratifying column is used.
-        y : CompetingRisks, structured array or frame
-            Times and causes.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Estimate the curves of CompetingRisks; only the stratifying column of X is used."""
         outcome = as_competing_risks(y)
         check_every_cause(outcome, "AalenJohansen")
         check_rows(X, len(outcome))
@@ -118,18 +104,7 @@ class AalenJohansen(CurveInference):
         return self
 
     def predict_distribution(self, X: Array | None = None) -> CumulativeIncidence:
-        """Predict the distribution of time and cause.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates; with strata, the stratifying column must be among them.
-
-        Returns
-        -------
-        CumulativeIncidence
-            One for all subjects; with strata, the curves of each subject's stratum.
-        """
+        """Predict time and cause of all subjects; with strata, of the stratum of each, which X must tell."""
         self.check_fitted()
         cif = self.cif_
         if self.stratify is not None:

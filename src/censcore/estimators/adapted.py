@@ -110,18 +110,7 @@ class Adapted(SurvivalEstimator):
         return one_event_time(y, f"Adapted({type(self.model).__name__})", entry=takes_entry(last))
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
-        """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-
-        Returns
-        -------
-        Distribution
-            What the model forecasts for each subject of X, or for all subjects where X plays no part.
-        """
+        """Predict what the model forecasts."""
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
         train = getattr(self, "_train", None)
@@ -139,20 +128,8 @@ class Adapted(SurvivalEstimator):
 
 
 def as_estimator(model: Any) -> Any:
-    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``.
+    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``, adapted where it has none.
 
-    Parameters
-    ----------
-    model : estimator
-        Of this package, or anything that :class:`Adapted` takes, such as a ``Pipeline``.
-
-    Returns
-    -------
-    estimator
-        A clone, adapted where the model has no ``predict_distribution``.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> from sklearn.pipeline import make_pipeline
     >>> as_estimator(cs.KaplanMeier()), type(as_estimator(make_pipeline(cs.KaplanMeier()))).__name__

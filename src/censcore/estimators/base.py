@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from inspect import cleandoc
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
@@ -79,6 +80,14 @@ class SurvivalEstimator(BaseEstimator, ABC):
     >>> C = cs.Censoring(PooledExponential()).fit(None, y).predict_distribution()
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Complete one-line docstrings of ``fit`` and ``predict_distribution`` by what they share."""
+        super().__init_subclass__(**kwargs)
+        for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution):
+            own = vars(cls).get(shared.__name__)
+            if own is not None and shared.__doc__ and own.__doc__ and "\n" not in own.__doc__:
+                own.__doc__ += "\n" + cleandoc(shared.__doc__).partition("\n")[2]
+
     @property
     def represents_atoms(self) -> bool:
         """Whether predictions are consistent where the time has atoms, as Kaplan-Meier curves are.
@@ -98,7 +107,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, structured array or frame
+        y : RightCensored, another outcome that the class takes, structured array or frame
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
@@ -115,7 +124,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         X : array or frame, (n, p), or None
-            Covariates.
+            Covariates, as in ``fit``.
 
         Returns
         -------

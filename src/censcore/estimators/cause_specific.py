@@ -75,21 +75,7 @@ class CauseSpecific(SurvivalEstimator):
         return all(getattr(model, "represents_atoms", False) for model in models)
 
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Fit one model per cause.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : CompetingRisks, structured array or frame
-            Times and causes.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Fit one model per cause of CompetingRisks."""
         outcome = as_competing_risks(y)
         check_every_cause(outcome, "CauseSpecific")
         check_rows(X, len(outcome))
@@ -114,17 +100,7 @@ class CauseSpecific(SurvivalEstimator):
         return [clone(model) for model in given]
 
     def predict_distribution(self, X: Array | None = None) -> CauseSpecificHazards:
-        """Predict the distribution of time and cause.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-
-        Returns
-        -------
-        CauseSpecificHazards
-        """
+        """Predict the distribution of time and cause."""
         self.check_fitted()
         parts = [model.predict_distribution(X) for model in self.estimators_]
         return CauseSpecificHazards(parts, names=self.names_)

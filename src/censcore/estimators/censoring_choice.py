@@ -1,66 +1,68 @@
-"""Choose an estimator of the censoring distribution by its cross-validated log score."""
+"""``censoring="auto"``: Kaplan-Meier, or a regression of C where the covariates predict it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
-from censcore.distributions import Univariate
-from censcore.estimators.base import SurvivalEstimator
+from censcore._validation import columns_of
 from censcore.estimators.censoring import Censoring
-from censcore.estimators.covariates import take_rows
+from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.cox import CoxRegression
+from censcore.estimators.encoding import is_category
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.exceptions import CenscoreError
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["CensoringChoice", "choose_censoring"]
+__all__ = ["ALARM", "CensoringChoice", "choose_censoring", "is_automatic"]
 
-_INTERVALS = 20  # of time, at most, in which C is scored
-_PER_INTERVAL = 10  # censored subjects, at least
-_SPREAD = 1e-3  # weight of the uniform distribution over the intervals, so that none is impossible
+ALARM = 0.01  # p-value of the test of covariates below which censoring counts as dependent
+RIDGE = 1.0  # on standardised columns: about one subject that was censored at random
 
 
 @dataclass(frozen=True)
 class CensoringChoice:
-    """The estimator that was chosen, and why.
+    """The estimator of C that was chosen, not fitted, and why; None where nothing is estimated."""
 
-    Attributes
-    ----------
-    censoring : Censoring
-        The estimator, not fitted.
-    scores : dict
-        Mean log score of C of every candidate, lower is better; nan where it could not be fitted.
-    """
-
-    censoring: Censoring
-    scores: dict[str, float]
+    censoring: Any
+    words: str
 
     @property
-    def words(self) -> str:
-        """The scores in one line."""
-        listed = ", ".join(f"{name} {score:.4f}" for name, score in self.scores.items())
-        return f"by its cross-validated log score of C ({listed})"
+    def note(self) -> str:
+        """For the reader of a comparison."""
+        return f"censoring='auto': {self.words}."
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the covariates play no part."""
+        return self.censoring is None or isinstance(self.censoring.estimator, KaplanMeier)
+
+
+def is_automatic(censoring: Any) -> bool:
+    """Whether the choice is left to :func:`choose_censoring`; any other text is an error."""
+    if isinstance(censoring, str) and censoring != "auto":
+        raise InvalidInputError(
+            f"censoring: got {censoring!r}, expected 'auto', a distribution or an estimator such as "
+            "Censoring(CoxRegression())."
+        )
+    return isinstance(censoring, str)
 
 
 def choose_censoring(
     X: Any,
     y: RightCensored,
-    candidates: Mapping[str, SurvivalEstimator] | None = None,
     *,
+    sample_weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
-    folds: int = 5,
     seed: int = 0,
 ) -> CensoringChoice:
-    r"""Choose the estimator of C with the smallest cross-validated log score.
+    """Choose the estimator of C by the test of "the covariates do not predict censoring".
 
-    Time is cut into intervals with about equally many censored times, and C is scored by the interval that
-    it lies in: :math:`-\log P(C\in I\mid x)` where it was seen, and :math:`-\log P(C\ge y\mid x)` for a
-    subject with an event at y. This score is proper, and defined for curves with steps at other times.
+    Kaplan-Meier where the test finds nothing (p of 0.01 or more) or cannot be made; else a Cox regression of
+    C with a small penalty on standardised columns, in which text becomes indicators, and a missing number the
+    median with an indicator.
 
     Parameters
     ----------
@@ -68,14 +70,10 @@ def choose_censoring(
         Covariates.
     y : RightCensored
         The outcome, (n,) or (n, k).
-    candidates : mapping of estimators, optional
-        By name; a pooled Kaplan-Meier curve and Cox regression by default. The first wins ties.
-    groups : array, (n,), optional
-        Subjects of one group stay in one fold.
-    folds : int
-        Number of folds.
+    sample_weight, groups : array, (n,), optional
+        Weights, and labels of subjects that depend on each other.
     seed : int
-        Of the folds.
+        Of the test.
 
     Returns
     -------
@@ -87,57 +85,48 @@ def choose_censoring(
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 1))
     >>> T, C = rng.exponential(size=400), rng.exponential(np.exp(x[:, 0]))
-    >>> choose_censoring(x, RightCensored(np.minimum(T, C), T <= C)).censoring
-    Censoring(estimator=CoxRegression())
+    >>> choose_censoring(x, RightCensored(np.minimum(T, C), T <= C)).pooled
+    False
     """
-    candidates = {"KaplanMeier": KaplanMeier(), "CoxRegression": CoxRegression()} | dict(candidates or {})
-    split = list(_folds(len(y), groups, folds, seed))
-    scores: dict[str, float] = {}
-    for name, estimator in candidates.items():
-        try:
-            losses = [_held_out(Censoring(estimator), X, y, *fold) for fold in split]
-            scores[name] = float(np.concatenate(losses).mean())
-        except (CenscoreError, np.linalg.LinAlgError):
-            scores[name] = np.nan
-    best = min(scores, key=lambda name: np.inf if np.isnan(scores[name]) else scores[name])
-    return CensoringChoice(Censoring(candidates[best]), scores)
+    test = _test(X, y, sample_weight, groups, seed)
+    if isinstance(test, str):
+        return CensoringChoice(Censoring(KaplanMeier()), f"Kaplan-Meier, since no test was made: {test}")
+    if test.p_value >= ALARM:
+        return CensoringChoice(
+            Censoring(KaplanMeier()), f"Kaplan-Meier, since covariates do not predict censoring: {test.told}"
+        )
+    regression = Censoring(_regression(X))
+    return CensoringChoice(regression, f"Cox regression, since covariates predict censoring: {test.told}")
 
 
-def _folds(n: int, groups: np.ndarray | None, folds: int, seed: int) -> Any:
-    from sklearn.model_selection import GroupKFold, KFold
-
-    splitter = (KFold if groups is None else GroupKFold)(folds, shuffle=True, random_state=seed)
-    return splitter.split(np.empty((n, 0)), groups=groups)
-
-
-def _held_out(censoring: Censoring, X: Any, y: RightCensored, train: Any, test: Any) -> np.ndarray:
-    """Log scores of C of the subjects ``test``, by an estimator that is fitted to ``train``."""
-    inside, outside = y.take(train), y.take(test)
-    C = censoring.fit(take_rows(X, train), inside).predict_distribution(take_rows(X, test))
-    if C.k == 1:
-        return _log_score(inside.flip(), outside, C.marginal(0))
-    parts = [_log_score(inside.marginal(j).flip(), outside.marginal(j), C.marginal(j)) for j in range(C.k)]
-    return np.sum(parts, axis=0)
+def _test(X: Any, y: RightCensored, weight: Any, groups: Any, seed: int) -> CensoringTest | str:
+    """The test of the C that all event times share, or the one with the smallest p, adjusted for all C."""
+    if X is None or np.ndim(X) != 2 or not np.shape(X)[1]:
+        return "there are no covariates"
+    if y.has_delayed_entry:
+        return "subjects enter late, which the test does not take into account"
+    parts = [y] if y.shares_censoring else [y.marginal(j) for j in range(y.k)]
+    tests = [covariates_predict(X, part, sample_weight=weight, groups=groups, seed=seed) for part in parts]
+    usable = [test for test in tests if not isinstance(test, str)]
+    if not usable:
+        return tests[0]
+    least = min(usable, key=lambda test: test.p_value)
+    return replace(least, p_value=min(1.0, least.p_value * len(usable)))
 
 
-def _log_score(train: RightCensored, y: RightCensored, C: Univariate) -> np.ndarray:
-    """Log scores of C in intervals between quantiles of the censored training times, (n,)."""
-    seen = to_numpy(train.time)[to_numpy(train.event)]
-    count = int(np.clip(len(seen) // _PER_INTERVAL, 1, _INTERVALS))
-    edges = np.unique(np.quantile(seen, np.arange(1, count) / count)) if len(seen) else np.empty(0)
-    time, event = to_numpy(y.time), to_numpy(y.event)
-    if time.ndim > 1:
-        time, event = time.max(axis=1), np.logical_and.reduce(event, axis=1)
-    # P(C > edge), between the edges 0 and infinity
-    after = np.broadcast_to(to_numpy(C.sf(edges[None, :])), (len(y), len(edges)))
-    after = np.column_stack([np.ones(len(y)), after, np.zeros(len(y))])
-    place = np.searchsorted(edges, time, side="left")
-    interval = np.take_along_axis(after, place[:, None], 1) - np.take_along_axis(after, place[:, None] + 1, 1)
-    reached = np.broadcast_to(to_numpy(C.sf_left(y.time if y.time.ndim == 1 else time)), (len(y),))
-    share = (len(edges) + 1 - place) / (len(edges) + 1)  # of the intervals that are still to come
-    likelihood = np.where(
-        event,
-        (1 - _SPREAD) * reached + _SPREAD * share,
-        (1 - _SPREAD) * interval[:, 0] + _SPREAD / (len(edges) + 1),
-    )
-    return -np.log(likelihood)
+def _regression(X: Any) -> Any:
+    """Cox regression with a penalty, behind an encoder of ordinary columns."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    if not hasattr(X, "columns"):
+        return make_pipeline(numbers, CoxRegression(alpha=RIDGE))
+    columns = columns_of(X)
+    text = [name for name, column in columns if is_category(column)]
+    others = [name for name, _ in columns if name not in text]
+    levels = OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False)
+    encoder = make_column_transformer((levels, text), (numbers, others))
+    return make_pipeline(encoder, CoxRegression(alpha=RIDGE))

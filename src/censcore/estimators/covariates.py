@@ -20,17 +20,8 @@ __all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighte
 
 
 def check_rows(X: Any, n: int) -> None:
-    """Check that covariates have one row per subject of the outcome.
+    """Check that covariates, where there are any, have one row for each of the n subjects of the outcome.
 
-    Parameters
-    ----------
-    X : array, frame or None
-        Covariates; None is never an error.
-    n : int
-        Subjects of the outcome.
-
-    Examples
-    --------
     >>> check_rows([[0.1], [0.2]], 2)
     """
     if X is None:
@@ -43,18 +34,6 @@ def check_rows(X: Any, n: int) -> None:
 def count_rows(X: Any) -> int:
     """The number of subjects that covariates describe.
 
-    Parameters
-    ----------
-    X : array, frame or list
-        Covariates.
-
-    Returns
-    -------
-    int
-        Its rows.
-
-    Examples
-    --------
     >>> count_rows([[0.1], [0.2]])
     2
     """
@@ -73,22 +52,8 @@ def count_rows(X: Any) -> int:
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """The covariates of some subjects, in the same kind of table.
+    """The covariates of some subjects, in the same kind of table; None for None.
 
-    Parameters
-    ----------
-    X : array, frame or None
-        Covariates.
-    rows : array of int
-        Which subjects.
-
-    Returns
-    -------
-    array, frame or None
-        The same kind of table as X; None for None.
-
-    Examples
-    --------
     >>> take_rows([[0.1], [0.2], [0.3]], np.array([2, 0]))
     array([[0.3],
            [0.1]])
@@ -101,22 +66,8 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 
 
 def column_of(X: Any, column: str | int) -> np.ndarray:
-    """One column of X.
+    """One column of X, (n,), by its name in a frame, or by its number.
 
-    Parameters
-    ----------
-    X : array or frame
-        Covariates.
-    column : str or int
-        Its name, in a frame, or its number.
-
-    Returns
-    -------
-    array, (n,)
-        The column.
-
-    Examples
-    --------
     >>> column_of(np.array([[0.1, 1.0], [0.2, 2.0]]), 1)
     array([1., 2.])
     """
@@ -145,22 +96,8 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Check the weights of n subjects.
+    """The weights of n subjects, checked, (n,) in double precision; ones for None.
 
-    Parameters
-    ----------
-    sample_weight : array, (n,), or None
-        Non-negative numbers, not all zero.
-    n : int
-        Number of subjects.
-
-    Returns
-    -------
-    array, (n,)
-        The weights in double precision; ones for None.
-
-    Examples
-    --------
     >>> check_weights(None, 2), check_weights([1, 3], 2)
     (array([1., 1.]), array([1., 3.]))
     """
@@ -170,27 +107,10 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None) -> Any:
-    """Call ``estimator.fit``, with weights where there are any.
+    """Call ``estimator.fit``, with weights where there are any; an error if the estimator takes none.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Anything with ``fit(X, y)``.
-    X : array, frame or None
-        Covariates.
-    y : RightCensored
-        The outcome.
-    sample_weight : array, (n,), or None
-        Weights; an error is raised if the estimator takes none. A ``Pipeline`` receives them for its last
-        step, as ``step__sample_weight``.
+    A ``Pipeline`` receives them for its last step, as ``step__sample_weight``.
 
-    Returns
-    -------
-    estimator
-        What ``fit`` returned.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> y = cs.RightCensored([1.0, 2.0], [1, 1])
     >>> fit_weighted(cs.KaplanMeier(), None, y, np.array([1.0, 3.0])).predict_distribution().sf(1.0)
@@ -209,24 +129,11 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
 
 
 def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
-    """Covariates as a matrix of numbers, with indicators of the levels of categories.
+    """Covariates as a matrix (n, p) of numbers, with indicators of the levels of categories; or None.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Its ``n_features_in_``, ``feature_names_in_`` and encoding are set (``reset=True``) or checked.
-    X : array, frame or None
-        Covariates.
-    reset : bool
-        True in ``fit``, False in prediction.
+    ``n_features_in_``, ``feature_names_in_`` and the encoding of the estimator are set (``reset=True``, in
+    ``fit``) or checked.
 
-    Returns
-    -------
-    array, (n, p), or None
-        Double precision; None where there are no covariates.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> as_matrix(cs.CoxRegression(), [[1, 2], [3, 4]], reset=True)
     array([[1., 2.],
@@ -277,26 +184,8 @@ def _encoded(estimator: Any, X: Any, encoding: Encoding, reset: bool) -> np.ndar
 
 
 def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool) -> np.ndarray:
-    """Covariates as a matrix, by scikit-learn, which sets or checks their number and names.
+    """Covariates, also a tensor, as a matrix (n, p), by scikit-learn, which sets or checks number and names.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Where number and names are kept.
-    X : array, tensor or frame, (n, p)
-        Covariates; a tensor may have a gradient.
-    dtype : dtype
-        Of the matrix.
-    reset : bool
-        True in ``fit``, False in prediction.
-
-    Returns
-    -------
-    array, (n, p)
-        The covariates.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> validated(cs.CoxRegression(), [[1, 2], [3, 4]], np.float32, reset=True)
     array([[1., 2.],
@@ -319,8 +208,6 @@ def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool) -> np.ndarray:
 def scikit_learn_errors() -> Iterator[None]:
     """Give what scikit-learn says of covariates as an error of this library, in the same words.
 
-    Examples
-    --------
     >>> with scikit_learn_errors():
     ...     raise ValueError("Expected 2D array, got scalar array instead")
     Traceback (most recent call last):

@@ -39,7 +39,6 @@ class DropOut(KaplanMeier):
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.estimators.drop_out import DropOut
     >>> y = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, float("inf"), 6.0], visits=[2.0, 4.0, 6.0])
     >>> DropOut().fit(None, y.detection().flip()).predict_distribution().sf([[0.0, 1.0, 2.0]]).round(3)
     array([[0.833, 0.694, 0.579]])

@@ -22,21 +22,7 @@ def event_histories(X: Any, y: SemiCompetingRisks, X_test: Any = None, sample_we
 
     The estimated shares of these sets, and with them the distribution of each event time, are consistent for
     any dependence between the times [1]_; the joint distribution is that of a Markov process with these
-    transitions.
-
-    Parameters
-    ----------
-    X, X_test : ignored
-        So that a cross-validation calls it as any other model.
-    y : SemiCompetingRisks
-        Training subjects.
-    sample_weight : array, (n,), optional
-        Their weights.
-
-    Returns
-    -------
-    Ensemble
-        Of 1,024 draws, the same for all subjects.
+    transitions. X and X_test are ignored, so that a cross-validation calls it as any other model.
 
     References
     ----------
@@ -57,10 +43,7 @@ def draw_histories(
     move are chosen at random, their number is not: what is left of the expected number is carried to the next
     time, so that the shares of states are those of Aalen and Johansen up to 1 / members.
 
-    Examples
-    --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.estimators.event_histories import draw_histories
     >>> y = cs.SemiCompetingRisks([[2.0, 5.0], [4.0, 4.0], [3.0, 3.0]], [[1, 1], [0, 1], [0, 0]])
     >>> z = draw_histories(y, np.ones(3), members=300)
     >>> [float((z[:, 0] <= t).mean().round(2)) for t in (2.0, 9.0)], float((z[:, 1] <= 4).mean().round(2))

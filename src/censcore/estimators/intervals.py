@@ -15,21 +15,8 @@ __all__ = ["as_intervals", "check_some_event", "ends_of"]
 
 
 def as_intervals(y: Any, estimator: str) -> IntervalCensored:
-    """Convert an outcome of one event time to intervals; entries are kept.
+    """An outcome of one event time as intervals; entries are kept. Errors name the estimator.
 
-    Parameters
-    ----------
-    y : IntervalCensored, RightCensored, structured array or frame
-        The outcome.
-    estimator : str
-        Name of the estimator, for the message.
-
-    Returns
-    -------
-    IntervalCensored
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> as_intervals(cs.RightCensored([1.0, 2.0], [1, 0]), "MyEstimator").upper
     array([ 1., inf])
@@ -44,8 +31,6 @@ def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     T > entry is known, so that no interval starts before it.
 
-    Examples
-    --------
     >>> import censcore as cs
     >>> ends_of(cs.IntervalCensored([1.0], [2.0]))
     (array([1.]), array([2.]), array([0.]))

@@ -85,21 +85,7 @@ class KaplanMeier(CurveInference):
         self.stratify = stratify
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Estimate the curves.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates; only the stratifying column is used.
-        y : RightCensored, structured array or frame
-            The outcome, one event time per subject.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Estimate the curves; only the stratifying column of X is used."""
         y = one_event_time(y, "KaplanMeier", entry=True)
         check_rows(X, len(y))
         weight = check_weights(sample_weight, len(y))
@@ -120,18 +106,7 @@ class KaplanMeier(CurveInference):
         return self
 
     def predict_distribution(self, X: Array | None = None) -> Univariate:
-        """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates; with strata, the stratifying column must be among them.
-
-        Returns
-        -------
-        Step or Grouped
-            One curve for all subjects; with strata, the curve of each subject's stratum.
-        """
+        """Predict the curve of all subjects; with strata, of the stratum of each, which X must tell."""
         self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]

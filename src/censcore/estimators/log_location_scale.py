@@ -97,19 +97,8 @@ class Logistic(Baseline):
 class LogLocationScale(CoefficientInference):
     """Base class of regressions of log T with a baseline distribution.
 
-    A subclass names its baseline, and says by :meth:`_set_scale`, ``_scale_name`` and :meth:`_distribution`
-    how a is reported and which distribution it predicts.
-
-    See Also
-    --------
-    censcore.WeibullRegression, censcore.LogNormalRegression : Two of the regressions.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore.estimators.log_location_scale import LogLocationScale
-    >>> isinstance(cs.LogNormalRegression(), LogLocationScale)
-    True
+    A subclass names its baseline, and says by :meth:`_distribution` which distribution it predicts. Where a
+    is not reported as ``shape_``, it also has :meth:`_set_scale`, ``_scale_name`` and ``_scale_sign``.
     """
 
     _baseline: ClassVar[Baseline]
@@ -121,32 +110,14 @@ class LogLocationScale(CoefficientInference):
     def __init__(self, alpha: float = 0.0) -> None:
         self.alpha = alpha
 
-    @abstractmethod
-    def _set_scale(self, a: float) -> None: ...
+    def _set_scale(self, a: float) -> None:
+        self.shape_ = a
 
     @abstractmethod
     def _distribution(self, location: np.ndarray) -> Univariate: ...
 
-    @property
-    @abstractmethod
-    def _log_a(self) -> float: ...
-
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Maximise the (penalised) likelihood.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : IntervalCensored, RightCensored, structured array or frame
-            The outcome, one event time per subject.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
         outcome = as_intervals(y, type(self).__name__)
         followed = RightCensored(outcome.lower, outcome.found & False)  # one subject each is all that counts
         covariates, _, weight = self._check_inputs(X, followed, sample_weight)
@@ -205,6 +176,7 @@ class LogLocationScale(CoefficientInference):
     def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
         self._center = columns.center
+        self._log_a = float(np.log(a))
         self._set_scale(float(a))
         self.coef_ = gamma / a
         self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
@@ -232,18 +204,7 @@ class LogLocationScale(CoefficientInference):
         return self._parts
 
     def predict_distribution(self, X: Array | None = None) -> Any:
-        """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates, as in ``fit``.
-
-        Returns
-        -------
-        Distribution
-            One distribution per subject of X, or the pooled one for all subjects.
-        """
+        """Predict the distribution of the event time."""
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
         start, center = self.intercept_ + self._center @ self.coef_, self._center

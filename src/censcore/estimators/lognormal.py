@@ -75,10 +75,6 @@ class LogNormalRegression(LogLocationScale):
     def _set_scale(self, a: float) -> None:
         self.sigma_ = 1 / a
 
-    @property
-    def _log_a(self) -> float:
-        return float(-np.log(self.sigma_))
-
     def _distribution(self, location: np.ndarray) -> LogNormal:
         return LogNormal(location, np.array([self.sigma_]))
 
@@ -134,13 +130,6 @@ class LogLogisticRegression(LogLocationScale):
 
     _baseline = Logistic()
     shape_: float
-
-    def _set_scale(self, a: float) -> None:
-        self.shape_ = a
-
-    @property
-    def _log_a(self) -> float:
-        return float(np.log(self.shape_))
 
     def _distribution(self, location: np.ndarray) -> LogLogistic:
         return LogLogistic(np.array([self.shape_]), np.exp(location))

@@ -27,27 +27,10 @@ def maximise(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Maximise a function that is concave, or at least near its maximum.
 
-    Ends when the Newton decrement says that less than ``tolerance`` is left to gain, after which one more
-    full step doubles the number of right digits.
+    ``f`` gives value, gradient and minus the Hessian at a point. Ends when the Newton decrement says that
+    less than ``tolerance`` is left to gain, after which one more full step doubles the number of right
+    digits. Gives the maximum and minus the Hessian there.
 
-    Parameters
-    ----------
-    f : callable
-        Value, gradient and minus the Hessian at a point.
-    start : array, (p,)
-        Where to begin.
-    tolerance : float
-        What may be left to gain.
-    steps : int
-        Most steps.
-
-    Returns
-    -------
-    x, curvature : array, (p,) and (p, p)
-        The maximum and minus the Hessian there.
-
-    Examples
-    --------
     The logarithm of a rate, with 3 events in 2 units of time:
 
     >>> def likelihood(theta):
@@ -103,27 +86,10 @@ def find_root(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the root of a decreasing estimating function.
 
-    Along a Newton step the function must shrink by a part of the step's size; a step across the root that
-    ends farther away than it began is halved. Ends as :func:`maximise` does.
+    ``f`` gives the function and minus its derivative at a point; None outside its domain. Along a Newton step
+    the function must shrink by a part of the step's size; a step across the root that ends farther away than
+    it began is halved. Ends as :func:`maximise` does, and gives the root and minus the derivative there.
 
-    Parameters
-    ----------
-    f : callable
-        The function and minus its derivative at a point; None outside its domain.
-    start : array, (p,)
-        Where to begin.
-    tolerance : float
-        What may be left to gain.
-    steps : int
-        Most steps.
-
-    Returns
-    -------
-    x, slope : array, (p,) and (p, p)
-        The root and minus the derivative there.
-
-    Examples
-    --------
     >>> def score(theta):
     ...     H = 2 * np.exp(theta)
     ...     return 3 - H, np.diag(H)

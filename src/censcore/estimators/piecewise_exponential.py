@@ -78,21 +78,7 @@ class PiecewiseExponentialRegression(CoefficientInference):
         self.alpha = alpha
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Maximise the (penalised) likelihood.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : IntervalCensored, RightCensored, structured array or frame
-            The outcome, one event time per subject.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
         outcome = as_intervals(y, "PiecewiseExponentialRegression")
         followed = RightCensored(outcome.lower, outcome.found & False)
         covariates, _, weight = self._check_inputs(X, followed, sample_weight)
@@ -150,18 +136,7 @@ class PiecewiseExponentialRegression(CoefficientInference):
         return self._parts
 
     def predict_distribution(self, X: Array | None = None) -> PiecewiseExponential:
-        """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates, as in ``fit``.
-
-        Returns
-        -------
-        PiecewiseExponential
-            One distribution per subject of X, or the pooled one for all subjects.
-        """
+        """Predict the distribution of the event time."""
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
         eta = np.zeros(1) if X is None else self._linear_predictor(X, self._center)

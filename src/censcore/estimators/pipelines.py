@@ -14,20 +14,8 @@ __all__ = ["last_estimator", "last_step", "weight_argument"]
 
 
 def last_estimator(model: Any) -> Any:
-    """The estimator at the end of pipelines and searches, as it was given to them.
+    """The estimator at the end of pipelines and searches, as it was given to them; else the model itself.
 
-    Parameters
-    ----------
-    model : estimator
-        A ``Pipeline`` (or several, one in the other), ``GridSearchCV`` or the like, or any other estimator.
-
-    Returns
-    -------
-    estimator
-        The last one; ``model`` itself where it is neither.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
@@ -47,20 +35,6 @@ def last_estimator(model: Any) -> Any:
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it.
 
-    Parameters
-    ----------
-    model : fitted estimator
-        A ``Pipeline``, a search with ``best_estimator_``, or any other estimator.
-    X : array, frame or None
-        Covariates as the model takes them.
-
-    Returns
-    -------
-    estimator, array or frame
-        The last estimator, and X transformed by all steps before it.
-
-    Examples
-    --------
     >>> import numpy as np, censcore as cs
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.impute import SimpleImputer
@@ -89,17 +63,8 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
 def weight_argument(model: Any) -> str | None:
     """The argument of ``model.fit`` that takes the weights of subjects; None where there is none.
 
-    Parameters
-    ----------
-    model : estimator
-        Pipelines take the weights of their last step as ``step__sample_weight``.
+    Pipelines take the weights of their last step as ``step__sample_weight``.
 
-    Returns
-    -------
-    str or None
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> from sklearn.pipeline import Pipeline
     >>> weight_argument(cs.KaplanMeier()), weight_argument(Pipeline([("cox", cs.CoxRegression())]))

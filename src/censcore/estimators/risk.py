@@ -100,8 +100,9 @@ def from_risk(
         )
     weight = np.ones(len(y)) if sample_weight is None else check_weights(sample_weight, len(y))
     b = _slope(slope, train, y, weight)
-    times, log_hazard = breslow(b * train, y, weight)
-    forecast = proportional_hazards(times, log_hazard, b * test)
+    train, test = (_times_slope(b, eta, name) for eta, name in ((train, "train_risk"), (test, "test_risk")))
+    times, log_hazard = breslow(train, y, weight)
+    forecast = proportional_hazards(times, log_hazard, test)
     return forecast.like(detach(test_risk)) if is_torch(test_risk) else forecast
 
 
@@ -122,6 +123,14 @@ def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
     return np.log(eta)
 
 
+def _times_slope(b: float, eta: np.ndarray, name: str) -> np.ndarray:
+    """The linear predictor b eta."""
+    with np.errstate(over="ignore"):
+        predictor = b * eta
+    check_finite(predictor, f"slope * {name}")
+    return predictor
+
+
 def _slope(slope: float | str, eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> float:
     if isinstance(slope, str) and slope == "estimate":
         return float(CoxRegression(ties="breslow").fit(eta[:, None], y, sample_weight=weight).coef_[0])
@@ -131,24 +140,10 @@ def _slope(slope: float | str, eta: np.ndarray, y: RightCensored, weight: np.nda
 
 
 def breslow(eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Event times and the logarithm of Breslow's cumulative baseline hazard after each.
+    """Distinct event times (J,), and the logarithm of Breslow's cumulative baseline hazard after each.
 
-    Parameters
-    ----------
-    eta : array, (n,)
-        Log hazard ratios.
-    y : RightCensored
-        Outcomes.
-    weight : array, (n,)
-        Weights of the subjects.
+    ``eta`` are the log hazard ratios of the subjects.
 
-    Returns
-    -------
-    times, log_hazard : array, (J,)
-        Of the distinct event times.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> times, log_hazard = breslow(np.zeros(2), cs.RightCensored([1.0, 2.0], [1, 1]), np.ones(2))
     >>> np.exp(log_hazard)
@@ -168,22 +163,10 @@ def breslow(eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> tuple[np.n
 
 
 def proportional_hazards(times: Array, log_hazard: np.ndarray, eta: np.ndarray) -> ProportionalHazards:
-    """Proportional hazards from logarithms, for linear predictors and baselines of any size.
+    """Proportional hazards from logarithms, for linear predictors eta and baselines of any size.
 
-    Parameters
-    ----------
-    times, log_hazard : array, (J,)
-        Jumps of the baseline, and the logarithm of its cumulative hazard after each.
-    eta : array, (n,)
-        Linear predictors.
+    The risk is relative to the median linear predictor.
 
-    Returns
-    -------
-    ProportionalHazards
-        With the risk relative to the median linear predictor.
-
-    Examples
-    --------
     >>> F = proportional_hazards(np.array([1.0]), np.array([800.0]), np.array([-800.0, -801.0]))
     >>> F.sf(1.0).round(3)
     array([0.368, 0.692])

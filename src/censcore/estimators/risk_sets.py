@@ -16,8 +16,6 @@ __all__ = ["entries_of", "sums_from", "warn_of_empty_risk_set"]
 def entries_of(y: RightCensored) -> np.ndarray | None:
     """Entries (n,), minus infinity for subjects seen from the start; None where all of them are.
 
-    Examples
-    --------
     >>> import censcore as cs
     >>> entries_of(cs.RightCensored([2.0, 3.0], [1, 0], entry=[0.0, 1.0]))
     array([-inf,   1.])
@@ -34,8 +32,6 @@ def sums_from(entry: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.nd
     What is to be taken off a sum over time >= t, which they are in too, to leave those at risk at t. Long
     doubles, since little may be left.
 
-    Examples
-    --------
     >>> sums_from(np.array([-np.inf, 1.0, 2.0]), np.array([1.0, 10.0, 100.0]), np.array([0.5, 1.0, 1.5]))
     array([110., 110., 100.])
     """

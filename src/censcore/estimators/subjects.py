@@ -110,18 +110,6 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     chance does not explain are counted as ``undecided``, and the result is not ``certain`` if there may be
     many, the number found being E and three times its standard deviation or more.
 
-    Parameters
-    ----------
-    a, b : SubjectKeys
-        Keys of the two samples.
-
-    Returns
-    -------
-    Shared
-        The pairs.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> y = cs.RightCensored([1.5, 2.5, 3.5, 4.5], [1, 0, 1, 1])
     >>> shared_subjects(SubjectKeys.of(None, y), SubjectKeys.of(None, y[[3, 0]])).pairs.tolist()

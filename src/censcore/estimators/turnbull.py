@@ -95,21 +95,7 @@ class Turnbull(SurvivalEstimator):
         self.max_iter = max_iter
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Maximise the likelihood.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Ignored: the estimate is the same for all subjects.
-        y : IntervalCensored, RightCensored, structured array or frame
-            The outcome, one event time per subject.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Maximise the likelihood of IntervalCensored or RightCensored times; X is ignored."""
         check_option(self.mass, "mass", ("right", "uniform"))
         as_number(self.tol, "tol", above=0)
         max_iter = as_count(self.max_iter, "max_iter", most=10**7)
@@ -135,18 +121,7 @@ class Turnbull(SurvivalEstimator):
         return self
 
     def predict_distribution(self, X: Array | None = None) -> Step | PiecewiseLinear:
-        """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Ignored.
-
-        Returns
-        -------
-        Step or PiecewiseLinear
-            One distribution for all subjects, by ``mass``.
-        """
+        """Predict one distribution for all subjects, by ``mass``; X is ignored."""
         self.check_fitted()
         q, p = self.intervals_.T
         sf = np.maximum(1 - np.cumsum(self.masses_), 0.0)

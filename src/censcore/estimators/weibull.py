@@ -84,12 +84,5 @@ class WeibullRegression(LogLocationScale):
     _baseline = ExtremeValue()
     shape_: float
 
-    def _set_scale(self, a: float) -> None:
-        self.shape_ = a
-
-    @property
-    def _log_a(self) -> float:
-        return float(np.log(self.shape_))
-
     def _distribution(self, location: np.ndarray) -> Weibull:
         return Weibull(np.array([self.shape_]), np.exp(location))

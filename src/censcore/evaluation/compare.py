@@ -10,16 +10,20 @@ from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array
 from censcore.distributions import Distribution
+from censcore.estimators import Censoring, KaplanMeier
+from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.pipeline import about_censoring, decide, score
+from censcore.evaluation.pipeline import decide, score
 from censcore.evaluation.plan.forecast_distributions import as_named
 from censcore.evaluation.plan.readings import reading_notes
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
+from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.sample import Sample
+from censcore.evaluation.sensitivity.diagnostic import given_covariates
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike, SemiCompetingRisks
 from censcore.outcomes.base import Outcome
@@ -30,7 +34,7 @@ __all__ = ["compare", "compare_request"]
 def compare(
     forecasts: Mapping[str, Any],
     y: OutcomeLike | SemiCompetingRisks | OutcomeTable | Sample,
-    censoring: Distribution | BaseEstimator | None = None,
+    censoring: Distribution | BaseEstimator | str | None = None,
     *,
     X: Array | None = None,
     train: tuple[Array | None, OutcomeLike] | Sample | OutcomeTable | None = None,
@@ -79,13 +83,14 @@ def compare(
         followed. An :class:`~censcore.OutcomeTable` stays in its files or on a Dask cluster and is read in
         batches; forecasts are then functions of rows or names of columns, as are ``groups``, ``by`` and
         weights.
-    censoring : distribution or estimator, optional
+    censoring : distribution, estimator or "auto", optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``Censoring(..., cv=5)`` predicts every subject from the other
         folds; subjects of one of ``groups`` stay in one fold). One that was fitted before, and what it
         predicted, are recognised as the estimates they are. It may be left out where nothing is censored,
         ``y.censoring_time`` is known, or there is ``train``, to which ``Censoring(KaplanMeier())`` is then
-        fitted.
+        fitted. "auto" is Kaplan-Meier unless a test finds that the covariates predict censoring, and else a
+        penalised Cox regression of C; a note tells the choice, and what Kaplan-Meier would have led to.
     X : array or frame, optional
         Covariates of the n subjects, for fitted models, conditional censoring distributions and ``by``.
     train : pair (X_train, y_train), or Sample, optional
@@ -115,9 +120,9 @@ def compare(
         estimate, called "aalen-johansen"). Without ``train`` it is the null model of the scored subjects,
         against which the skill of the Brier score at a time is the index of prediction accuracy (IPA).
     horizon : "auto" or number
-        End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
-        least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
-        and where a given horizon is longer than follow-up supports.
+        End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for 98 % of the subjects
+        (0.001 for all) and at least ten subjects at risk; where C is known, the last follow-up time.
+        ``notes`` report it, and where a given horizon is longer than follow-up supports.
     by : name, array, dict of arrays, optional
         Subgroups: a column of X, labels, or several of them.
     sample_weight : array, (n,), optional
@@ -216,28 +221,53 @@ def compare(
 
 def compare_request(asked: Request) -> Comparison:
     """The comparison of forecasts of subjects in memory."""
+    comparison = _compared(asked)
+    if not is_automatic(asked.censoring) or not given_covariates(comparison.resolved_censoring.distribution):
+        return comparison
+    pooled = _compared(replace(asked, censoring=Censoring(KaplanMeier()), **decided(comparison)))
+    return replace(comparison, notes=[*comparison.notes, note_on_pooled(comparison, pooled)])
+
+
+def decided(comparison: Comparison) -> dict[str, Any]:
+    """What another comparison of the same subjects takes over."""
+    return {name: comparison.settings[name] for name in ("horizon", "times", "levels")}
+
+
+def note_on_pooled(chosen: Comparison, pooled: Comparison) -> str:
+    """What a pooled Kaplan-Meier estimate of C would have led to, in place of a regression of C."""
+    verdict, other = chosen.verdict, pooled.verdict
+    (means, errors), (others, _) = (_means_of(comparison, verdict) for comparison in (chosen, pooled))
+    shift = {name: others[name] - mean for name, mean in means.items() if name in others}
+    moved = max(shift, key=lambda name: abs(shift[name]) / errors[name])
+    same = all(getattr(verdict, name) == getattr(other, name) for name in ("best", "tied", "beats_reference"))
+    return (
+        f"With a pooled Kaplan-Meier estimate of C, {verdict.score} of {moved} would be {others[moved]:.4g} "
+        f"in place of {means[moved]:.4g} ± {errors[moved]:.2g}, which is the largest change; the verdict "
+        "would " + ("be the same." if same else f"be another: {other.sentences[0]}")
+    )
+
+
+def _means_of(comparison: Comparison, verdict: Verdict) -> tuple[dict[str, float], dict[str, float]]:
+    """Means and errors of the score that decides, by the forecasts that have it."""
+    frame = comparison.frame(discrimination=False)
+    frame = frame[
+        (frame["group"] == "all") & (frame["score"] == verdict.score.removesuffix(f"[{verdict.outcome}]"))
+    ]
+    frame = frame[(frame["outcome"] == verdict.outcome) & (frame["at"].isna() | (frame["at"] == verdict.at))]
+    frame = frame[frame["standard_error"] > 0].set_index("model")
+    return dict(frame["mean"]), dict(frame["standard_error"])
+
+
+def _compared(asked: Request) -> Comparison:
     plan = decide(asked)
     losses, means = score(plan)
-    asked = plan.asked
-    notes = [*plan.notes, *about_censoring(plan), *losses.notes, *means.notes]
-    weight = plan.subsets[0].weight
+    asked, censoring = plan.asked, plan.censoring
+    notes, weight = plan.notes + censoring.notes, plan.subsets[0].weight
+    notes += censoring.notes_on_ties if plan.train_groups is None else []
+    notes += losses.notes + means.notes
     notes += reading_notes(plan.cases, losses, means, weight, asked.confidence, asked.seed)
     return Comparison(
-        plan.kind,
-        Design(),
-        plan.scores,
-        losses,
-        means,
-        plan.cases,
-        plan.subsets,
-        plan.censoring,
-        plan.reference,
-        asked.confidence,
-        asked.discrimination,
-        asked.seed,
-        asked.sample.X,
-        plan.groups,
-        plan.train_groups,
-        notes,
-        asked.time_unit,
-    )
+        plan.kind, Design(), plan.scores, losses, means, plan.cases, plan.subsets, censoring, plan.reference,
+        asked.confidence, asked.discrimination, asked.seed, asked.sample.X, plan.groups, plan.train_groups,
+        notes, asked.time_unit,
+    )  # fmt: skip

@@ -26,8 +26,8 @@ from censcore.evaluation.measures.classification import (
     risk_lines,
     roc_lines,
 )
-from censcore.evaluation.measures.decision_curve import decision_lines
 from censcore.evaluation.measures.discrimination import Discrimination, Measure
+from censcore.evaluation.measures.net_benefit import decision_lines
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError

@@ -36,20 +36,20 @@ from sklearn.base import BaseEstimator, clone
 from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Distribution
-from censcore.estimators import Censoring
+from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring import Origin
+from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared, SubjectKeys
 from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits, compare_out_of_bag
-from censcore.evaluation.compare import compare_request
+from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.designs.fold_runs import out_of_fold, run_folds
 from censcore.evaluation.designs.folds import CrossValidation, average
 from censcore.evaluation.designs.splits import Split, make_splits, notes_on_splits
-from censcore.evaluation.inference.censoring_influence import has_influence
 from censcore.evaluation.inference.estimates import group_codes
-from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe, with_influence
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
@@ -58,6 +58,7 @@ from censcore.evaluation.plan.horizon import find_horizon, given_horizon
 from censcore.evaluation.plan.model_fits import check_model
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
+from censcore.evaluation.plan.subsets import labels_by
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike
@@ -117,7 +118,7 @@ def cross_validate(
     y: OutcomeLike | Sample,
     *,
     cv: int | Splitter | Iterable[tuple[Any, Any]] | Folds = 5,
-    censoring: Distribution | BaseEstimator | None = None,
+    censoring: Distribution | BaseEstimator | str | None = None,
     scores: Any = DEFAULT_SCORES,
     times: Array | None = None,
     levels: Array | None = None,
@@ -154,9 +155,10 @@ def cross_validate(
     cv : int, splitter, list of (train, test), or Folds
         *How.* A number of folds; :class:`Bootstrap` samples, out of which subjects are scored; or
         :class:`Folds`, which also has repeats, jobs, a store, and what to do about models that fail.
-    censoring : distribution or estimator, optional
+    censoring : distribution, estimator or "auto", optional
         ``Censoring(KaplanMeier())`` by default, fitted to the training subjects of every fold; none is needed
-        where nothing is censored or ``y.censoring_time`` is known.
+        where nothing is censored or ``y.censoring_time`` is known. "auto" chooses once, on all subjects,
+        between this and a penalised Cox regression of C, see :func:`compare`.
     scores, times, levels, reference, horizon, by, names, events
         As in :func:`compare`; the reference is fitted in every fold.
     sample_weight : array, (n,), optional
@@ -200,6 +202,8 @@ def cross_validate(
         models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
+    automatic = is_automatic(censoring)
+    asked = replace(asked, censoring=None) if automatic else asked
     kind, settled = kind_of(sample.y).settle(asked)
     n = len(kind)
     code, weight = asked.subjects(n)
@@ -214,28 +218,50 @@ def cross_validate(
     runs = run_folds(kind, everything, sample, splits, folds, progress)
     if not runs.models:
         raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
-    estimator = censoring if censoring is not None else settled.censoring or kind.default_censoring()
+    about = [] if isinstance(folds.cv, Bootstrap) else notes_on_splits(splits, n, code)
+    notes = [*about, *runs.notes]
+    tested = np.unique(np.concatenate([split.test for split in splits]))
+    repeats = range(max(split.repeat for split in splits) + 1)
+    layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in repeats]
+    subjects = replace(sample, y=kind.y)
+    estimator = asked.censoring
+    if estimator is None:
+        estimator = settled.censoring or kind.default_censoring()
+    if automatic:
+        choice = kind.choose_censoring(estimator, replace(subjects, y=kind.followed(kind.y)), asked.seed)
+        estimator, notes = choice.censoring, [*notes, choice.note]
     asked = replace(asked, reference=name if name in runs.models else None)
     if isinstance(folds.cv, Bootstrap):
-        whole = replace(sample, y=kind.y)
-        return compare_out_of_bag(kind, asked, whole, runs, folds.cv, estimator, code, runs.notes)
-    notes = [*notes_on_splits(splits, n, code), *runs.notes]
-    tested = np.unique(np.concatenate([split.test for split in splits]))
-    layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in range(_count(splits))]
-    subjects = replace(sample, y=kind.y)
-    resolved = [
-        _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested) for layer in layers
-    ]
-    asked = replace(asked, sample=_tested(sample, tested, n), by=_taken(by, tested, n))
+        return compare_out_of_bag(kind, asked, subjects, runs, folds.cv, estimator, code, notes)
+
+    def censoring_of(layer: list[int], estimator: Any) -> Any:
+        return _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested)
+
+    resolved = [censoring_of(layer, estimator) for layer in layers]
+    if len(tested) < n:
+        labels = {key: values[tested] for key, values in labels_by(by, sample.X, n).items()}
+        asked = replace(asked, by=labels or None, sample=sample.take(tested))
+    else:
+        asked = replace(asked, sample=sample)
     if len(layers) > 1 and given_horizon(horizon) is None:
         asked = replace(asked, horizon=_common_horizon(kind, resolved, subjects, code, tested, notes))
-    found: list[Comparison] = []
-    for layer, C in zip(layers, resolved, strict=True):
+
+    def compared(layer: list[int], C: Any) -> Comparison:
         forecasts = {model: out_of_fold(runs.of(model, layer), tested) for model in runs.models}
-        labels = sample.groups if isinstance(C, ResolvedCensoring) else None
-        found.append(compare_request(replace(asked, forecasts=forecasts, censoring=C, train_groups=labels)))
-        asked = replace(asked, **_decided(found[0]))
-    return _together(found, CrossValidation(splits, found, tested, runs, code), notes)
+        of_train = sample.groups if isinstance(C, ResolvedCensoring) else None
+        return compare_request(replace(asked, forecasts=forecasts, censoring=C, train_groups=of_train))
+
+    repeated: list[Comparison] = []
+    for layer, C in zip(layers, resolved, strict=True):
+        repeated.append(compared(layer, C))
+        asked = replace(asked, **decided(repeated[0]))
+    if automatic and not choice.pooled:
+        pooled = compared(layers[0], censoring_of(layers[0], Censoring(KaplanMeier())))
+        notes.append(note_on_pooled(repeated[0], pooled))
+    first, design = repeated[0], CrossValidation(splits, repeated, tested, runs, code)
+    losses, means = average(repeated, splits)
+    notes += [*first.notes, *first.censoring.warnings]  # one test of C beside many fits
+    return replace(first, losses=losses, means=means, notes=notes, design=design)
 
 
 def _check_order(X: Any, y: Any) -> None:
@@ -244,22 +270,6 @@ def _check_order(X: Any, y: Any) -> None:
             "The order is that of scikit-learn, cross_validate(models, X, y); got the outcome second, and "
             f"{type(y).__name__} third."
         )
-
-
-def _count(splits: list[Split]) -> int:
-    return max(split.repeat for split in splits) + 1
-
-
-def _tested(sample: Sample, tested: np.ndarray, n: int) -> Sample:
-    return sample if len(tested) == n else sample.take(tested)
-
-
-def _together(found: list[Comparison], design: CrossValidation, notes: list[str]) -> Comparison:
-    """One comparison of averages over repeats."""
-    first = found[0]
-    losses, means = average(found, design.splits)
-    notes = [*notes, *first.notes, *first.censoring.warnings]  # one test of C beside many fits
-    return replace(first, losses=losses, means=means, notes=notes, design=design)
 
 
 def _with_reference(
@@ -282,27 +292,7 @@ def _with_reference(
     return everything, reference
 
 
-def _taken(by: Any, tested: np.ndarray, n: int) -> Any:
-    """Labels of subgroups of those who are tested."""
-    if by is None or len(tested) == n or isinstance(by, str):
-        return by
-    if isinstance(by, Mapping):
-        return {name: to_numpy(labels)[tested] for name, labels in by.items()}
-    if isinstance(by, list | tuple) and len(by) != n:
-        return by
-    return {str(getattr(by, "name", None) or "group"): to_numpy(by)[tested]}
-
-
 # ---- the censoring distribution --------------------------------------------------------------------
-
-
-def _check_not_fitted(C: Distribution) -> None:
-    """An estimate from subjects of all folds knows the subjects that each fold is tested on."""
-    if C.estimated_from is not None:
-        raise InvalidInputError(
-            f"censoring: got a distribution that {C.estimated_from.censoring} predicted, expected one that "
-            "is known, or the estimator itself: it is then fitted to the training subjects of every fold."
-        )
 
 
 def _censoring_of(
@@ -312,7 +302,12 @@ def _censoring_of(
     if censoring is None:
         return None
     if isinstance(censoring, Distribution):
-        _check_not_fitted(censoring)
+        if censoring.estimated_from is not None:  # it knows the subjects that each fold is tested on
+            raise InvalidInputError(
+                f"censoring: got a distribution that {censoring.estimated_from.censoring} predicted, "
+                "expected one that is known, or the estimator itself: it is then fitted to the training "
+                "subjects of every fold."
+            )
         return censoring.take(tested) if len(tested) < len(subjects) else censoring
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
@@ -325,31 +320,23 @@ def _censoring_of(
     shared = subjects.y.shares_censoring if censoring.shared is None else censoring.shared
     plain = clone(censoring).set_params(cv=None, shared=bool(shared))  # the same in every fold
     fits = [_fit_censoring(plain, subjects, split) for split in splits]
-    forecasts = [
-        in_time(fit.predict_distribution(take_rows(subjects.X, s.test)), subjects.y.take(s.test))
+    predicted = [
+        (s.test, in_time(fit.predict_distribution(take_rows(subjects.X, s.test)), subjects.y.take(s.test)))
         for fit, s in zip(fits, splits, strict=True)
     ]
-    C = out_of_fold([(s.test, D) for s, D in zip(splits, forecasts, strict=True)], tested)
-    X_tested = take_rows(subjects.X, tested)
-    n = len(subjects)
-    common: dict[str, Any] = {
-        "in_sample": len(tested) == n,
-        "train": subjects,
-        "last_time": min(float(to_numpy(subjects.y.time)[split.train].max()) for split in splits),
-        "n_train": n,
-        "shared": Shared(np.column_stack([np.arange(len(tested)), tested])),
-    }
+    C = out_of_fold(predicted, tested)
+    X, n = take_rows(subjects.X, tested), len(subjects)
     plain.trained_on_ = SubjectKeys.of(subjects.X, subjects.y)
     plain.fold_estimators_, plain.fold_training_ = fits, [split.train for split in splits]
     plain.fold_ = np.full(n, -1)
     for split in splits:
         plain.fold_[split.test] = split.fold
-    C.estimated_from = Origin(plain, X_tested, tested)
+    C.estimated_from = Origin(plain, X, tested)
+    last = min(float(to_numpy(subjects.y.time)[split.train].max()) for split in splits)
+    shared = Shared(np.column_stack([np.arange(len(tested)), tested]))
     name = f"{describe(fits[0])}, fitted to the training subjects of each fold"
-    if all(has_influence(fit) for fit in fits):
-        parts = _parts(plain, X_tested, len(tested), plain.fold_[tested])
-        return ResolvedCensoring(C, name, True, parts=parts, **common)
-    return ResolvedCensoring(C, name, True, refit=Refit(plain), scored_X=X_tested, **common)
+    resolved = ResolvedCensoring(C, name, True, len(tested) == n, [], None, subjects, X, last, n, shared)
+    return with_influence(resolved, plain, len(tested), plain.fold_[tested])
 
 
 def _fit_censoring(censoring: Censoring, subjects: Sample, split: Split) -> Censoring:
@@ -373,16 +360,10 @@ def _common_horizon(
         return "auto"
     scored = replace(subjects, y=kind.followed(subjects.y)).take(tested)
     code = None if groups is None else group_codes(groups[tested], len(tested))
-    ends: list[tuple[float, list[str]]] = []
-    for C in resolved:
-        told: list[str] = []
-        ends.append((find_horizon("auto", C, scored, told, code, groups, kind.ranked), told))
-    end, told = min(ends, key=lambda pair: pair[0])
-    notes += told
-    return end
-
-
-def _decided(first: Comparison) -> dict[str, Any]:
-    """What later repeats take over from the first."""
-    settings = first.settings
-    return {name: settings[name] for name in ("horizon", "times", "levels")}
+    each: list[list[str]] = [[] for _ in resolved]
+    ends = [
+        find_horizon("auto", C, scored, told, code, groups, kind.ranked)
+        for C, told in zip(resolved, each, strict=True)
+    ]
+    notes += each[int(np.argmin(ends))]
+    return min(ends)

@@ -17,7 +17,6 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list, as_number, as_numbers
 from censcore.distributions import Distribution
-from censcore.estimators.covariates import check_rows
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
@@ -28,6 +27,7 @@ from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecast_distributions import check_forecasts
 from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
+from censcore.evaluation.plan.subsets import labels_by
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import OutcomeLike
@@ -78,11 +78,11 @@ class LandmarkComparison:
 
     def frame(self, discrimination: bool = True) -> pd.DataFrame:
         """Means as in :meth:`Comparison.frame`, with the landmark and the number at risk first."""
-        return self._stacked(lambda found: found.frame(discrimination))
+        return self._stacked(lambda comparison: comparison.frame(discrimination))
 
     def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
         """Paired differences at every landmark; p-values are adjusted within a landmark, not across them."""
-        return self._stacked(lambda found: found.differences(adjustment, discrimination))
+        return self._stacked(lambda comparison: comparison.differences(adjustment, discrimination))
 
     def average(self) -> pd.DataFrame:
         """Means over the landmarks, each with the same weight, of scores with one number at every landmark.
@@ -100,10 +100,10 @@ class LandmarkComparison:
         import pandas as pd
 
         parts = []
-        for s, found in zip(self.landmarks, self.comparisons, strict=True):
-            part = table(found)
+        for s, comparison in zip(self.landmarks, self.comparisons, strict=True):
+            part = table(comparison)
             part.insert(0, "landmark", s)
-            part.insert(1, "at_risk", len(found.outcome))
+            part.insert(1, "at_risk", len(comparison.outcome))
             parts.append(part)
         return pd.concat(parts, ignore_index=True)
 
@@ -152,10 +152,8 @@ class LandmarkComparison:
         return figure
 
     def __repr__(self) -> str:
-        count = ", ".join(
-            f"{s:g} ({len(found.outcome)} at risk)"
-            for s, found in zip(self.landmarks, self.comparisons, strict=True)
-        )
+        pairs = zip(self.landmarks, self.sample.at_risk, strict=True)
+        count = ", ".join(f"{s:g} ({len(subjects)} at risk)" for s, subjects in pairs)
         return f"Comparisons at landmarks {count}"
 
 
@@ -255,7 +253,11 @@ def compare_landmarks(
     """
     sample = Sample.scored(y, X, sample_weight, groups)
     check_in_memory(sample.y, "landmarks")
-    _check_window(window, times)
+    window = None if window is None else as_number(window, "window", above=0)
+    if window is not None and times is not None:
+        raise InvalidInputError(
+            "got times and window, expected one of them: window is a time after each landmark."
+        )
     places = _places(landmarks)
     training = None if train is None else Sample.of(train)
     asked = Request(
@@ -270,7 +272,8 @@ def compare_landmarks(
             "landmarks."
         )
     n = len(kind)
-    check_rows(sample.X, n)
+    asked.subjects(n)  # an error where weights or groups are not theirs
+    labels = labels_by(by, sample.X, n)
     at = _predictions(kind, forecasts, sample.X, training)
     comparisons, at_risk = [], []
     for s in map(float, places):
@@ -278,54 +281,24 @@ def compare_landmarks(
         here = replace(
             asked,
             forecasts={name: predict(s, subjects) for name, predict in at.items()},
-            sample=_of_each(sample, n).take(subjects, outcome),
+            sample=sample.take(subjects, outcome),
             censoring=_of_subjects(censoring, subjects),
-            by=_labels(by, subjects, n),
+            by={name: values[subjects] for name, values in labels.items()} or None,
             times=times if window is None else [s + window],
         )
         comparisons.append(compare_request(here))
         at_risk.append(subjects)
-    labels = (None if train is None else training.groups, sample.groups)  # type: ignore[union-attr]
-    return LandmarkComparison(places, comparisons, AtRisk.of(at_risk, labels[1], labels[0]))
+    train_groups = None if training is None else training.groups
+    return LandmarkComparison(places, comparisons, AtRisk(at_risk, sample.groups, train_groups))
 
 
 def _places(landmarks: Any) -> np.ndarray:
     landmarks = to_numpy(landmarks) if hasattr(landmarks, "dtype") else landmarks
     single = isinstance(landmarks, Real) or (isinstance(landmarks, np.ndarray) and landmarks.ndim == 0)
-    given = [landmarks] if single else as_list(landmarks, "landmarks", "times, such as [1.0, 2.0]")
-    if not given:
+    times = [landmarks] if single else as_list(landmarks, "landmarks", "times, such as [1.0, 2.0]")
+    if not times:
         raise InvalidInputError("landmarks must name at least one time; got none.")
-    return np.unique(as_numbers(given, "landmarks"))
-
-
-def _check_window(window: float | None, times: Any) -> None:
-    if window is not None:
-        window = as_number(window, "window", above=0)
-    if window is not None and times is not None:
-        raise InvalidInputError(
-            "got times and window, expected one of them: window is a time after each landmark."
-        )
-
-
-def _of_each(sample: Sample, n: int) -> Sample:
-    """The sample, if it has one value per subject of everything."""
-    for name, values in {
-        "sample_weight": sample.weight,
-        "groups": sample.groups,
-        "mask": sample.mask,
-    }.items():
-        if values is not None:
-            _of_all(values, name, n)
-    return sample
-
-
-def _of_all(values: Any, name: str, n: int) -> np.ndarray:
-    array = to_numpy(values, name)
-    if array.shape[:1] != (n,):
-        raise InvalidInputError(
-            f"{name}: got shape {array.shape}, expected one value for each of {n} subjects."
-        )
-    return array
+    return np.unique(as_numbers(times, "landmarks"))
 
 
 def _predictions(
@@ -343,7 +316,7 @@ def _predictions(
         if name in fixed:
             return lambda s, subjects: _of_subjects(distributions[str(name)], subjects)
         made = anew[name] if _is_function(anew[name]) else _lookup(name, anew[name])
-        return lambda s, subjects: _of_these(made(s, subjects), subjects, len(kind))
+        return lambda s, subjects: _of_subjects(made(s, subjects), subjects, len(kind))
 
     return {str(name): predicted(name) for name in forecasts}
 
@@ -371,22 +344,7 @@ def _lookup(name: str, forecasts: Mapping[float, Any]) -> Callable[[float, np.nd
     return find
 
 
-def _of_these(forecast: Any, subjects: np.ndarray, n: int) -> Any:
-    """A forecast of the subjects at risk, from one of them or of all subjects."""
-    of_all = isinstance(forecast, Distribution) and len(forecast) == n
-    return forecast.take(subjects) if of_all else forecast
-
-
-def _labels(by: Any, subjects: np.ndarray, n: int) -> Any:
-    """Labels of the subjects at risk; names of columns stay."""
-    if isinstance(by, Mapping):
-        return {name: _of_all(values, f"by: {name!r}", n)[subjects] for name, values in by.items()}
-    names = isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n
-    if by is None or isinstance(by, str) or names:
-        return by
-    return {str(getattr(by, "name", None) or "group"): _of_all(by, "by", n)[subjects]}
-
-
-def _of_subjects(distribution: Any, subjects: np.ndarray) -> Any:
-    some = isinstance(distribution, Distribution) and len(distribution) > 1
-    return distribution.take(subjects) if some else distribution
+def _of_subjects(forecast: Any, subjects: np.ndarray, n: int | None = None) -> Any:
+    """A forecast of the subjects at risk: one of all n subjects is cut to them, one for all is as it is."""
+    several = isinstance(forecast, Distribution) and (len(forecast) > 1 if n is None else len(forecast) == n)
+    return forecast.take(subjects) if several else forecast

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
-from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore._arrays import is_torch, to_numpy
+from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
-from censcore.outcomes.detection_times import DetectionTimes
 
-__all__ = ["Sample", "count_of", "in_numpy", "with_weights_of"]
+__all__ = ["Sample", "in_numpy"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +49,10 @@ class Sample:
     weight: Any = None
     groups: Any = None
     mask: Any = None
+
+    def __post_init__(self) -> None:
+        if self.X is not None:
+            count_rows(self.X)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -107,27 +110,6 @@ def _entries(y: RightCensored) -> np.ndarray:
     return np.zeros(1) if not y.has_delayed_entry else to_numpy(y.entry)
 
 
-def in_numpy(y: RightCensored) -> RightCensored:
-    """The outcome as arrays of NumPy, in their precision."""
-    c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
-    outcome = RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
-    outcome.names = y.names
-    return DetectionTimes._of(outcome, to_numpy(y.visits)) if isinstance(y, DetectionTimes) else outcome
-
-
-def count_of(subjects: Sample | None) -> int:
-    """How many there are."""
-    return 0 if subjects is None else len(subjects)
-
-
-def with_weights_of(train: Sample, y: RightCensored, weight: np.ndarray | None, notes: list[str]) -> Sample:
-    """The training subjects; where they are those of ``y``, with the weights that those have."""
-    if weight is None or train.weight is not None:
-        return train
-    if train.same_as(y):
-        return replace(train, weight=weight)
-    notes.append(
-        "The scored subjects have weights (sample_weight), the training subjects have none: pass "
-        "train=Sample(X_train, y_train, weight=) if they were sampled alike."
-    )
-    return train
+def in_numpy(y: Any) -> Any:
+    """An outcome, or a distribution, as arrays of NumPy."""
+    return y.like(np.zeros(1)) if is_torch(y._reference) else y

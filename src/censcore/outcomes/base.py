@@ -29,8 +29,6 @@ class Outcome:
     A subclass names its ``_parts``: arrays, or other outcomes, with an entry for every subject, or with a
     single one that serves all; None where something is not known.
 
-    Examples
-    --------
     >>> import torch, censcore as cs
     >>> y = cs.RightCensored([2.0, 5.0, 3.5], [1, 0, 1])
     >>> next(iter(torch.utils.data.DataLoader(y, batch_size=2)))

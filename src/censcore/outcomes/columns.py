@@ -14,21 +14,11 @@ __all__ = ["Columns"]
 
 
 class Columns:
-    """Named columns of a pandas or polars frame; those that it does not have are an error.
+    """Columns ``wanted`` of a pandas or polars frame; those that it does not have are an error.
 
-    Parameters
-    ----------
-    frame : frame
-        One line per subject.
-    wanted : list of str
-        The columns that will be read.
-    parameters : str
-        What the error tells to name, such as ``"time=..., event=..."``.
+    The error tells to name the ``parameters``, such as ``"time=..., event=..."``.
 
-    Examples
-    --------
     >>> import pandas as pd
-    >>> from censcore.outcomes.columns import Columns
     >>> columns = Columns(pd.DataFrame({"weeks": [6.0, 9.0]}), ["weeks"], "time=...")
     >>> columns.read("weeks"), columns.read(None)
     (array([6., 9.]), None)

@@ -36,7 +36,6 @@ class DetectionTimes(RightCensored):
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.outcomes.detection_times import DetectionTimes
     >>> y = DetectionTimes([2.1, 3.0, 5.9], [1, 0, 0], [[1.1, 2.1, 3.2], [0.9, 1.8, 3.6], [2.0, 4.0, 5.9]])
     >>> y.attendance.time, y.attendance.event  # two left after visit 2, or attended all visits
     (array([2., 2., 3.]), array([ True, False,  True]))

@@ -68,7 +68,6 @@ def ended_follow_up(y: RightCensored, mask: np.ndarray | None = None) -> Iterato
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.outcomes.ended_follow_up import ended_follow_up
     >>> t = np.arange(1.0, 21.0)
     >>> y = cs.RightCensored(np.column_stack([t, t]), np.column_stack([t < 5, t % 2 == 0]))
     >>> [(found.i, found.j, len(found.rows), found.of, found.chance) for found in ended_follow_up(y)]
@@ -115,21 +114,10 @@ def check_no_event_ends_follow_up(
 ) -> None:
     """An error where an event ends the follow-up of another, which no independent censoring time does.
 
-    Parameters
-    ----------
-    y : RightCensored
-        The outcome, with one or several event times.
-    mask : array of bool, (n, k), optional
-        False where a time does not count.
-    names : tuple of str, optional
-        Of the event times.
-    of : str
-        Whose outcome it is, for the message.
+    The mask (n, k) is False where a time does not count; the message has the names of the event times, and
+    says whose outcome it is ``of``.
 
-    Examples
-    --------
     >>> import censcore as cs
-    >>> from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
     >>> check_no_event_ends_follow_up(cs.RightCensored([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [0, 0]]))
     """
     for found in ended_follow_up(y, mask):

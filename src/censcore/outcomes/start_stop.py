@@ -48,16 +48,10 @@ def read_start_stop(
 ) -> StartStop:
     """Read and check the columns of a pandas or polars frame.
 
-    Raises
-    ------
-    InvalidInputError
-        Where a column is missing or has no value, an interval is empty, intervals of a subject overlap,
-        leave a gap (unless allowed) or go on after its event.
+    Every interval has its columns and is not empty. Intervals of a subject do not overlap, leave no gap
+    (unless allowed), and end with its event.
 
-    Examples
-    --------
     >>> import pandas as pd
-    >>> from censcore.outcomes.start_stop import read_start_stop
     >>> frame = pd.DataFrame({"id": [7, 7], "start": [2, 0], "stop": [5, 2], "event": [1, 0]})
     >>> read_start_stop(frame, "id", "start", "stop", "event").order
     array([1, 0])

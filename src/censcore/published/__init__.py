@@ -4,13 +4,6 @@ from censcore.published.administrative import administrative_brier
 from censcore.published.avati import survival_crps
 from censcore.published.calibration import DCalibration, d_calibration
 from censcore.published.ipcw import CONVENTIONS, Convention, ipcw_binomial_log, ipcw_brier
-from censcore.published.yanagisawa import (
-    yanagisawa_brier,
-    yanagisawa_log,
-    yanagisawa_multiclass_brier,
-    yanagisawa_pinball,
-    yanagisawa_rps,
-)
 
 __all__ = [
     "CONVENTIONS",
@@ -21,9 +14,4 @@ __all__ = [
     "ipcw_binomial_log",
     "ipcw_brier",
     "survival_crps",
-    "yanagisawa_brier",
-    "yanagisawa_log",
-    "yanagisawa_multiclass_brier",
-    "yanagisawa_pinball",
-    "yanagisawa_rps",
 ]

@@ -10,7 +10,7 @@ from scipy.special import log_ndtr, logsumexp
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import check_between, check_probabilities
-from censcore.distributions import CensoredJoint, Joint, LogNormal, Mixture, Univariate
+from censcore.distributions import Joint, LogNormal, Mixture, Univariate
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -99,10 +99,6 @@ class OneFactorLogNormal(Joint):
             LogNormal(self._mu[:, r, j], self._sigma[:, r, j]) for r in range(len(self._rho))
         ]
         return Mixture(regimes, self._pi) if len(regimes) > 1 else regimes[0]
-
-    def censor_at(self, tau: Array) -> CensoredJoint:
-        """The distribution of min(T_j, tau)."""
-        return CensoredJoint(self, tau)
 
     def _mass_at_infinity(self) -> Array:
         return np.zeros(1)

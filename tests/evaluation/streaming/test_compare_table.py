@@ -219,7 +219,7 @@ def test_text_page_and_json(table, tmp_path):
         ({"censoring": None}, MissingCensoringError, "subjects are censored"),
         ({"censoring": cs.Censoring(cs.CoxRegression())}, InvalidInputError, "CoxRegression.* and no train="),
         ({"censoring": cs.Censoring(cs.KaplanMeier(), cv=5)}, InvalidInputError, "out of fold"),
-        ({"censoring": "cox"}, InvalidTypeError, "got str, expected an estimator of the distribution"),
+        ({"censoring": "cox"}, InvalidInputError, "got .cox., expected .auto."),
         ({"censoring": cs.Exponential(np.ones(3))}, InvalidInputError, "for given subjects"),
         ({"groups": np.ones(3)}, InvalidTypeError, "groups: got ndarray, expected the name of a column"),
         ({"forecasts": "models"}, InvalidTypeError, "forecasts: got str"),

@@ -3,7 +3,12 @@
 Each file has ``read(model, X, train)``, which gives the distribution of every subject of X: parametric models
 as parametric distributions, Cox models as baseline and risk, forests as shared steps. It gives
 :class:`Curves` where the library knows survival at a grid of times only, and None for models that it does not
-know. None of the libraries is imported unless the caller has a model of it.
+know. ``train``, a pair (X_train, y_train) or None, are the subjects that a baseline hazard is estimated from
+where the model gives risk scores only.
+
+Where the library has its own convention for outcomes, the file has ``fit(model, X, y, weight)`` too, with
+weights (n,) or None: it gives the fitted model, the same object or what the library makes of it. None of the
+libraries is imported unless the caller has a model of it.
 """
 
 from __future__ import annotations
@@ -40,24 +45,8 @@ _READERS = {
 def read_model(
     model: Any, X: Any = None, train: tuple[Any, Any] | None = None
 ) -> Distribution | Curves | None:
-    """Read what a fitted model of another library forecasts.
+    """What a fitted model of another library, or draws, forecast; None if no library here knows it.
 
-    Parameters
-    ----------
-    model : object
-        A fitted model, or posterior predictive draws.
-    X : array or frame, optional
-        Covariates of the subjects to forecast.
-    train : pair (X_train, y_train), optional
-        Subjects that the baseline hazard is estimated from, where the model gives risk scores only.
-
-    Returns
-    -------
-    Distribution, Curves or None
-        None if no library here knows the model.
-
-    Examples
-    --------
     >>> import lifelines
     >>> read_model(lifelines.ExponentialFitter().fit([1.0, 2.0, 3.0]))
     Exponential(shape=(1,))
@@ -93,26 +82,10 @@ def _largest(X: Any) -> str:
 def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = None) -> Any:
     """Fit a model of another library, in the convention of that library.
 
-    Parameters
-    ----------
-    model : object
-        An estimator of one of the libraries, or anything with ``fit(X, y)`` that takes a structured array of
-        ``event`` and ``time``. An estimator with ``predict_distribution``, also at the end of a pipeline or a
-        search, is fitted to y itself where such an array does not hold all of it.
-    X : array or frame, (n, p), or None
-        Covariates.
-    y : RightCensored
-        Outcomes of the n subjects.
-    weight : array, (n,), optional
-        Weights of the subjects.
+    Anything with ``fit(X, y)`` receives a structured array of ``event`` and ``time``. An estimator with
+    ``predict_distribution``, also at the end of a pipeline or a search, is fitted to y itself where such an
+    array does not hold all of it.
 
-    Returns
-    -------
-    object
-        The fitted model: the same object, or what the library makes of it.
-
-    Examples
-    --------
     >>> import censcore as cs, lifelines
     >>> y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 1])
     >>> fit_model(lifelines.ExponentialFitter(), None, y).lambda_.round(3)

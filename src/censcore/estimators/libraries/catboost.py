@@ -17,22 +17,7 @@ __all__ = ["fit", "read"]
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | None:
-    """CatBoost and CatBoostRegressor.
-
-    Parameters
-    ----------
-    model : catboost.CatBoost
-        Trained with the loss ``SurvivalAft`` or ``Cox``.
-    X : array, frame or Pool
-        Covariates.
-    train : pair (X_train, y_train), optional
-        For ``Cox``, which has no baseline hazard.
-
-    Returns
-    -------
-    Distribution or None
-        None for other objects of the library.
-    """
+    """CatBoost and CatBoostRegressor, trained with the loss ``SurvivalAft`` or ``Cox``."""
     if not hasattr(model, "get_all_params"):
         return None
 
@@ -54,24 +39,7 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
 
 
 def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
-    """Fit to signed times (``Cox``) or to lower and upper bounds (``SurvivalAft``).
-
-    Parameters
-    ----------
-    model : catboost.CatBoost
-        To be fitted.
-    X : array or frame, (n, p)
-        Covariates.
-    y : RightCensored
-        Outcomes.
-    weight : array, (n,), or None
-        Weights of the subjects.
-
-    Returns
-    -------
-    catboost.CatBoost
-        The model.
-    """
+    """Fit to signed times (``Cox``) or to lower and upper bounds (``SurvivalAft``)."""
     loss = str(model.get_params().get("loss_function"))
     if loss == "Cox":
         return model.fit(X, signed_times(y), sample_weight=weight)

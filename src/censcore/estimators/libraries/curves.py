@@ -27,40 +27,17 @@ class Curves(NamedTuple):
 
 
 def needs_covariates(model: Any, X: Any) -> None:
-    """Check that covariates are there.
-
-    Parameters
-    ----------
-    model : object
-        The model, named in the message.
-    X : array, frame or None
-        Covariates.
-    """
+    """Check that covariates are there."""
     if X is None:
         raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
 
 
 def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
-    r"""Make curves monotone, with a warning that says how far they were from it.
+    """Make curves (n, q) monotone, with a warning that says how far they were from it.
 
-    For models that fit each time on its own and promise no monotone curve. The curve is
-    :math:`\{\min_{s\le t}S(s)+\max_{s\ge t}S(s)\}/2`, which among all monotone curves has the smallest
-    largest distance from S.
+    For models that fit each time on its own and promise no monotone curve; see
+    :func:`censcore.distributions.monotone.monotone`.
 
-    Parameters
-    ----------
-    sf : array, (n, q)
-        Survival probabilities at ascending times.
-    model : object
-        The model, named in the warning.
-
-    Returns
-    -------
-    array, (n, q)
-        Between 0 and 1, not increasing.
-
-    Examples
-    --------
     >>> with warnings.catch_warnings(action="ignore"):
     ...     monotone(np.array([[0.5, 0.75, 0.25]]), "example")
     array([[0.625, 0.625, 0.25 ]])
@@ -74,24 +51,7 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
 def completed(
     model: Any, X: Any, train: tuple[Any, Any] | None, log_risk: Callable[[Any], np.ndarray]
 ) -> ProportionalHazards:
-    """A model of log hazard ratios, completed by Breslow's baseline of the training subjects.
-
-    Parameters
-    ----------
-    model : object
-        The model, named in messages.
-    X : array or frame
-        Covariates of the subjects to forecast.
-    train : pair (X_train, y_train) or None
-        Training subjects.
-    log_risk : function
-        Covariates -> log hazard ratios.
-
-    Returns
-    -------
-    ProportionalHazards
-        One distribution per subject of X.
-    """
+    """A model of log hazard ratios, completed by Breslow's baseline of the training subjects."""
     needs_covariates(model, X)
     if train is None or train[0] is None:
         raise InvalidInputError(
@@ -111,28 +71,10 @@ def with_baseline(
     times: np.ndarray,
     hazard: np.ndarray,
 ) -> ProportionalHazards:
-    """A Cox model of another library by its baseline hazard and log hazard ratios.
+    """A Cox model by the cumulative baseline hazard (J,) that the library has, and log hazard ratios.
 
     Libraries sum exponentials of linear predictors, which overflow or vanish where covariates are far from
     zero. The baseline is then estimated again from the training subjects.
-
-    Parameters
-    ----------
-    model : object
-        The model, named in messages.
-    X : array or frame
-        Covariates of the subjects to forecast.
-    train : pair (X_train, y_train) or None
-        Training subjects, needed where the baseline of the model is no number.
-    log_risk : function
-        Covariates -> log hazard ratios.
-    times, hazard : array, (J,)
-        Cumulative baseline hazard, as the library has it.
-
-    Returns
-    -------
-    ProportionalHazards
-        One distribution per subject of X.
     """
     times, hazard = np.asarray(times, dtype=np.float64), np.asarray(hazard, dtype=np.float64)
     eta = np.asarray(log_risk(X), dtype=np.float64).reshape(-1)
@@ -142,9 +84,7 @@ def with_baseline(
     if train is None or train[0] is None:
         raise InvalidInputError(
             f"The baseline hazard of {type(model).__name__} is beyond the range of floating-point numbers: "
-            "got "
-            f"log hazard ratios up to {np.abs(eta).max():.0f}. Center the covariates, or pass "
-            "train=(X_train, "
-            "y_train), from which the baseline is estimated in logarithms."
+            f"got log hazard ratios up to {np.abs(eta).max():.0f}. Center the covariates, or pass "
+            "train=(X_train, y_train), from which the baseline is estimated in logarithms."
         )
     return completed(model, X, train, log_risk)

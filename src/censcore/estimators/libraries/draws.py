@@ -67,20 +67,7 @@ def from_draws(draws: Any, *, variable: str | None = None, check_bound: bool = T
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Ensemble:
-    """Draws of an object of ArviZ or xarray.
-
-    Parameters
-    ----------
-    model : InferenceData, DataTree, Dataset or DataArray
-        Draws.
-    X, train : None
-        Not needed: draws are for the subjects that they were made for.
-
-    Returns
-    -------
-    Ensemble
-        One member per draw.
-    """
+    """Draws of an object of ArviZ or xarray, for the subjects that they were made for."""
     return from_draws(model)
 
 

@@ -10,22 +10,10 @@ __all__ = ["as_frame"]
 
 
 def as_frame(X: Any, names: list[str] | None = None) -> Any:
-    """Convert covariates to a pandas frame with rows numbered from 0.
+    """Covariates as a pandas frame with rows numbered from 0.
 
-    Parameters
-    ----------
-    X : array or frame, (n, p)
-        Covariates.
-    names : list of str, optional
-        Names of the columns of arrays, where there are as many; x0, x1, ... otherwise.
+    Columns of arrays are called ``names``, where there are as many, and x0, x1, ... otherwise.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row per subject.
-
-    Examples
-    --------
     >>> as_frame([[1.0, 2.0]]).columns.tolist()
     ['x0', 'x1']
     """

@@ -19,20 +19,6 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Curves | None:
 
     :math:`P(T>t\mid x)=1-\sum_jF_j(t\mid x)` with the cumulative incidence functions of the model, which
     classifies each time on its own: its curves are made monotone, with a warning that says by how much.
-
-    Parameters
-    ----------
-    model : hazardous.SurvivalBoost
-        Fitted.
-    X : array or frame
-        Covariates.
-    train : None
-        Not needed.
-
-    Returns
-    -------
-    Curves or None
-        None for other objects of the library.
     """
     if not hasattr(model, "time_grid_"):
         return None
@@ -44,24 +30,7 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Curves | None:
 
 
 def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
-    """Fit to a frame of ``event`` and ``duration``.
-
-    Parameters
-    ----------
-    model : hazardous.SurvivalBoost
-        To be fitted.
-    X : array or frame, (n, p)
-        Covariates.
-    y : RightCensored
-        Outcomes.
-    weight : array, (n,), or None
-        Weights of the subjects.
-
-    Returns
-    -------
-    hazardous.SurvivalBoost
-        The model.
-    """
+    """Fit to a frame of ``event`` and ``duration``."""
     import pandas as pd
 
     outcome = pd.DataFrame({"event": to_numpy(y.event).astype(int), "duration": to_numpy(y.time)})

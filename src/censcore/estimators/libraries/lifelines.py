@@ -34,23 +34,10 @@ __all__ = ["FittedHazard", "fit", "read"]
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
-    """A fitted univariate or regression fitter.
+    """A fitted univariate or regression fitter; those without a formula here are asked for their hazard.
 
-    Parameters
-    ----------
-    model : fitter of lifelines
-        Fitted. Models of this library that have no formula here (splines, custom fitters) are asked for their
-        hazard themselves.
-    X : frame or array
-        Covariates, for regressions.
-    train : None
-        Not needed.
-
-    Returns
-    -------
-    Distribution, Curves or None
-        Curves for parametric Cox models with strata; None for fitters that are read by their survival curve:
-        Kaplan-Meier and others without parameters.
+    Curves for parametric Cox models with strata; None for fitters that are read by their survival curve:
+    Kaplan-Meier and others without parameters.
     """
     kinds = [kind.__name__ for kind in type(model).__mro__]
     if "ParametricUnivariateFitter" in kinds:
@@ -84,24 +71,7 @@ def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution |
 
 
 def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
-    """Fit a univariate fitter to times, or a regression to a frame of covariates, times and events.
-
-    Parameters
-    ----------
-    model : fitter of lifelines
-        To be fitted.
-    X : array or frame, (n, p), or None
-        Covariates.
-    y : RightCensored
-        Outcomes.
-    weight : array, (n,), or None
-        Weights of the subjects.
-
-    Returns
-    -------
-    fitter of lifelines
-        The model.
-    """
+    """Fit a univariate fitter to times, or a regression to a frame of covariates, times and events."""
     time, event = to_numpy(y.time), to_numpy(y.event)
     entry = to_numpy(y.entry) if y.has_delayed_entry else None
     if "durations" in inspect.signature(model.fit).parameters:
@@ -274,19 +244,10 @@ def _proportional(baseline: Any, model: Any, frame: Any) -> Univariate:
 class FittedHazard(Univariate):
     """A parametric model of lifelines by the formulas of its own hazard.
 
-    Parameters
-    ----------
-    model : fitter of lifelines
-        With ``_cumulative_hazard`` and ``_log_hazard``, which its users write and lifelines derives.
-    evaluate : function
-        (formula, times (1 or n, q), design (n, p)) -> values (n, q).
-    design : array, (n, p)
-        Covariates as the model transforms them.
+    ``evaluate`` maps a formula of the model, times (1 or n, q) and the design (n, p), the covariates as the
+    model transforms them, to values (n, q).
 
-    Examples
-    --------
     >>> import lifelines
-    >>> from censcore.estimators.libraries.lifelines import read
     >>> fitter = lifelines.SplineFitter([1.0, 3.0]).fit([1.0, 2.0, 2.5, 4.0, 3.0, 1.5])
     >>> read(fitter, None, None)
     FittedHazard(shape=(1,))

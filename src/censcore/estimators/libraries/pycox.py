@@ -17,21 +17,9 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Cu
     """CoxPH and CoxCC as baseline and risk, CoxTime as steps, PCHazard as piecewise constant hazards.
 
     The other models (LogisticHazard, PMF, MTLR, DeepHitSingle, BCESurv) know survival at the cuts of their
-    time grid. After its last cut the hazard of PCHazard stays what it was.
-
-    Parameters
-    ----------
-    model : model of pycox
-        Trained.
-    X : array, frame, tensor or tuple of them
-        Covariates; NumPy arrays are converted to single precision, as the networks need.
-    train : pair (X_train, y_train), optional
-        For CoxPH and CoxCC without ``compute_baseline_hazards()``.
-
-    Returns
-    -------
-    Distribution, Curves or None
-        None for other objects of the library.
+    time grid. After its last cut the hazard of PCHazard stays what it was. NumPy arrays are converted to
+    single precision, as the networks need. CoxPH and CoxCC without ``compute_baseline_hazards()`` need
+    ``train``.
     """
     if not hasattr(model, "predict_surv_df"):
         return None

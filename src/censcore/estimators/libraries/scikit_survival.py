@@ -22,21 +22,7 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
 
     Cox models are read from their cumulative baseline hazard and linear predictor, not from survival
     probabilities: exp(-H) of the baseline is zero from H = 745 on, which the baseline of covariates far
-    from zero easily reaches.
-
-    Parameters
-    ----------
-    model : estimator of sksurv
-        Fitted.
-    X : array or frame
-        Covariates.
-    train : pair (X_train, y_train), optional
-        Used where the baseline of the model itself overflowed.
-
-    Returns
-    -------
-    Distribution or None
-        None for models without a survival function.
+    from zero easily reaches. Where the baseline of the model itself overflowed, ``train`` is used.
     """
     if not hasattr(model, "predict_survival_function"):
         return None

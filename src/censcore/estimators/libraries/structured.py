@@ -18,24 +18,7 @@ SURVIVAL = ("predict_distribution", "predict_survival_function", "predict_cumula
 
 
 def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
-    """Fit a model to y as a structured array of ``event`` and ``time``.
-
-    Parameters
-    ----------
-    model : object
-        With ``fit(X, y)``.
-    X : array or frame, (n, p), or None
-        Covariates.
-    y : RightCensored
-        Outcomes.
-    weight : array, (n,), or None
-        Weights of the subjects.
-
-    Returns
-    -------
-    object
-        The model.
-    """
+    """Fit a model to y as a structured array of ``event`` and ``time``."""
     try:
         model.fit(X, as_structured(y), **takes_weights(model, weight))
     except (TypeError, ValueError) as error:
@@ -49,53 +32,19 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
 
 
 def holds(y: Any) -> bool:
-    """Whether a structured array holds all of an outcome: one event time, no delayed entry.
-
-    Parameters
-    ----------
-    y : outcome
-        Of any kind.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a structured array holds all of an outcome: one event time, no delayed entry."""
     return type(y) is RightCensored and y.time.ndim == 1 and not y.has_delayed_entry
 
 
 def as_structured(y: RightCensored) -> np.ndarray:
-    """Outcomes as a structured array of ``event`` and ``time``.
-
-    Parameters
-    ----------
-    y : RightCensored
-        Outcomes.
-
-    Returns
-    -------
-    array, (n,)
-        Structured.
-    """
+    """Outcomes as a structured array of ``event`` and ``time``, (n,)."""
     outcome = np.empty(len(y), dtype=[("event", bool), ("time", np.float64)])
     outcome["event"], outcome["time"] = to_numpy(y.event), to_numpy(y.time)
     return outcome
 
 
 def takes_weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Check that the model takes weights if there are any.
-
-    Parameters
-    ----------
-    model : object
-        With ``fit``.
-    weight : array or None
-        Weights.
-
-    Returns
-    -------
-    dict
-        Arguments for ``fit``.
-    """
+    """Weights as an argument of ``fit``; an error where there are some and the model takes none."""
     if weight is None:
         return {}
     argument = weight_argument(model)

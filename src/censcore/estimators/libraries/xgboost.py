@@ -17,24 +17,10 @@ __all__ = ["accelerated", "fit", "read", "signed_times"]
 
 
 def accelerated(distribution: str, mu: np.ndarray, sigma: float) -> Distribution:
-    r"""The distribution of :math:`\log T=\mu+\sigma Z`.
+    r"""The distribution of :math:`\log T=\mu+\sigma Z`, where Z is normal, logistic or extreme.
 
-    Parameters
-    ----------
-    distribution : "normal", "logistic" or "extreme"
-        Distribution of Z; "extreme" is that of the logarithm of a unit exponential.
-    mu : array, (n,)
-        Location of log T.
-    sigma : float
-        Scale of log T.
+    The extreme distribution is that of the logarithm of a unit exponential.
 
-    Returns
-    -------
-    LogNormal, LogLogistic or Weibull
-        One distribution per subject.
-
-    Examples
-    --------
     >>> accelerated("extreme", np.zeros(2), 0.5).parameters["shape"]
     array([2.])
     """
@@ -52,22 +38,7 @@ def accelerated(distribution: str, mu: np.ndarray, sigma: float) -> Distribution
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | None:
-    """Booster, or an estimator of its scikit-learn interface.
-
-    Parameters
-    ----------
-    model : xgboost.Booster or xgboost.XGBModel
-        Trained with ``survival:aft`` or ``survival:cox``.
-    X : array, frame or DMatrix
-        Covariates.
-    train : pair (X_train, y_train), optional
-        For ``survival:cox``, which has no baseline hazard.
-
-    Returns
-    -------
-    Distribution or None
-        None for other objects of the library.
-    """
+    """Booster, or an estimator of its scikit-learn interface, of ``survival:aft`` or ``survival:cox``."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     if not hasattr(booster, "save_config"):
         return None
@@ -100,24 +71,8 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     """Fit an estimator with the objective ``survival:cox`` or ``survival:aft``.
 
     Its own ``fit`` has no place for censored times of ``survival:aft``, so a booster is trained by its
-    parameters. It starts at the median time unless ``base_score`` is set: XGBoost itself would start at 0.5,
-    from where it does not learn times of thousands of days.
-
-    Parameters
-    ----------
-    model : xgboost.XGBModel
-        To be fitted.
-    X : array or frame, (n, p)
-        Covariates.
-    y : RightCensored
-        Outcomes.
-    weight : array, (n,), or None
-        Weights of the subjects.
-
-    Returns
-    -------
-    xgboost.XGBModel or xgboost.Booster
-        The model, or the booster trained by ``survival:aft``.
+    parameters, and returned. It starts at the median time unless ``base_score`` is set: XGBoost itself would
+    start at 0.5, from where it does not learn times of thousands of days.
     """
     import xgboost
 
@@ -143,18 +98,6 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
 def signed_times(y: RightCensored) -> np.ndarray:
     """Times, with a minus sign where they are censored: the labels of Cox's loss.
 
-    Parameters
-    ----------
-    y : RightCensored
-        Outcomes.
-
-    Returns
-    -------
-    array, (n,)
-        Labels.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> signed_times(cs.RightCensored([1.0, 2.0], [1, 0]))
     array([ 1., -2.])

@@ -185,14 +185,12 @@ def _joined(parts: list[tuple[int, Distribution]]) -> Distribution:
         raise InvalidTypeError(
             f"Joint forecasts of different folds must be of one kind and size; got {', '.join(kinds)}."
         )
-    joined = first._map(lambda array: array)
+    columns = zip(*([(n, part) for part in D._parts()] for n, D in parts), strict=True)
+    joined = first._rebuilt(lambda array: array, lambda _: _combined(list(next(columns))))
     for name in first._arrays:
         arrays = [(n, getattr(D, name)) for n, D in parts]
         wide = [np.broadcast_to(array, (n, *array.shape[1:])) for n, array in arrays]
         setattr(joined, name, np.concatenate(wide))
-    for name in first._distributions:
-        lists = [[(n, part) for part in getattr(D, name)] for n, D in parts]
-        setattr(joined, name, [_combined(list(column)) for column in zip(*lists, strict=True)])
     return joined
 
 

@@ -1,9 +1,9 @@
-"""Finished folds on disk, so that a long cross-validation goes on where it was stopped.
+"""Finished folds and batches on disk, so that a long comparison goes on where it was stopped.
 
-A file holds the forecasts of one model in one fold as arrays (``npz``, read without pickle, so that a file
-from elsewhere can run no code). It is named by a hash of everything that they depend on: data, folds,
-weights, the model with all its parameters, and the versions of the libraries. Whatever changes gives another
-name, so that results of different runs are never mixed; a damaged file counts as not there.
+A file holds a result as arrays (``npz``, read without pickle, so that a file from elsewhere can run no code),
+such as the forecasts of one model in one fold. It is named by a hash of everything that they depend on: data,
+folds, weights, the model with all its parameters, and the versions of the libraries. Whatever changes gives
+another name, so that results of different runs are never mixed; a damaged file counts as not there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import io
 import json
 import sys
 import types
+from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -30,7 +31,9 @@ from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes.base import Outcome
 
-__all__ = ["data_key", "fold_path", "load_forecast", "model_key", "save_forecast"]
+__all__ = [
+    "data_key", "fold_path", "load_forecast", "load_value", "model_key", "save_forecast", "save_value",
+]  # fmt: skip
 
 
 def fold_path(folder: Path, data: str, model: str, split: Split) -> Path:
@@ -40,12 +43,27 @@ def fold_path(folder: Path, data: str, model: str, split: Split) -> Path:
 
 def save_forecast(path: Path, forecast: Distribution, about: dict[str, Any]) -> bool:
     """Write a forecast in one piece; False where it holds something other than arrays."""
+    return save_value(path, (forecast, about))
+
+
+def load_forecast(path: Path) -> tuple[Distribution, dict[str, Any]] | None:
+    """A forecast and what was said about it; None where the file is missing or damaged."""
+    match load_value(path):
+        case (Distribution() as forecast, dict() as about):
+            return forecast, about
+    return None
+
+
+# ---- values as arrays ------------------------------------------------------------------------------
+
+
+def save_value(path: Path, value: Any) -> bool:
+    """Write numbers, texts, arrays, distributions, and lists of them, in one piece; False for others."""
     arrays: dict[str, np.ndarray] = {}
     try:
-        tree = _encoded(forecast, arrays)
+        text = json.dumps(_encoded(value, arrays))
     except _NoArrays:
         return False
-    text = json.dumps({"forecast": tree, "about": about})
     content = io.BytesIO()
     arrays["_tree"] = np.frombuffer(text.encode(), dtype=np.uint8)
     np.savez(content, **arrays)  # type: ignore[arg-type]  # its stub takes them for allow_pickle
@@ -53,19 +71,14 @@ def save_forecast(path: Path, forecast: Distribution, about: dict[str, Any]) -> 
     return True
 
 
-def load_forecast(path: Path) -> tuple[Distribution, dict[str, Any]] | None:
-    """A forecast and what was said about it; None where the file is missing or damaged."""
+def load_value(path: Path, read: Callable[[Any], Any] = lambda value: value) -> Any:
+    """What ``read`` makes of what was written; None where the file is missing or damaged."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        document = json.loads(arrays.pop("_tree").tobytes())
-        forecast, about = _decoded(document["forecast"], arrays), document["about"]
+        return read(_decoded(json.loads(arrays.pop("_tree").tobytes()), arrays))
     except Exception:  # whatever a file from elsewhere holds: other words, a password, a shape without end
         return None
-    return (forecast, about) if isinstance(forecast, Distribution) and isinstance(about, dict) else None
-
-
-# ---- distributions as arrays -----------------------------------------------------------------------
 
 
 class _NoArrays(Exception):
@@ -77,13 +90,15 @@ def _encoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.kind not in "biuf":
+        if value.dtype.kind not in "biufU":
             raise _NoArrays
         name = f"a{len(arrays)}"
         arrays[name] = np.asarray(value)
         return {"array": name}
     if isinstance(value, list | tuple):
         return {"list": [_encoded(item, arrays) for item in value], "tuple": isinstance(value, tuple)}
+    if isinstance(value, dict):
+        return {"dict": {name: _encoded(item, arrays) for name, item in value.items()}}
     if isinstance(value, Distribution) and _class_of(type(value).__name__) is type(value):
         state = {key: part for key, part in vars(value).items() if key not in NOT_KEPT}
         return {"class": type(value).__name__, "state": {k: _encoded(v, arrays) for k, v in state.items()}}
@@ -98,12 +113,14 @@ def _decoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "list" in value:
         items = [_decoded(item, arrays) for item in value["list"]]
         return tuple(items) if value["tuple"] else items
+    if "dict" in value:
+        return {name: _decoded(item, arrays) for name, item in value["dict"].items()}
     kind = _class_of(value["class"])
     if kind is None:
         raise ValueError(value["class"])
-    found = object.__new__(kind)
-    found.__dict__.update({key: _decoded(part, arrays) for key, part in value["state"].items()})
-    return found
+    distribution = object.__new__(kind)
+    distribution.__dict__.update({key: _decoded(part, arrays) for key, part in value["state"].items()})
+    return distribution
 
 
 #: What a distribution derives again, or where it came from.
@@ -113,8 +130,8 @@ NOT_KEPT = {"_xp", "_remembered", "estimated_from"}
 @cache
 def _class_of(name: str) -> type[Distribution] | None:
     """A distribution of this library by name; no other class is ever made from a file."""
-    found = getattr(import_module("censcore.distributions"), name, None)
-    return found if isinstance(found, type) and issubclass(found, Distribution) else None
+    kind = getattr(import_module("censcore.distributions"), name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, Distribution) else None
 
 
 # ---- what results depend on ------------------------------------------------------------------------

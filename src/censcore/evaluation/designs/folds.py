@@ -20,7 +20,6 @@ from censcore.evaluation.kinds.views import View
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, discriminate
-from censcore.evaluation.measures.pieces import ungrouped
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -163,7 +162,7 @@ class CrossValidation(Design):
     def _ranked_in(self, of: Comparison, split: Split) -> _RankedFold:
         """Concordance and AUC of the pairs of one fold."""
         base, rows = self.repeats[split.repeat], self._rows(split)
-        cases = {model: ungrouped(case, rows) for model, case in base.cases.items()}
+        cases = {model: case.ungrouped(rows) for model, case in base.cases.items()}
         weights = [subset.weight[rows] for subset in of.subsets]
         shares = [float(w.sum()) / len(self.repeats) for w in weights]
         of_fold = [Subset("", "", w / w.sum() if w.any() else w) for w in weights]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,25 +24,11 @@ __all__ = ["Averages", "AtRisk"]
 
 @dataclass(frozen=True, eq=False)
 class AtRisk:
-    """Whom the comparisons at the landmarks are about.
+    """Whom the comparisons at the landmarks are about."""
 
-    Parameters
-    ----------
-    at_risk : list of arrays
-        Numbers of the subjects at risk at each landmark.
-    groups, train_groups : array, optional
-        Labels of all subjects, and of the training subjects.
-    """
-
-    at_risk: list[np.ndarray]
-    groups: np.ndarray | None = None
-    train_groups: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, at_risk: list[np.ndarray], groups: Any, train_groups: Any) -> AtRisk:
-        """From labels as they were given."""
-        labels = (None if given is None else to_numpy(given) for given in (groups, train_groups))
-        return cls(at_risk, *labels)
+    at_risk: list[np.ndarray]  #: numbers of the subjects at risk at each landmark
+    groups: Any = None  #: labels of all subjects
+    train_groups: Any = None  #: and of the training subjects
 
 
 class Averages:
@@ -54,71 +41,57 @@ class Averages:
 
     def __init__(self, comparisons: list[Comparison], sample: AtRisk) -> None:
         self.comparisons, self.sample = comparisons, sample
-        if any(found.resolved_censoring.refit is not None for found in comparisons):
+        labels = (None if each is None else to_numpy(each) for each in (sample.groups, sample.train_groups))
+        self.groups, self.train_groups = labels
+        if any(comparison.resolved_censoring.refit is not None for comparison in comparisons):
             raise InvalidInputError(
                 "A mean over landmarks needs a censoring distribution whose estimator has an influence "
                 "function: got one whose error comes from refits. Pass Censoring(KaplanMeier()) or "
                 "Censoring(CoxRegression())."
             )
         scored_as = self._training_numbers()
-        labels = [self._labels(i, scored_as) for i in range(len(comparisons))]
         self._number: dict[Hashable, int] = {}
         self.rows = [
-            np.array([self._number.setdefault(label, len(self._number)) for label in some], dtype=np.intp)
-            for some in labels
+            np.array([self._number.setdefault(label, len(self._number)) for label in who], dtype=np.intp)
+            for who in (self._labels(i, scored_as) for i in range(len(comparisons)))
         ]
 
     def lines(self) -> list[Line]:
         """One line per score with a number at every landmark, and model."""
-        first = self.comparisons[0]
-        found = []
-        for score, estimates in self._estimates():
-            for model, estimate in estimates.items():
-                low, high = estimate.interval(first.confidence)
-                found.append(
-                    self._about(score) | {"model": model, "mean": float(estimate.value[0])}
-                    | {"standard_error": float(estimate.standard_error[0])}
-                    | {"low": float(low[0]), "high": float(high[0])}
-                )  # fmt: skip
-        return found
+        confidence = self.comparisons[0].confidence
+        return [
+            about | {"model": model, "mean": float(estimate.value[0])} | _spread(estimate, confidence)
+            for about, estimates in self._estimates()
+            for model, estimate in estimates.items()
+        ]
 
     def difference_lines(self, adjustment: str) -> list[Line]:
         """One line per score and pair of models, adjusted over the pairs of a score."""
-        from itertools import combinations
-
-        first = self.comparisons[0]
-        found = []
-        for score, estimates in self._estimates():
+        first, lines = self.comparisons[0], []
+        for about, estimates in self._estimates():
             pairs = {(a, b): estimates[a] - estimates[b] for a, b in combinations(estimates, 2)}
             if not pairs:
                 continue
             together = adjust(list(pairs.values()), adjustment, first.confidence, first.seed)
             for ((a, b), estimate), p in zip(pairs.items(), together.p_value, strict=True):
-                low, high = estimate.interval(together.confidence)
-                found.append(
-                    self._about(score) | {"model": a, "versus": b, "difference": float(estimate.value[0])}
-                    | {"standard_error": float(estimate.standard_error[0])}
-                    | {"p_value": float(estimate.p_value[0]), "p_adjusted": float(p)}
-                    | {"low": float(low[0]), "high": float(high[0])}
-                )  # fmt: skip
-        return found
+                difference = {"model": a, "versus": b, "difference": float(estimate.value[0])}
+                tests = {"p_value": float(estimate.p_value[0]), "p_adjusted": float(p)}
+                lines.append(about | difference | _spread(estimate, together.confidence, tests))
+        return lines
 
-    def _about(self, score: Any) -> Line:
-        return {"score": score.name, "outcome": outcome_of(score), "landmarks": len(self.comparisons)}
-
-    def _estimates(self) -> list[tuple[Any, dict[str, Estimate]]]:
+    def _estimates(self) -> Iterator[tuple[Line, dict[str, Estimate]]]:
+        """What a line is about, and the averages of the models that have one."""
         first = self.comparisons[0]
-        found = []
         for score in first.scores:
             of_models = {m: self._average(m, score.name) for m in first.models}
             known = {m: estimate for m, estimate in of_models.items() if estimate is not None}
             if known:
-                found.append((score, known))
-        return found
+                about = {"score": score.name, "outcome": outcome_of(score)}
+                yield about | {"landmarks": len(self.comparisons)}, known
 
     def _average(self, model: str, score: str) -> Estimate | None:
         """The mean over landmarks; None where one of them has no number, or several times or levels."""
-        parts = [found.estimate(model, score) for found in self.comparisons]
+        parts = [comparison.estimate(model, score) for comparison in self.comparisons]
         L, influence = len(parts), np.zeros(len(self._number))
         for part, rows in zip(parts, self.rows, strict=True):
             if part is None or len(part.value) != 1:
@@ -129,21 +102,19 @@ class Averages:
 
     def _training_numbers(self) -> dict[int, int]:
         """Scored subjects that are known to be training subjects, at any landmark."""
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         for comparison, subjects in zip(self.comparisons, self.sample.at_risk, strict=True):
             if not comparison.resolved_censoring.in_sample:
                 for scored, training in comparison.resolved_censoring.shared.pairs.tolist():
-                    found[int(subjects[scored])] = training
-        return found
+                    numbers[int(subjects[scored])] = training
+        return numbers
 
     def _labels(self, i: int, scored_as: dict[int, int]) -> list[Hashable]:
         """Who each entry of an influence at landmark i stands for, under a name that all landmarks share."""
-        found, subjects = self.comparisons[i], self.sample.at_risk[i]
-        resolved = found.resolved_censoring
-        clusters = Clusters.of(
-            len(subjects), resolved.n_train, found.groups, found.train_groups, resolved.shared.pairs
-        )
-        groups, train_groups = self.sample.groups, self.sample.train_groups
+        of, subjects = self.comparisons[i], self.sample.at_risk[i]
+        n_train, pairs = of.resolved_censoring.n_train, of.resolved_censoring.shared.pairs
+        clusters = Clusters.of(len(subjects), n_train, of.groups, of.train_groups, pairs)
+        groups, train_groups = self.groups, self.train_groups
 
         def scored(r: int) -> Hashable:
             subject = int(subjects[r])
@@ -154,5 +125,11 @@ class Averages:
         def training(t: int) -> Hashable:
             return ("training", t) if train_groups is None else ("group", train_groups[t])
 
-        first_scored, first_training = clusters.representatives(found.subsets[0].weight > 0)
+        first_scored, first_training = clusters.representatives(of.subsets[0].weight > 0)
         return [*map(scored, first_scored), *map(training, first_training)]
+
+
+def _spread(estimate: Estimate, confidence: float, tests: Line | None = None) -> Line:
+    """The columns of an estimate that come last; tests are between its error and its interval."""
+    low, high = (float(end[0]) for end in estimate.interval(confidence))
+    return {"standard_error": float(estimate.standard_error[0])} | (tests or {}) | {"low": low, "high": high}

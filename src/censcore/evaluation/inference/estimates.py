@@ -134,7 +134,7 @@ class Estimate(KeepsValues):
         scale = float(np.hypot(self.standard_error[0], reference.standard_error[0]))
         psi, psi0 = self.influence[:, 0] / scale, reference.influence[:, 0] / scale
         beta = float(psi @ psi0) / max(float(psi0 @ psi0), 1e-300)
-        return scale, beta, _powers(psi - beta * psi0) @ _powers(psi0).T, len(psi)
+        return scale, beta, powers_up_to_6(psi - beta * psi0) @ powers_up_to_6(psi0).T, len(psi)
 
     @cached_property
     def varies(self) -> np.ndarray:
@@ -268,9 +268,12 @@ class _Refuted:
         return float(abs(hall(z, gamma)) - stdtrit(nu, self.level))
 
 
-def _powers(values: np.ndarray) -> np.ndarray:
+def powers_up_to_6(values: np.ndarray) -> np.ndarray:
     """Powers 0 to 6 of an influence, (7, m), by multiplication, which is faster than ``**``."""
-    return np.cumprod(np.concatenate([np.ones((1, len(values))), np.tile(values, (POWERS[-1], 1))]), axis=0)
+    powers = np.ones((POWERS[-1] + 1, len(values)))
+    for k in range(POWERS[-1]):
+        np.multiply(powers[k], values, out=powers[k + 1])
+    return powers
 
 
 def corrections(sums: dict[int, Any], m: int) -> tuple[Any, Any]:

@@ -20,25 +20,23 @@ __all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all", "shares_o
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Subjects that are averaged over: weights (n,) that sum to one, zero for the others.
-
-    Where a subject has several rows, ``subject`` says which it is.
-    """
+    """Subjects that are averaged over: weights (n,) that sum to one, zero for the others."""
 
     by: str
     label: str
     weight: np.ndarray
-    subject: np.ndarray | None = None
+    counted: tuple[int, bool] | None = None  #: where no more is known: their number, whether weights differ
 
     @property
     def count(self) -> int:
         """How many subjects there are."""
-        used = self.weight > 0
-        return int(used.sum()) if self.subject is None else len(np.unique(self.subject[used]))
+        return int((self.weight > 0).sum()) if self.counted is None else self.counted[0]
 
     @property
     def weighted(self) -> bool:
         """Whether their weights differ."""
+        if self.counted is not None:
+            return self.counted[1]
         used = self.weight[self.weight > 0]
         return bool(np.ptp(used) > 1e-9 * used.max()) if len(used) else False
 

@@ -23,21 +23,18 @@ from censcore.exceptions import InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["ResolvedCensoring", "describe", "resolve_censoring"]
+__all__ = ["ResolvedCensoring", "describe", "resolve_censoring", "with_influence"]
 
 NONE_SHARED = Shared(NO_PAIRS)
 
 
 @dataclass(frozen=True)
 class Refit:
-    """The estimator of a censoring distribution, to be fitted to other training subjects.
-
-    Where every event time has a censoring time, ``coordinate`` is the one that is wanted, None for all.
-    """
+    """The estimator of a censoring distribution, to be fitted to other training subjects."""
 
     censoring: Censoring
-    coordinate: int | None = None
-    most: int | None = None
+    coordinate: int | None = None  #: which of several censoring times is wanted; None for all
+    most: int | None = None  #: at most so many refits
 
     @property
     def count(self) -> int:
@@ -53,27 +50,21 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class ResolvedCensoring:
-    """The censoring distribution of the scored subjects, and how it was obtained.
-
-    ``parts`` are set for estimators with an influence function, ``refit`` for others: it takes training
-    subjects (and covariates of those to score) and gives the distribution that they would have led to.
-    ``shared`` pairs scored subjects with the training subjects that they are. ``notes_on_ties`` are for
-    comparisons in which no labels (``train_groups``) name the training subjects.
-    """
+    """The censoring distribution of the scored subjects, and how it was obtained."""
 
     distribution: Distribution
     description: str
     estimated: bool
     in_sample: bool = False
-    parts: list[Part] = field(default_factory=list)
-    refit: Refit | None = None
+    parts: list[Part] = field(default_factory=list)  #: of estimators with an influence function
+    refit: Refit | None = None  #: of others
     train: Sample | None = None
     scored_X: Any = None
     last_time: float = np.inf
     n_train: int = 0
-    shared: Shared = NONE_SHARED
+    shared: Shared = NONE_SHARED  #: pairs scored subjects with the training subjects that they are
     notes: list[str] = field(default_factory=list)
-    notes_on_ties: list[str] = field(default_factory=list)
+    notes_on_ties: list[str] = field(default_factory=list)  #: where no labels name the training subjects
 
     def of_time(self, j: int) -> ResolvedCensoring:
         """The censoring distribution of event time j alone, where every event time has one."""
@@ -201,13 +192,11 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Sample, last: float)
         what = f"{name} to {count}; taken as known, since it cannot be fitted again: pass train="
         notes = _notes_on_shared(shared, n, "standard errors take it as known; pass train= to account for it")
         return ResolvedCensoring(C, what, estimated=False, last_time=last, notes=notes)
-    said: dict[str, Any] = {
-        "notes": _notes_on_shared(shared, n),
-        "notes_on_ties": _notes_on_ties(shared, other=False),
-    }
     parts = _parts(censoring, X, n, None if subjects is None else censoring.fold_[subjects])
-    common: dict[str, Any] = {"parts": parts, "last_time": last, "n_train": n_train, "shared": shared}
-    return ResolvedCensoring(C, f"{name} to {count}", True, **common, **said)
+    return ResolvedCensoring(
+        C, f"{name} to {count}", True, parts=parts, last_time=last, n_train=n_train, shared=shared,
+        notes=_notes_on_shared(shared, n), notes_on_ties=_notes_on_ties(shared, other=False),
+    )  # fmt: skip
 
 
 # ---- distributions that are fitted here ----------------------------------------------------------------
@@ -224,12 +213,8 @@ def _in_sample(
         last = min(float(to_numpy(subjects.y.time)[train].max()) for train in censoring.fold_training_)
     name = f"{describe(censoring)}, {'out of fold' if out_of_fold else 'fitted to the scored subjects'}"
     everyone = Shared(np.column_stack([np.arange(n)] * 2))
-    common: dict[str, Any] = {"train": subjects, "last_time": last, "n_train": n, "shared": everyone}
-    if has_influence(censoring):
-        parts = _parts(censoring, subjects.X, n, censoring.fold_ if out_of_fold else None)
-        return ResolvedCensoring(C, name, True, True, parts, **common)
-    plain = clone(censoring).set_params(cv=None)
-    return ResolvedCensoring(C, name, True, True, refit=Refit(plain), scored_X=subjects.X, **common)
+    resolved = ResolvedCensoring(C, name, True, True, [], None, subjects, subjects.X, last, n, everyone)
+    return with_influence(resolved, censoring, n, censoring.fold_ if out_of_fold else None)
 
 
 def _fitted_to(train: Sample, censoring: Censoring, scored: Sample, last: float) -> ResolvedCensoring:
@@ -240,18 +225,20 @@ def _fitted_to(train: Sample, censoring: Censoring, scored: Sample, last: float)
     name = f"{describe(censoring)}, fitted to the training subjects"
     if len(shared.pairs):
         name += f", {len(shared.pairs)} of which are scored"
-    common: dict[str, Any] = {
-        "train": train,
-        "last_time": last,
-        "n_train": len(train.y),
-        "shared": shared,
-        "notes": _notes_on_shared(shared, len(scored.y)),
-        "notes_on_ties": _notes_on_ties(shared, other=True),
-    }
-    if has_influence(censoring):
-        parts = _parts(censoring, scored.X, len(scored.y))
-        return ResolvedCensoring(C, name, True, parts=parts, **common)
-    return ResolvedCensoring(C, name, True, refit=Refit(censoring), scored_X=scored.X, **common)
+    resolved = ResolvedCensoring(
+        C, name, True, False, [], None, train, scored.X, last, len(train.y), shared,
+        _notes_on_shared(shared, len(scored.y)), _notes_on_ties(shared, other=True),
+    )  # fmt: skip
+    return with_influence(resolved, censoring, len(scored.y))
+
+
+def with_influence(
+    resolved: ResolvedCensoring, censoring: Censoring, n: int, fold: np.ndarray | None = None
+) -> ResolvedCensoring:
+    """With the influence of training subjects on n scored ones, or with refits where there is none."""
+    if all(map(has_influence, [censoring] if fold is None else censoring.fold_estimators_)):
+        return replace(resolved, parts=_parts(censoring, resolved.scored_X, n, fold))
+    return replace(resolved, refit=Refit(clone(censoring).set_params(cv=None)))
 
 
 def _parts(censoring: Censoring, X: Any, n: int, fold: np.ndarray | None = None) -> list[Part]:
@@ -271,13 +258,11 @@ def _notes_on_shared(shared: Shared, n: int, so: str = "standard errors account 
     """Scored subjects who are among those that C was fitted to."""
     if not len(shared.pairs):
         return []
-    if shared.in_order:
-        who = "The scored subjects are those that the censoring distribution was fitted to"
-    else:
-        who = (
-            f"{len(shared.pairs)} of {n} scored subjects are among those that the censoring distribution was "
-            "fitted to (same covariates, time and event)"
-        )
+    who = (
+        "The scored subjects are those that the censoring distribution was fitted to" if shared.in_order else
+        f"{len(shared.pairs)} of {n} scored subjects are among those that the censoring distribution was "
+        "fitted to (same covariates, time and event)"
+    )  # fmt: skip
     return [f"{who}; {so}."]
 
 
@@ -287,16 +272,13 @@ def _notes_on_ties(shared: Shared, other: bool) -> list[str]:
         "Standard errors take the two samples as independent; to name the subjects, pass groups= and "
         "train_groups= with one label per subject."
     )
+    fitted_to = "among those that the censoring distribution was fitted to"
     if shared.undecided:
         return [
-            "Some scored subjects seem to be among those that the censoring distribution was fitted to, but "
-            f"ties make it impossible to say which. {taken}"
+            f"Some scored subjects seem to be {fitted_to}, but ties make it impossible to say which. {taken}"
         ]
     if not (shared.certain or other):
-        return [
-            "Ties hide whether scored subjects are among those that the censoring distribution was fitted "
-            f"to. {taken}"
-        ]
+        return [f"Ties hide whether scored subjects are {fitted_to}. {taken}"]
     return []
 
 

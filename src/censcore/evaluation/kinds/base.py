@@ -9,28 +9,31 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import reading_of
 from censcore.estimators import Censoring, KaplanMeier, as_forecast
+from censcore.estimators.censoring_choice import CensoringChoice, choose_censoring
+from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom, by_name
 from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
-from censcore.evaluation.plan.delayed_entry import given_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecast_distributions import as_distributions
 from censcore.evaluation.plan.model_fits import forecast_of
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import ImpossibleForecastError, InvalidInputError
 from censcore.outcomes import RightCensored, as_followed
 from censcore.scores import SCORES
-from censcore.scores.inputs import known_censoring
+from censcore.scores.inputs import known_censoring, known_to_exceed
 
-__all__ = ["Kind", "kind_of", "register_kind"]
+__all__ = ["Kind", "Named", "kind_of", "register_kind"]
+
+Named = dict[str, Any]  # forecasts by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +120,15 @@ class Kind(ABC):
         """The estimator of C for subjects of whom some may be censored."""
         return Censoring(KaplanMeier())
 
+    def choose_censoring(self, pooled: Any, subjects: Sample, seed: int) -> CensoringChoice:
+        """What ``censoring="auto"`` means for subjects as they were followed; ``pooled`` is the default."""
+        if pooled is None:
+            return CensoringChoice(None, "the censoring times are known, or nothing is censored")
+        groups = group_codes(subjects.groups, len(subjects))
+        return choose_censoring(
+            subjects.X, subjects.y, sample_weight=subjects.weight, groups=groups, seed=seed
+        )
+
     def event_times(self) -> np.ndarray:
         """Event times as they happened, which tell how survival matrices are read."""
         y = self.pooled(Sample(None, self.y)).y
@@ -141,9 +153,7 @@ class Kind(ABC):
 
     # ---- forecasts -------------------------------------------------------------------------------------
 
-    def read(
-        self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]
-    ) -> dict[str, Any]:
+    def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
         """All forecasts as distributions in NumPy; ``notes`` gains what a reader should know of it."""
         followed = None if train is None else replace(train, y=self.followed(train.y))
         return dict(as_distributions(forecasts, X, self.followed(self.y), followed))
@@ -173,9 +183,7 @@ class Kind(ABC):
         """The kind and the training subjects, with names that they share with the forecasts."""
         return self, train
 
-    def settled(
-        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
-    ) -> dict[str, Any]:
+    def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
         """Forecasts as they are scored up to the horizon."""
         return {name: self.check(name, F) for name, F in forecasts.items()}
 
@@ -193,7 +201,11 @@ class Kind(ABC):
 
     def given_entry(self, name: str, F: Any, horizon: float) -> Any:
         """The forecast given survival to the entry."""
-        return given_entry(name, F, self.followed(self.y), horizon)
+        entry = np.minimum(to_numpy(self.followed(self.y).entry), horizon)  # no later than the horizon
+        try:
+            return F.given_survival(known_to_exceed(entry))
+        except ImpossibleForecastError as error:
+            raise ImpossibleForecastError(f"Forecast {name!r}: {error}", error.rows) from error
 
     def under(self, C: Distribution) -> Self:
         """The kind under a censoring distribution, of one C for all event times or of several."""
@@ -256,11 +268,9 @@ class Kind(ABC):
             )
         return chosen[0]
 
-    def case(
-        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
-    ) -> Case:
-        """One forecast with what happened and the censoring distribution."""
-        return Case(self.scored, F, C, horizon, times, levels, seed=seed)
+    def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
+        """One forecast with what happened and C, up to the horizon, at times and levels (``where``)."""
+        return Case(self.scored, F, C, *where, **beside)
 
     def pooled(self, sample: Sample) -> Sample:
         """Event times (n,) from which default times and levels are chosen."""
@@ -334,8 +344,3 @@ def register_kind(kind: type[Kind], recognises: Callable[[Any], bool]) -> type[K
 def kind_of(y: Any) -> type[Kind]:
     """The kind of an outcome."""
     return next(kind for recognises, kind in KINDS if recognises(y))
-
-
-def in_numpy(y: Any) -> Any:
-    """An outcome as arrays of NumPy."""
-    return y.like(np.zeros(1)) if is_torch(y._reference) else y

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import CumulativeIncidence, Distribution, TimeAndCause
 from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
-from censcore.evaluation.kinds.base import Kind, in_numpy
+from censcore.evaluation.kinds.base import Kind, Named
 from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
@@ -28,7 +28,7 @@ from censcore.evaluation.plan.forecast_distributions import check_forecasts, wit
 from censcore.evaluation.plan.reference import AALEN_JOHANSEN
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.times_and_levels import LEVELS, default_levels
-from censcore.evaluation.sample import Sample
+from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.scores import energy_score, log_score, registry
@@ -58,17 +58,9 @@ class CauseView(View):
 
 @dataclass(frozen=True, eq=False)
 class Causes(Kind):
-    """The time and the cause of an event.
+    """The time and the cause of an event; the names of y are those of the causes."""
 
-    Parameters
-    ----------
-    y : CompetingRisks
-        Whose names are those of the causes.
-    names : tuple of str, optional
-        As they were asked for.
-    """
-
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None  #: as they were asked for
 
     reference: ClassVar[str] = AALEN_JOHANSEN
     default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
@@ -136,7 +128,7 @@ class Causes(Kind):
             [y.names for y in outcomes.values() if _is_named(y.names)] if self.names is None else [self.names]
         )
         m = max([*(y.n_causes for y in outcomes.values()), *(F.n_causes for F in forecasts.values())])
-        chosen = named[0] if named else _default_names(m)
+        chosen = named[0] if named else tuple(f"cause {j + 1}" for j in range(m))
         for what, y in outcomes.items():
             differs = _is_named(y.names) and y.names != chosen and self.names is None
             if differs or y.n_causes > len(chosen):
@@ -157,26 +149,23 @@ class Causes(Kind):
 
     # ---- forecasts -------------------------------------------------------------------------------------
 
-    def read(
-        self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]
-    ) -> dict[str, Any]:
+    def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
         """Distributions of time and cause; ``notes`` gains what was repaired."""
         check_forecasts(forecasts)
-        read: dict[str, Any] = {}
+        read: Named = {}
         for name, forecast in forecasts.items():
             model, covariates, _ = with_covariates(forecast, X, None)
             try:
                 F: Any = self.as_forecast(model, covariates, len(self))
             except (InvalidInputError, InvalidTypeError, NotFitted) as error:
                 raise type(error)(f"Forecast {name!r}: {error}") from error
-            repaired = F.repaired if isinstance(F, CumulativeIncidence) else None
-            if repaired is not None:
+            if self.repairs(F):
                 notes.append(
                     f"{name!r}: cumulative incidences that decrease or sum to more than 1 were replaced by "
-                    f"possible ones in {len(repaired.subjects)} subjects; the largest change is "
-                    f"{repaired.largest:.2g}."
+                    f"possible ones in {self.repairs(F)} subjects; the largest change is "
+                    f"{F.repaired.largest:.2g}."
                 )
-            read[str(name)] = F.like(np.zeros(1)) if is_torch(F._reference) else F
+            read[str(name)] = in_numpy(F)
         return read
 
     def as_forecast(self, forecast: Any, X: Any, n: int) -> Distribution:
@@ -288,11 +277,9 @@ class Causes(Kind):
         """A score of all causes: its function receives the outcome and the forecast of all of them."""
         return Custom.of(name, function, ALL_CAUSES)
 
-    def case(
-        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
-    ) -> Case:
+    def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """The outcome of any cause, with all causes beside it."""
-        return Case(self.scored, F, C, horizon, times, levels, seed=seed, whole=self.y)
+        return super().case(F, C, *where, whole=self.y, **beside)
 
     def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
         """Levels that every cause reaches by the horizon, so that its quantiles are not all infinite."""
@@ -344,9 +331,5 @@ def _energy() -> list[str]:
     return [name for name, info in registry.SCORES.items() if info.function is energy_score]
 
 
-def _default_names(m: int) -> tuple[str, ...]:
-    return tuple(f"cause {j + 1}" for j in range(m))
-
-
 def _is_named(names: Sequence[str]) -> bool:
-    return tuple(names) != _default_names(len(names))
+    return any(name != f"cause {j}" for j, name in enumerate(names, start=1))

@@ -6,7 +6,6 @@ the forecasts. The log score is that of the intervals themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -16,13 +15,14 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators import Censoring, KaplanMeier, Turnbull
-from censcore.evaluation.kinds.base import in_numpy
+from censcore.estimators.censoring_choice import CensoringChoice
+from censcore.evaluation.kinds.base import Named
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case, as_losses
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, WithoutCensoring
 from censcore.evaluation.plan.horizon import given_horizon
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.sample import Sample
+from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import UnsupportedOutcomeError
 from censcore.outcomes import IntervalCensored, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
@@ -49,20 +49,11 @@ class IntervalLog(WithoutCensoring):
 
 @dataclass(frozen=True, eq=False)
 class Intervals(OneTime):
-    """Intervals in which the event times are, with the visits that found them.
+    """Intervals in which the event times are, with the visits that found them."""
 
-    Parameters
-    ----------
-    y : IntervalCensored
-        The intervals.
-    detected : RightCensored
-        The detection times; with drop-out, censored before the first visit that a subject misses.
-    until : float, optional
-        The horizon that was asked for, or the last visit where nobody drops out.
-    """
-
+    #: The detection times; with drop-out, censored before the first visit that a subject misses.
     detected: RightCensored | None = None
-    until: float | None = None
+    until: float | None = None  #: the horizon that was asked for, or the last visit where nobody drops out
 
     reference: ClassVar[str] = TURNBULL
     described: ClassVar[str] = "an interval-censored outcome"
@@ -80,8 +71,8 @@ class Intervals(OneTime):
         horizon = given_horizon(asked.horizon)
         censoring = drop_out_estimator(y, horizon) if asked.censoring is None else asked.censoring
         detected, tau = detection_times(y, censoring is not None, horizon)
-        given = isinstance(censoring, Distribution) and not isinstance(censoring, LastVisit)
-        if y.visits is not None and given:
+        in_time = isinstance(censoring, Distribution) and not isinstance(censoring, LastVisit)
+        if y.visits is not None and in_time:
             censoring = on_own_visits(y, censoring, np.inf if tau is None else tau)
         asked = replace(
             asked, censoring=censoring, horizon=asked.horizon if tau is None else tau, discrimination=False
@@ -119,13 +110,18 @@ class Intervals(OneTime):
         """Whether the event was found."""
         return to_numpy(self.y.found)
 
-    def default_censoring(self) -> Any:
-        """The estimator of drop-out, where subjects drop out."""
-        return self.censoring_estimator()
-
     def censoring_estimator(self) -> Any:
         """The estimator of drop-out, where subjects drop out."""
         return drop_out_estimator(self.y, self.until)
+
+    default_censoring = censoring_estimator
+
+    def choose_censoring(self, pooled: Any, subjects: Sample, seed: int) -> CensoringChoice:
+        """Drop-out by the number of the visit, whatever the covariates."""
+        why = (
+            "nobody drops out" if pooled is None else "drop-out by the number of the visit, the same for all"
+        )
+        return CensoringChoice(pooled, why)
 
     def event_times(self) -> np.ndarray:
         """None: visits find the events later."""
@@ -133,15 +129,11 @@ class Intervals(OneTime):
 
     # ---- forecasts -------------------------------------------------------------------------------------
 
-    def read(
-        self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]
-    ) -> dict[str, Any]:
+    def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
         """Forecasts of T."""
         return super().read(forecasts, X, None, notes)
 
-    def settled(
-        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
-    ) -> dict[str, Any]:
+    def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
         """Forecasts of T in the precision of the intervals."""
         return {name: F.like(self.y.lower) for name, F in forecasts.items()}
 
@@ -177,11 +169,9 @@ class Intervals(OneTime):
             )
         return super().named_score(name)
 
-    def case(
-        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
-    ) -> Case:
+    def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """The forecast of the detection time, with that of T beside it."""
-        return Case(self.scored, self.timed(F), C, horizon, times, levels, seed=seed, source=(self.y, F))
+        return super().case(self.timed(F), C, *where, source=(self.y, F), **beside)
 
     def timed(self, F: Any) -> Step:
         """The forecast sent through the visits."""
@@ -226,9 +216,9 @@ def detection_times(
     that is scored is the log score, of the intervals themselves.
     """
     if y.visits is None:
-        found = to_numpy(y.found)
-        time = np.where(found, to_numpy(y.upper), to_numpy(y.lower))
-        return RightCensored(time, found, np.where(found, time.max(), time)), horizon
+        event = to_numpy(y.found)
+        time = np.where(event, to_numpy(y.upper), to_numpy(y.lower))
+        return RightCensored(time, event, np.where(event, time.max(), time)), horizon
     y.check_planned_visits("A comparison")
     tau = float(to_numpy(y.last_visit).max()) if horizon is None else horizon
     if dropout:

@@ -10,13 +10,12 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import AalenJohansen
-from censcore.evaluation.kinds.base import in_numpy
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.joint_scores import LogOfCause
 from censcore.evaluation.plan.reference import AALEN_JOHANSEN
 from censcore.evaluation.plan.times_and_levels import default_levels
-from censcore.evaluation.sample import Sample
+from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import log_score

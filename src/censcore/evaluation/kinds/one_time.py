@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from censcore.evaluation.kinds.base import Kind
+from censcore.evaluation.kinds.base import Kind, Named
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
 from censcore.evaluation.plan.readings import settle_readings
@@ -52,9 +52,7 @@ class OneTime(Kind):
             )
         return [case_score(name)]
 
-    def settled(
-        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
-    ) -> dict[str, Any]:
+    def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
         """Survival matrices are read by the event times of the training or else the scored subjects."""
         events = None if train is None else self.events_of(train.y)
-        return dict(settle_readings(forecasts, self.scored, events, horizon))
+        return settle_readings(forecasts, self.scored, events, horizon)

@@ -1,4 +1,4 @@
-"""Several event times per subject, of which one may be terminal: it ends the follow-up of the others."""
+"""Several event times per subject."""
 
 from __future__ import annotations
 
@@ -11,37 +11,32 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list, as_names
 from censcore.distributions import Distribution, Ensemble, Independent, Univariate
-from censcore.distributions.before_terminal import before_terminal
 from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.distributions.random_draws import SubjectDraws, keys_of
-from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators.event_histories import event_histories
-from censcore.evaluation.inference.estimates import shares
+from censcore.estimators import KaplanMeier
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.kinds.base import Kind, in_numpy
+from censcore.evaluation.kinds.base import Kind
 from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom
 from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog
-from censcore.evaluation.plan.reference import AALEN_JOHANSEN, KAPLAN_MEIER
+from censcore.evaluation.plan.reference import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.times_and_levels import default_levels
-from censcore.evaluation.sample import Sample
-from censcore.evaluation.sample import in_numpy as right_censored
+from censcore.evaluation.sample import Sample, in_numpy
 from censcore.evaluation.sensitivity.diagnostic import (
     CensoringDiagnostic,
     JointCensoringDiagnostic,
     given_covariates,
 )
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
-from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed, as_outcome
+from censcore.outcomes import RightCensored, as_outcome
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 from censcore.scores import registry
 from censcore.scores.compatible_times import subject_keys
 from censcore.scores.energy import leave_out
 from censcore.scores.joint_brier import decided_outcome
 
-__all__ = ["JOINT", "SemiCompeting", "SeveralTimes"]
+__all__ = ["JOINT", "SeveralTimes"]
 
 JOINT = "joint"
 MEMBERS = 1024  # of the time by which all events have happened, for forecasts that are no ensemble
@@ -106,27 +101,15 @@ def _last(F: Distribution, case: Case) -> Ensemble:
 class SeveralTimes(Kind):
     """k event times, (n, k); a score is of all of them together ("joint"), of one, or of a joint event.
 
-    Parameters
-    ----------
-    y : RightCensored
-        Where a subject is not followed, an event at time zero.
-    names : tuple of str
-        Of the event times.
-    events : dict
-        Joint events by name: "either", "all" or a function of times.
-    mask : array of bool, (n, k), optional
-        False where a subject is not followed for an event time.
-    shared : bool
-        Whether one C serves all event times.
-    masked : bool
-        Whether a mask was passed, be it true everywhere.
+    Where a subject is not followed for an event time, y has an event at time zero.
     """
 
     names: tuple[str, ...] = ()
+    #: Joint events by name: "either", "all" or a function of times.
     events: dict[str, str | JointEvent] = field(default_factory=dict)
-    mask: np.ndarray | None = None
-    shared: bool = True
-    masked: bool = False
+    mask: np.ndarray | None = None  #: false where a subject is not followed for an event time, (n, k)
+    shared: bool = True  #: whether one C serves all event times
+    masked: bool = False  #: whether a mask was passed, be it true everywhere
 
     reference: ClassVar[str] = KAPLAN_MEIER
     default_scores: ClassVar[tuple[str, ...]] = ("energy_score", "log_score", "crps", "brier_score")
@@ -137,8 +120,9 @@ class SeveralTimes(Kind):
     def settle(cls, asked: Request) -> tuple[Self, Request]:
         """Names and joint events by default, and who is followed for what."""
         y = cls.read_outcome(asked.sample.y)
-        given = y.names if asked.names is None else asked.names
-        names = as_names(_numbered(y.k) if given is None else given, y.k, of="event time")
+        names = y.names if asked.names is None else asked.names
+        names = [f"event {j + 1}" for j in range(y.k)] if names is None else names
+        names = as_names(names, y.k, of="event time")
         y, mask = cls._followed_for(y, asked.sample.mask, "mask")
         cls._check(y, names, "y", mask)
         events, masked = cls._joint_events(asked.events, names, y), asked.sample.mask is not None
@@ -147,7 +131,7 @@ class SeveralTimes(Kind):
     @classmethod
     def read_outcome(cls, y: Any) -> Any:
         """A right-censored outcome."""
-        return right_censored(as_outcome(y))
+        return in_numpy(as_outcome(y))
 
     @staticmethod
     def _check(y: Any, names: tuple[str, ...], of: str, mask: np.ndarray | None) -> None:
@@ -233,7 +217,9 @@ class SeveralTimes(Kind):
     @staticmethod
     def _joint_events(events: Any, names: tuple[str, ...], y: Any) -> dict[str, str | JointEvent]:
         """Joint events as asked for, or either, all, and each as the first."""
-        known = _known_events(names)
+        first, last = ("either", "both") if len(names) == 2 else ("any", "all")
+        known: dict[str, str | JointEvent] = {first: "either", last: "all"}
+        known |= {f"{name} first": first_is(j) for j, name in enumerate(names)}
         if events is None:
             return known if len(names) > 1 else {}
         if isinstance(events, str):
@@ -307,11 +293,9 @@ class SeveralTimes(Kind):
         """A score of all event times."""
         return Custom.of(name, function, JOINT)
 
-    def case(
-        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
-    ) -> Case:
+    def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """With the mask of subjects who are not followed for all event times."""
-        return Case(self.y, F, C, horizon, times, levels, mask=self.mask, seed=seed)
+        return super().case(F, C, *where, mask=self.mask, **beside)
 
     def pooled(self, sample: Sample) -> Sample:
         """All event times as if of different subjects.
@@ -359,120 +343,6 @@ class SeveralTimes(Kind):
     def follow_up_view(self) -> View | None:
         """The last event time, where one C serves all."""
         return EventView(JOINT, "all") if self.shared else None
-
-
-class SemiCompeting(SeveralTimes):
-    """Event times of which one is terminal: an event after it is read as one that never happens."""
-
-    has_landmarks: ClassVar[bool] = False
-    reference: ClassVar[str] = AALEN_JOHANSEN
-
-    @classmethod
-    def read_outcome(cls, y: Any) -> Any:
-        """The outcome as it is."""
-        return in_numpy(y)
-
-    @staticmethod
-    def _check(y: Any, names: tuple[str, ...], of: str, mask: np.ndarray | None) -> None:
-        """That a terminal event ends the follow-up is no error here."""
-
-    @staticmethod
-    def _followed_for(y: Any, mask: Any, name: str) -> tuple[Any, np.ndarray | None]:
-        if mask is not None:
-            raise UnsupportedOutcomeError(
-                f"{name}: got one with SemiCompetingRisks, whose subjects are followed for all events up to "
-                "the terminal one. Leave it out, and subjects who are not followed for an event too."
-            )
-        return y, None
-
-    def read_training(self, train: Sample, notes: list[str]) -> Sample:
-        """Subjects with the same terminal event."""
-        y, outcome = self.y, train.y
-        if not isinstance(outcome, SemiCompetingRisks) or (outcome.k, outcome.terminal) != (y.k, y.terminal):
-            got = repr(outcome) if isinstance(outcome, SemiCompetingRisks) else type(outcome).__name__
-            raise InvalidInputError(
-                f"train: got {got} for the outcome of the training subjects, expected SemiCompetingRisks of "
-                f"{y.k} event times, of which number {y.terminal} is terminal."
-            )
-        self._followed_for(outcome, train.mask, "train: mask")
-        return train.checked(self.read_outcome)
-
-    def followed(self, y: Any) -> RightCensored:
-        """To the terminal event."""
-        return as_followed(y)
-
-    @property
-    def terminal(self) -> str:
-        """Name of the terminal event."""
-        return self.names[self.y.terminal]
-
-    @staticmethod
-    def _joint_events(events: Any, names: tuple[str, ...], y: Any) -> dict[str, str | JointEvent]:
-        chosen = SeveralTimes._joint_events(events, names, y)
-        if events is None and y.k == 2:  # the other one is first wherever it happens
-            del chosen[f"{names[1 - y.terminal]} first"]
-        return chosen
-
-    def settled(
-        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
-    ) -> dict[str, Any]:
-        """An event after the terminal one never happens."""
-        checked = super().settled(forecasts, train, horizon, notes)
-        read = {name: before_terminal(F, self.y.terminal) for name, F in checked.items()}
-        changed = [name for name, F in read.items() if F is not checked[name]]
-        if changed:
-            notes.append(
-                f"{', '.join(map(repr, changed))}: events that a forecast puts after {self.terminal!r} are "
-                "read as events that never happen."
-            )
-        return read
-
-    def reference_model(self, train: Any) -> Any:
-        """The Aalen-Johansen estimate of which events have happened."""
-        return event_histories
-
-    def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
-        r"""Default levels below P(T_j < horizon) of every event, :math:`\sum_i1\{T_{ij}<h\}/G(T_{ij}-)/n`."""
-        y, w = sample.y, shares(sample.weight, len(sample))
-        C = Censoring(KaplanMeier()).fit(None, y, sample.weight).predict_distribution().marginal(0)
-        time, event = to_numpy(y.time), to_numpy(y.event)
-        reached = to_numpy(C.sf_left(time.T.reshape(1, -1))).reshape(y.k, -1).T
-        seen = event & (time < horizon)
-        return default_levels(float((w @ (seen / np.where(seen, reached, 1.0))).min()))
-
-    def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
-        """And the terminal event."""
-        return super().settings(count) | {"terminal event": self.terminal}
-
-    def default_outcome(self, picture: str) -> str:
-        """The terminal event where the picture is of follow-up, or of a time that is never infinite."""
-        return (
-            self.terminal if picture in ("censoring", "d-calibration") else super().default_outcome(picture)
-        )
-
-    def pictured(self, picture: str, scored: set[str]) -> list[str]:
-        """D-calibration of the terminal event alone: the times of the others may be never."""
-        of_end = picture in ("d-calibration", "censoring")
-        return [self.terminal] if of_end else super().pictured(picture, scored)
-
-    def check_picture(self, picture: str, outcome: str) -> None:
-        """D-calibration needs an event that is certain to happen."""
-        if picture == "d-calibration" and outcome != self.terminal:
-            raise InvalidInputError(
-                f"plot('d-calibration'): got outcome={outcome!r}, expected {self.terminal!r}: an event that "
-                "another one prevents may never happen, so that S(T) is not uniform. plot('calibration') "
-                "shows it."
-            )
-
-
-def _numbered(k: int) -> list[str]:
-    return [f"event {j + 1}" for j in range(k)]
-
-
-def _known_events(names: tuple[str, ...]) -> dict[str, str | JointEvent]:
-    first, last = ("either", "both") if len(names) == 2 else ("any", "all")
-    order = {f"{name} first": first_is(j) for j, name in enumerate(names)}
-    return {first: "either", last: "all", **order}
 
 
 def _of_all(name: str) -> CaseScore | None:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import check_kind, check_option
+from censcore._validation import check_option
 from censcore.distributions import Distribution
-from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
-from censcore.evaluation.measures.competing_pairs import PairsTogether
 from censcore.evaluation.measures.pair_statistics import (
+    Followed,
+    Moved,
     Pairs,
-    Sums,
+    PairStatistic,
     check_horizon,
     check_risk,
     checked_share,
     estimate_of_pairs,
-    followed,
-    naming,
     share_of_pairs,
 )
+from censcore.evaluation.measures.ranked_sums import Sums
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
-from censcore.scores.known_at import known_at
+from censcore.outcomes import EventOfCause, OutcomeLike, as_outcome
 
 __all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
 
@@ -108,18 +106,10 @@ def dynamic_auc(
     r = check_risk(risk, len(y), columns=len(times))
     weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
-    return np.array(
-        [
-            checked_share(
-                share_of_pairs(
-                    cases_and_controls(y, r[:, k], censoring, t, subjects=used, controls=controls),
-                    weight[used],
-                ),
-                f"t = {t:g}",
-            )
-            for k, t in enumerate(times)
-        ]
-    )
+    some = Followed(y, censoring, used)
+    pairs = [cases_and_controls(some, r[used, k], float(t), controls=controls) for k, t in enumerate(times)]
+    found = zip(pairs, times, strict=True)
+    return np.array([checked_share(share_of_pairs(of, weight[used]), f"t = {t:g}") for of, t in found])
 
 
 def dynamic_auc_estimate(
@@ -166,15 +156,9 @@ def dynamic_auc_estimate(
     r = check_risk(risk, n, columns=len(times))
     weight, code = shares(sample_weight, n), group_codes(groups, n)
     used = np.nonzero(weight > 0)[0]
-    found = [
-        estimate_of_pairs(
-            cases_and_controls(y, r[:, k], censoring, float(t), subjects=used, controls=controls),
-            used,
-            weight,
-            code,
-        )
-        for k, t in enumerate(times)
-    ]
+    some = Followed(y, censoring, used)
+    pairs = [cases_and_controls(some, r[used, k], float(t), controls=controls) for k, t in enumerate(times)]
+    found = [estimate_of_pairs(of, used, weight, code) for of in pairs]
     return Estimate(
         np.concatenate([estimate.value for estimate in found]),
         np.concatenate([estimate.influence for estimate in found], axis=1),
@@ -194,29 +178,17 @@ def _check_times(times: Array, horizon: float | None) -> np.ndarray:
 
 
 def cases_and_controls(
-    y: RightCensored,
-    risk: np.ndarray,
-    censoring: Distribution,
-    t: float,
-    *,
-    subjects: np.ndarray,
-    controls: str = "cause-free",
-) -> Pairs:
-    """The pairs of a case and a control at t among some of the subjects."""
+    some: Followed, risk: np.ndarray, t: float, *, controls: str = "cause-free"
+) -> CasesAndControls:
+    """The pairs of a case and a control at t, of subjects with risks (n,)."""
     check_option(controls, "controls", ("cause-free", "event-free"))
-    check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
-    some = followed(y, censoring, subjects)
-    with naming(subjects, t, "the time"):
-        known = known_at(some.y, some.C, some.xp.full_like(some.time[:1], t), "ipcw")
-    event, free = (to_numpy(weight)[:, 0] for weight in known.weights())
-    time, risk, entry = to_numpy(some.y.time), risk[subjects], entries_of(some.y)
-    beyond = time > t
-    # the weight of a control involves the jump of G at t
-    ends = np.full(time.shape, np.nextafter(t, np.inf))
-    pairs = CasesAndControls(time, risk, event, np.where(beyond, free, 0.0), ends, entry)
-    if not isinstance(y, EventOfCause) or controls == "event-free":
-        return pairs
-    return PairsTogether([pairs, PassedControls(time, risk, event, np.where(beyond, 0.0, free), time, entry)])
+    event, free = some.weights(t)
+    beyond = some.time > t
+    if isinstance(some.inputs.y, EventOfCause) and controls == "event-free":
+        free = np.where(beyond, free, 0.0)
+    # the weight of a control beyond t involves the jump of G at t; another event by t has G up to this event
+    ends = np.where(beyond, np.nextafter(t, np.inf), some.time)
+    return CasesAndControls(some.time, risk, event, free, ends, some.entry)
 
 
 class CasesAndControls(Pairs):
@@ -231,13 +203,14 @@ class CasesAndControls(Pairs):
         ends: np.ndarray,
         entry: np.ndarray | None,
     ) -> None:
-        self.earlier, self.later, self.entry = cases, controls, entry
+        self.earlier, self.later, self.time, self.ends, self.entry = cases, controls, time, ends, entry
         self.case = self.earlier > 0
-        self.ends_earlier = np.where(self.case, time, 0.0)
-        self.ends_later = np.where((self.later if self.by_later else self.earlier) > 0, ends, 0.0)
         self.order = np.argsort(risk, kind="stable")
         ranked = risk[self.order]
-        self.below, self.up_to = (np.searchsorted(ranked, risk, side) for side in ("left", "right"))
+        edges = np.concatenate([[0], np.nonzero(ranked[1:] != ranked[:-1])[0] + 1, [len(ranked)]])
+        number = np.repeat(np.arange(len(edges) - 1), np.diff(edges))  # of the tied risks
+        self.below, self.up_to = np.empty((2, len(risk)), dtype=np.intp)
+        self.below[self.order], self.up_to[self.order] = edges[number], edges[number + 1]
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over controls, for each case."""
@@ -252,14 +225,12 @@ class CasesAndControls(Pairs):
         won = below[-1] - (below[self.below] + below[self.up_to]) / 2
         return self.later[:, None] * won, self.later[:, None] * below[-1]
 
+    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
+        """The weight of a control does not depend on the case."""
+        return [(self.ends, (of.weight * of.excess_later)[:, None] * loads)]
+
     def _cumulated(self, values: np.ndarray) -> np.ndarray:
         """Sums over the subjects of lowest risk: none of them, one, ..., all."""
         sums = np.zeros((len(values) + 1, values.shape[1]))
         np.cumsum(values[self.order], axis=0, out=sums[1:])
         return sums
-
-
-class PassedControls(CasesAndControls):
-    """Controls with an event of another cause by t, whose weights involve G up to that event."""
-
-    by_later = True

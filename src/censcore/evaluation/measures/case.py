@@ -11,11 +11,12 @@ import numpy as np
 
 from censcore._arrays import searchsorted, to_numpy
 from censcore._kept_values import KeepsValues
-from censcore.distributions import Distribution, Independent, Univariate
+from censcore.distributions import Distribution, Grouped, Independent, Univariate
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.measures.cell_sums import cell_sums
 from censcore.evaluation.measures.risk_at import RiskAt, risk_at
+from censcore.exceptions import PositivityError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import brier_score
@@ -23,56 +24,35 @@ from censcore.scores import brier_score
 if TYPE_CHECKING:
     from censcore.evaluation.kinds.views import View
 
-__all__ = ["CELLS", "Case", "as_losses", "cells_of", "in_time", "sums_at"]
+__all__ = ["CELLS", "Case", "as_losses", "by_pieces", "cells_of", "in_time", "sums_at"]
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
+PIECES = 64  # groups up to which subjects are scored group by group
 #: What is derived of a case without its C.
 WITHOUT_C = ("time", "entry", "cells", "quantiles", "restricted_mean", "_placed")
 
 
 @dataclass(frozen=True, eq=False)
 class Case(KeepsValues):
-    """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
-
-    Parameters
-    ----------
-    y : RightCensored
-        Outcomes of n subjects.
-    F, C : Distribution
-        The forecast and the censoring distribution, one per subject or one for all.
-    horizon : float
-        End of all scores.
-    times, levels : array, (q,)
-        Evaluation times and quantile levels of the scores that have such an axis.
-    mask : array of bool, (n, k), optional
-        False where a subject is not followed for one of several event times.
-    coordinate : int, optional
-        Which of several censoring times a derivative is taken for; None for one that all events share.
-    seed : int
-        Of the scores that draw.
-    prognosis : Distribution, optional
-        With delayed entry the forecast given survival to the first entry of all, by which concordance ranks
-        the subjects: F is given survival to the entry of each, so that it ranks them by their entries, too.
-    whole : outcome, optional
-        The outcome as scores take it, where that is more than y: competing risks, of which y is any cause.
-    source : pair, optional
-        The intervals, and the forecast of T, that y and F (of the time of detection) were made from.
-    edges : tuple of arrays, optional
-        Cells of the times of every part of the kind, where they are those of more subjects than these.
-    """
+    """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored."""
 
     y: RightCensored
-    F: Distribution
+    F: Distribution  #: one per subject or one for all, as is C
     C: Distribution
-    horizon: float
-    times: np.ndarray
+    horizon: float  #: end of all scores
+    times: np.ndarray  #: of the scores that have such an axis, (q,)
     levels: np.ndarray
-    mask: np.ndarray | None = None
-    coordinate: int | None = None
-    seed: int = 0
+    mask: np.ndarray | None = None  #: false where a subject is not followed for an event time, (n, k)
+    coordinate: int | None = None  #: which of several C a derivative is taken for; None for one of all events
+    seed: int = 0  #: of the scores that draw
+    #: With delayed entry the forecast given survival to the first entry of all, by which concordance ranks
+    #: the subjects: F is given survival to the entry of each, so that it ranks them by their entries, too.
     prognosis: Distribution | None = None
+    #: The outcome as scores take it, where that is more than y: competing risks, of which y is any cause.
     whole: Any = None
+    #: The intervals, and the forecast of T, that y and F (of the time of detection) were made from.
     source: tuple[Any, Distribution] | None = None
+    #: Cells of the times of every part of the kind, where they are those of more subjects than these.
     edges: tuple[np.ndarray, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -92,6 +72,11 @@ class Case(KeepsValues):
             whole=None if self.whole is None else self.whole.take(rows),
             source=None if self.source is None else (self.source[0].take(rows), part(self.source[1])),
         )
+
+    def ungrouped(self, rows: np.ndarray) -> Self:
+        """The case of some subjects, without groups where all of them are of one."""
+        part = self.take(rows)
+        return replace(part, F=_plain(part.F), C=_plain(part.C))
 
     def of_forecasts(self, part: Callable[[Any], Distribution]) -> Self:
         """The case of a part of the forecast, such as one of its event times."""
@@ -208,6 +193,28 @@ class Case(KeepsValues):
         F = self.F if self.prognosis is None else self.prognosis
         mean = to_numpy(F.marginal(0).integrated_sf(0.0, self.horizon))
         return np.broadcast_to(mean, (len(self.y),))
+
+
+def by_pieces(case: Case, losses: Callable[[Case], np.ndarray]) -> np.ndarray:
+    """Losses (n, q), group by group of the distributions: a curve that a fold shares stays shared."""
+    n = len(case.y)
+    grouped = [D for D in (case.F, case.C) if isinstance(D, Grouped) and len(D) == n]
+    code = np.zeros(n, dtype=np.intp)
+    for D in grouped:
+        code = code * (int(D._group.max()) + 1) + D._group
+    if not grouped or not 1 < len(numbers := np.unique(code)) <= PIECES:
+        return losses(case)
+    pieces = [np.nonzero(code == number)[0] for number in numbers]
+    try:
+        parts = [losses(case.ungrouped(rows)) for rows in pieces]
+    except PositivityError:  # its message numbers the subjects of a piece: the whole case numbers all of them
+        return losses(case)
+    return np.concatenate(parts)[np.argsort(np.concatenate(pieces))]
+
+
+def _plain(D: Distribution) -> Distribution:
+    groups = D._groups() if isinstance(D, Grouped) else []
+    return groups[0][1] if len(groups) == 1 else D
 
 
 def cells_of(time: np.ndarray, horizon: float) -> np.ndarray:

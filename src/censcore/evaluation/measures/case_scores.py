@@ -25,7 +25,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import ProportionalHazards, Step, Univariate
-from censcore.evaluation.measures.case import Case, as_losses, sums_at
+from censcore.evaluation.measures.case import Case, as_losses, by_pieces, sums_at
 from censcore.evaluation.measures.effective_events import counted_events, effective_events, first_event
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
@@ -45,17 +45,10 @@ CHUNK = 4096  # subjects with curves of their own at a time
 
 @dataclass(frozen=True)
 class CaseScore(ABC):
-    """A score in a comparison: an entry of the registry, with the derivative of its means.
-
-    Parameters
-    ----------
-    info : ScoreInfo
-        Name, title, axis, scale and function.
-    outcome : str
-        Which of several event times, which cause or joint event is scored; empty where there is one time.
-    """
+    """A score in a comparison: an entry of the registry, with the derivative of its means."""
 
     info: ScoreInfo
+    #: Which of several event times, which cause or joint event is scored; empty where there is one time.
     outcome: str = field(default="", kw_only=True)
 
     @property
@@ -88,8 +81,6 @@ class CaseScore(ABC):
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and column, (n, q)."""
-        from censcore.evaluation.measures.pieces import by_pieces
-
         return by_pieces(case, self._losses)
 
     def _losses(self, case: Case) -> np.ndarray:
@@ -227,8 +218,7 @@ class Pinball(CaseScore):
         A = np.zeros((weight.shape[1], len(knots), len(case.levels)))
         for start in range(0, len(y), CHUNK):
             rows = np.arange(start, min(start + CHUNK, len(y)))
-            q = case.quantiles[rows]
-            A += self._under_many(case, y[rows], q, G.take(rows), event[rows], never[rows], knots)
+            A += self._under_many(case, rows, event[rows], never[rows], knots)
         return interpolated(A, knots, u)
 
     def _under_one(
@@ -254,16 +244,10 @@ class Pinball(CaseScore):
         return np.where((u < case.horizon)[:, None], A, 0.0)  # sums leave rounding where nothing is left
 
     def _under_many(
-        self,
-        case: Case,
-        y: np.ndarray,
-        q: np.ndarray,
-        G: Univariate,
-        event: np.ndarray,
-        never: np.ndarray,
-        u: np.ndarray,
+        self, case: Case, rows: np.ndarray, event: np.ndarray, never: np.ndarray, u: np.ndarray
     ) -> np.ndarray:
-        """Every subject has its own area."""
+        """Every subject has its own area; the sums of some of them."""
+        y, q, G = case.time[rows], case.quantiles[rows], case.C.marginal(0).take(rows)
         area_up_to_q, area_up_to_u = (to_numpy(G.integrated_sf(0.0, t)) for t in (q, u[None, :]))
         begun = y[:, None] <= u
         A = np.empty((event.shape[1], len(u), q.shape[1]))

@@ -23,9 +23,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from censcore.evaluation.measures.pair_statistics import Moved, Pairs, Sums, sums_of_lower
+from censcore.evaluation.measures.pair_statistics import Moved, Pairs, PairStatistic
+from censcore.evaluation.measures.ranked_sums import RankedSums, Sums
 
-__all__ = ["PairsPassed", "PairsTogether", "ranked_after"]
+__all__ = ["PairsPassed", "PairsTogether"]
 
 
 class PairsTogether(Pairs):
@@ -34,7 +35,7 @@ class PairsTogether(Pairs):
     def __init__(self, kinds: Sequence[Pairs]) -> None:
         self.kinds = list(kinds)
         first = self.kinds[0]
-        self.earlier, self.ends_earlier, self.entry = first.earlier, first.ends_earlier, first.entry
+        self.earlier, self.time, self.entry = first.earlier, first.time, first.entry
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects of all kinds."""
@@ -49,9 +50,9 @@ class PairsTogether(Pairs):
         found = [kind.both_ways(later, earlier) for kind in self.kinds]
         return _added([sums for sums, _ in found]), _added([sums for _, sums in found])
 
-    def moved_by_later(self, weight: np.ndarray, loads: np.ndarray, value: float) -> list[Moved]:
+    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """What G of the later subjects of all kinds moves."""
-        return [moved for kind in self.kinds for moved in kind.moved_by_later(weight, loads, value)]
+        return [moved for kind in self.kinds for moved in kind.moved_by_later(of, loads)]
 
 
 def _added(found: list[Sums]) -> Sums:
@@ -71,37 +72,22 @@ class PairsPassed(Pairs):
         The weights of subjects with another event, zero for all others.
     """
 
-    by_later = True
-
     def __init__(self, time: np.ndarray, risk: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> None:
-        self.earlier, self.later = earlier, later
-        self.counted, passed = earlier > 0, later > 0
-        self.ends_earlier = np.where(self.counted, time, 0.0)
-        self.ends_later = np.where(passed, time, 0.0)
-        # from the last time to the first; an event comes after all others at its time, which are not passed
-        self.order = np.lexsort((self.counted, -time))
-        self.rank = np.unique(risk, return_inverse=True)[1].reshape(-1)
+        self.earlier, self.time, self.later = earlier, time, later[:, None]
+        # backwards in time: from the first place after y_i on
+        starts = np.where(earlier > 0, np.nextafter(-time, np.inf), np.inf)
+        self.sums = RankedSums(risk, starts, np.where(later > 0, -time, -np.inf))
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over those who were passed, for each event."""
-        some = self.later[:, None] * values
-        won, met = ranked_after(self.order, self.rank, some)
-        event = self.counted[:, None]
-        return np.where(event, won, 0.0), np.where(event, met, 0.0)
+        return self.sums.over_later(self.later * values)
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the events that come later in time, for each who was passed."""
-        some = np.where(self.counted[:, None], values, 0.0)
-        lost, met = ranked_after(self.order[::-1], self.rank, some)
-        return self.later[:, None] * (met - lost), self.later[:, None] * met
+        won, met = self.sums.over_earlier(values)
+        return self.later * won, self.later * met
 
-
-def ranked_after(order: np.ndarray, rank: np.ndarray, values: np.ndarray) -> Sums:
-    """Sums over all that come after each in the order: of lower rank (equal ones count half), and of any."""
-    ordered, ranked = values[order], rank[order]
-    after = np.zeros(values.shape)
-    after[:-1] = np.cumsum(ordered[:0:-1], axis=0)[::-1]
-    lower, higher = sums_of_lower(ranked, ordered), sums_of_lower(-ranked, ordered)
-    won, met = np.empty(values.shape), np.empty(values.shape)
-    won[order], met[order] = (after + lower - higher) / 2, after
-    return won, met
+    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
+        """The weight of a subject who was passed counts G up to its own time."""
+        won, met = self.over_earlier((of.weight * self.earlier)[:, None])
+        return [(self.time, of.weight[:, None] * (won - of.value * met) * loads)]

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from math import factorial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
-from censcore._validation import check_kind
-from censcore.distributions import Distribution, Grouped, PointMass, Univariate
-from censcore.estimators.risk_sets import entries_of
+from censcore._arrays import Array, namespace, to_numpy
+from censcore.distributions import Distribution, Grouped, PointMass, ProportionalHazards, Univariate
 from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
-from censcore.evaluation.measures.competing_pairs import PairsPassed, PairsTogether, ranked_after
+from censcore.evaluation.measures.competing_pairs import PairsPassed, PairsTogether
 from censcore.evaluation.measures.pair_statistics import (
     ROUNDING,
+    Followed,
+    Moved,
     Pairs,
-    Sums,
+    PairStatistic,
     check_horizon,
     check_risk,
     checked_share,
     estimate_of_pairs,
-    followed,
-    naming,
     share_of_pairs,
-    sums_of_lower,
 )
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
-from censcore.scores.inputs import ScoringInputs
-from censcore.scores.known_at import followed_to_entry, known_at, over_reached
+from censcore.evaluation.measures.ranked_sums import RankedSums, Sums
+from censcore.outcomes import OutcomeLike, as_outcome
+from censcore.scores.known_at import KnownAt, over_reached
 
 __all__ = ["comparable_pairs", "concordance", "concordance_estimate"]
 
 CELLS = 1 << 19  # of the matrix of G at event times (rows: subjects) that are held at once
-FEW = 32  # groups up to which G is summed group by group
+FEW = 48  # curves up to which their sums are made one by one
+WIDEST = 6.0  # range of log G between risks; the last digits of a small weight are lost beyond
 
 
 def concordance(
@@ -127,7 +127,8 @@ def concordance(
     y = as_outcome(y, one_cause=True).require_one_time("The concordance index")
     weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
-    pairs = comparable_pairs(y, check_risk(risk, len(y)), censoring, horizon=horizon, subjects=used)
+    some = Followed(y, PointMass(np.inf) if censoring is None else censoring, used)
+    pairs = comparable_pairs(some, check_risk(risk, len(y))[used], horizon=horizon)
     return checked_share(share_of_pairs(pairs, weight[used]), "the horizon")
 
 
@@ -175,182 +176,157 @@ def concordance_estimate(
     n = len(y)
     weight = shares(sample_weight, n)
     used = np.nonzero(weight > 0)[0]
-    pairs = comparable_pairs(y, check_risk(risk, n), censoring, horizon=horizon, subjects=used)
+    some = Followed(y, PointMass(np.inf) if censoring is None else censoring, used)
+    pairs = comparable_pairs(some, check_risk(risk, n)[used], horizon=horizon)
     return estimate_of_pairs(pairs, used, weight, group_codes(groups, n))
 
 
-def comparable_pairs(
-    y: RightCensored,
-    risk: np.ndarray,
-    censoring: Distribution | None,
-    *,
-    horizon: float | None = None,
-    subjects: np.ndarray,
-) -> Pairs:
-    """The comparable pairs among some of the subjects."""
-    if censoring is None:
-        censoring = PointMass(np.inf)  # all weights are one
-    check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
-    some = followed(y, censoring, subjects)
-    time, risk = to_numpy(some.y.time), risk[subjects]
-    counted = to_numpy(some.y.event) & (time < check_horizon(horizon))
+def comparable_pairs(some: Followed, risk: np.ndarray, *, horizon: float | None = None) -> Pairs:
+    """The comparable pairs of subjects with risks (n,)."""
+    y, time = some.inputs.y, some.time
+    counted = to_numpy(y.event) & (time < check_horizon(horizon))
     last = float(np.max(time, where=counted, initial=0.0))
-    with naming(subjects, last, "the event at"):
-        known = known_at(some.y, some.C, some.xp.full_like(some.time[:1], last), "ipcw", before=True)
-    seen = to_numpy(known.seen)
-    groups = _groups(some.C)
+    known = some.known_at(last, "the event at", before=True)
+    curves = _shared_curves(some.inputs.C, last)
     pairs: _ComparablePairs
-    if groups is None:
-        pairs = PairsByBlocks(some, counted, seen, risk)
+    if curves is None:
+        pairs = PairsByBlocks(some, counted, known, risk)
     else:
-        pairs = PairsByGroups(some, counted, seen, risk, groups)
-    passed = to_numpy(some.y.never) & (time < last)
+        pairs = PairsByCurves(some, counted, known, risk, curves)
+    passed = to_numpy(y.never) & (time < last)
     if not passed.any():
         return pairs
-    return PairsTogether([pairs, PairsPassed(time, risk, pairs.earlier, np.where(passed, seen, 0.0))])
+    later = np.where(passed, to_numpy(known.seen), 0.0)
+    return PairsTogether([pairs, PairsPassed(time, risk, pairs.earlier, later)])
 
 
-def _groups(C: Univariate) -> list[tuple[Any, Univariate]] | None:
-    """Subjects that share one censoring distribution, with it; None where there are many of them."""
+class _Curves(NamedTuple):
+    """Subjects whose 1 / G is a mix of those of a few curves."""
+
+    rows: Any  #: numbers of the subjects
+    mix: np.ndarray  #: (subjects, curves)
+    curves: Univariate  #: of as many rows as there are curves
+
+
+def _shared_curves(C: Univariate, last: float) -> list[_Curves] | None:
+    """The curves of which 1 / G is made up to the last event; None where there are many."""
     if len(C) == 1:
-        return [(slice(None), C)]
-    if isinstance(C, Grouped):
-        groups = C._groups()
-        if len(groups) <= FEW and all(len(distribution) == 1 for _, distribution in groups):
-            return list(groups)
-    return None
+        return [_Curves(slice(None), np.ones((1, 1)), C)]
+    found = None
+    if isinstance(C, ProportionalHazards):
+        found = _between_risks(C, last)
+    elif isinstance(C, Grouped) and len(groups := C._groups()) <= FEW:
+        of_groups = [(rows, _shared_curves(D, last)) for rows, D in groups]
+        if all(parts is not None for _, parts in of_groups):
+            found = [part._replace(rows=rows) for rows, parts in of_groups for part in parts or []]
+    few = found is not None and sum(len(part.curves) for part in found) <= FEW
+    return found if few else None
+
+
+def _between_risks(C: ProportionalHazards, last: float) -> list[_Curves] | None:
+    r""":math:`1/G=e^{rH}` interpolated between Chebyshev nodes r to the last digit; None over a wide range.
+
+    With half-width w of the risks the relative error of m nodes is at most
+    :math:`2e^{wH}(wH/2)^m/m!` for all H up to that of the last event.
+    """
+    r, H = to_numpy(C.risk).astype(np.float64), float(to_numpy(-np.log(C.sf_left(last)) / C.risk).max())
+    middle, w = (r.max() + r.min()) / 2, max((r.max() - r.min()) / 2, 1e-15 * r.max())
+    if w * H > WIDEST:
+        return None
+    m = 1
+    while 2 * np.exp(w * H) * (w * H / 2) ** m / factorial(m) > 1e-15:
+        m += 1
+    angles = (2 * np.arange(m) + 1) * np.pi / (2 * m)
+    away = ((r - middle) / w)[:, None] - np.cos(angles)
+    mix = (-1.0) ** np.arange(m) * np.sin(angles) / np.where(np.abs(away) > 1e-15, away, 1e-15)
+    nodes = ProportionalHazards(C._times[0], C._hazard[0], C._xp.asarray(middle + w * np.cos(angles)))
+    return [_Curves(slice(None), mix / mix.sum(axis=1, keepdims=True), nodes)]
 
 
 class _ComparablePairs(Pairs):
-    """Comparable pairs, with subjects in the order of their times, events first.
+    """Comparable pairs: the later subjects of i are all from the place ``starts[i]`` on."""
 
-    The later subjects of i are then all from the position ``starts[i]`` on.
-    """
+    def __init__(self, some: Followed, counted: np.ndarray, known: KnownAt) -> None:
+        self.earlier, self.entry = np.where(counted, to_numpy(known.seen), 0.0), some.entry
+        self.time, self.counted = some.time, counted
+        self.place, self.starts = some.order
 
-    def __init__(self, some: ScoringInputs, counted: np.ndarray, seen: np.ndarray) -> None:
-        time, event = (to_numpy(part) for part in (some.y.time, some.y.event))
-        self.earlier, self.entry = np.where(counted, seen, 0.0), entries_of(some.y)
-        self.order = np.lexsort((~event, time))
-        self.position = np.argsort(self.order)
-        before = np.searchsorted(time[self.order], time, side="left")
-        events = np.sort(time[event])
-        tied = np.searchsorted(events, time, "right") - np.searchsorted(events, time, "left")
-        self.starts = before + tied
-        self.counted = counted
-        self.ends_earlier = self.ends_later = np.where(counted, time, 0.0)
+    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
+        """The weight of the later subject counts G up to the time of the earlier one."""
+        won, met = self.over_later(of.weight[:, None] * loads)
+        return [(self.time, (of.weight * self.earlier)[:, None] * (won - of.value * met))]
 
 
-class PairsByGroups(_ComparablePairs):
-    """Groups that share one censoring distribution each: O(n log n) for every group."""
+class PairsByCurves(_ComparablePairs):
+    """Few curves of which the weights of all later subjects are made: O(n log n) for each."""
 
     def __init__(
         self,
-        some: ScoringInputs,
+        some: Followed,
         counted: np.ndarray,
-        seen: np.ndarray,
+        known: KnownAt,
         risk: np.ndarray,
-        groups: list[tuple[Any, Univariate]],
+        curves: list[_Curves],
     ) -> None:
-        super().__init__(some, counted, seen)
-        time, event = (to_numpy(part) for part in (some.y.time, some.y.event))
-        self.members, self.later = np.zeros((2, len(time), len(groups)))
-        for g, (rows, C) in enumerate(groups):
-            at_entry = followed_to_entry(some.y.take(rows), C)
-            self.members[rows, g] = 1.0 if at_entry is None else to_numpy(at_entry)
-            self.later[:, g] = over_reached(counted, to_numpy(C.sf_left(some.y.time)))
-        self.rank = np.unique(risk, return_inverse=True)[1].reshape(-1)
-        # events at one time are not comparable: no lower (or higher) one may come after another
-        self.ascending = np.lexsort((self.rank, ~event, time))
-        self.descending = np.lexsort((-self.rank, ~event, time))
-        self.late = None if self.entry is None else _Late(time, self.entry, self.rank)
+        super().__init__(some, counted, known)
+        n, count = len(self.time), sum(len(part.curves) for part in curves)
+        self.members, self.later, first = np.zeros((n, count)), np.zeros((n, count)), 0
+        for rows, mix, D in curves:
+            columns = slice(first, first + len(D))
+            self.members[rows, columns] = mix
+            reached = to_numpy(D.sf_left(some.inputs.y.time[None, :])).T
+            self.later[:, columns] = over_reached(counted[:, None], reached)
+            first = columns.stop
+        if known.at_entry is not None:
+            self.members *= to_numpy(known.at_entry)[:, None]
+        self.sums = RankedSums(risk, np.where(counted, self.starts, np.inf), self.place)
+        # a subject that enters at or after y_i is not comparable
+        self.late = None
+        if self.entry is not None:
+            self.late = RankedSums(risk, np.where(counted, self.time, np.inf), self.entry)
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects, for each event."""
         some = _each_with_each(self.members, values)
-        met = self._later(some)
-        lower = _in_order(self.ascending, self.rank, some)
-        higher = _in_order(self.descending, -self.rank, some)
-        won = (met + lower - higher) / 2
+        sums = self.sums.over_later(some)
         if self.late is not None:
-            won, met = _left(won, met, self.late.over_later(some))
-        return _summed(self.later, won), _summed(self.later, met)
+            sums = _left(sums, self.late.over_later(some))
+        return _summed(self.later, sums[0]), _summed(self.later, sums[1])
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the earlier events, for each subject."""
         some = _each_with_each(self.later, values)
-        met = self._earlier(some)
-        higher = _in_order(self.ascending[::-1], -self.rank, some)
-        lower = _in_order(self.descending[::-1], self.rank, some)
-        won = (met + higher - lower) / 2
+        sums = self.sums.over_earlier(some)
         if self.late is not None:
-            won, met = _left(won, met, self.late.over_earlier(some))
-        return _summed(self.members, won), _summed(self.members, met)
-
-    def _later(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the later subjects of each."""
-        tails = np.zeros((len(values) + 1, values.shape[1]))
-        tails[:-1] = np.cumsum(values[self.order][::-1], axis=0)[::-1]
-        return tails[self.starts]
-
-    def _earlier(self, values: np.ndarray) -> np.ndarray:
-        """Sums over those that each is later than."""
-        at_start = np.zeros((len(values) + 1, values.shape[1]))
-        np.add.at(at_start, self.starts, values)
-        return np.cumsum(at_start, axis=0)[self.position]
+            sums = _left(sums, self.late.over_earlier(some))
+        return _summed(self.members, sums[0]), _summed(self.members, sums[1])
 
 
-def _each_with_each(of_groups: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _each_with_each(of_curves: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Products of every column (n, G) with every column (n, p), as (n, G p)."""
-    return (of_groups[:, :, None] * values[:, None, :]).reshape(len(values), -1)
+    return (of_curves[:, :, None] * values[:, None, :]).reshape(len(values), -1)
 
 
-def _summed(of_groups: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """The sum over groups of a factor (n, G) times sums (n, G p), as (n, p)."""
-    n, G = of_groups.shape
-    return np.einsum("ng,ngp->np", of_groups, sums.reshape(n, G, -1))
+def _summed(of_curves: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """The sum over curves of a factor (n, G) times sums (n, G p), as (n, p)."""
+    n, G = of_curves.shape
+    return np.einsum("ng,ngp->np", of_curves, sums.reshape(n, G, -1))
 
 
-def _in_order(order: np.ndarray, rank: np.ndarray, values: np.ndarray) -> np.ndarray:
-    found = np.empty(values.shape)
-    found[order] = sums_of_lower(rank[order], values[order])
-    return found
-
-
-class _Late:
-    """Pairs of an event at y_i and a subject that enters at or after it, which are not comparable."""
-
-    def __init__(self, time: np.ndarray, entry: np.ndarray, rank: np.ndarray) -> None:
-        # an entry at the time of an event comes after it
-        self.order = np.lexsort((np.repeat([False, True], len(time)), np.concatenate([time, entry])))
-        self.rank = np.concatenate([rank, rank])
-
-    def over_later(self, values: np.ndarray) -> Sums:
-        """Sums over those that enter later, for each subject as the earlier one."""
-        won, met = ranked_after(self.order, self.rank, np.concatenate([np.zeros_like(values), values]))
-        return won[: len(values)], met[: len(values)]
-
-    def over_earlier(self, values: np.ndarray) -> Sums:
-        """Sums over the subjects with a time up to the entry of each."""
-        none = np.zeros_like(values)
-        lost, met = ranked_after(self.order[::-1], self.rank, np.concatenate([values, none]))
-        return (met - lost)[len(values) :], met[len(values) :]
-
-
-def _left(won: np.ndarray, met: np.ndarray, late: Sums) -> Sums:
+def _left(sums: Sums, late: Sums) -> Sums:
     """What is left of sums without those of pairs that are too late; zero where it is rounding."""
-    left = won - late[0], met - late[1]
-    return tuple(np.where(np.abs(part) > ROUNDING * np.abs(met), part, 0.0) for part in left)  # type: ignore[return-value]
+    left = sums[0] - late[0], sums[1] - late[1]
+    return tuple(np.where(np.abs(part) > ROUNDING * np.abs(sums[1]), part, 0.0) for part in left)  # type: ignore[return-value]
 
 
 class PairsByBlocks(_ComparablePairs):
     """One censoring distribution per subject: all pairs in blocks of subjects, O(n^2), memory O(n)."""
 
-    def __init__(self, some: ScoringInputs, counted: np.ndarray, seen: np.ndarray, risk: np.ndarray) -> None:
-        super().__init__(some, counted, seen)
-        self.risk, self.some = risk, some
-        time, events = to_numpy(some.y.time), np.nonzero(counted)[0]
-        self.events = events[np.argsort(time[events], kind="stable")]
-        self.times, self.number = np.unique(time[self.events], return_inverse=True)
+    def __init__(self, some: Followed, counted: np.ndarray, known: KnownAt, risk: np.ndarray) -> None:
+        super().__init__(some, counted, known)
+        self.risk, self.known, self.order = risk, known, np.argsort(self.place)
+        events = np.nonzero(counted)[0]
+        self.events = events[np.argsort(self.time[events], kind="stable")]
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects, for each event."""
@@ -373,7 +349,7 @@ class PairsByBlocks(_ComparablePairs):
 
     def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Some later subjects j, their earlier events i, and q_ij and c_ij with a row for each j."""
-        n, starts = len(self.position), self.starts[self.events]
+        n, starts = len(self.place), self.starts[self.events]
         size = max(1, CELLS // max(len(self.events), 1))
         for first in range(0, n, size):
             j = self.order[first : first + size]
@@ -381,13 +357,8 @@ class PairsByBlocks(_ComparablePairs):
             if not k:
                 continue
             i = self.events[:k]
-            free = self._free(j, self.times[: self.number[k - 1] + 1])
-            q = np.where(self.position[j][:, None] >= starts[None, :k], free[:, self.number[:k]], 0.0)
+            at = namespace(self.known.t).asarray(self.time[i][None, :], dtype=self.known.t.dtype)
+            free = to_numpy(replace(self.known, t=at).weights(j)[1])
+            q = np.where(self.place[j][:, None] >= starts[None, :k], free, 0.0)
             r_i, r_j = self.risk[i][None, :], self.risk[j][:, None]
             yield j, i, q, 0.5 * ((r_j < r_i).astype(np.float64) + (r_j <= r_i))
-
-    def _free(self, j: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Weights of "no event before t" of the subjects j, (j, t)."""
-        some = self.some.take(j)
-        at = some.xp.asarray(t[None, :], dtype=some.time.dtype)
-        return to_numpy(known_at(some.y, some.C, at, "ipcw", before=True).weights()[1])

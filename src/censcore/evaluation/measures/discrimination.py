@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution
+from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.bootstrap import spread_over_refits
 from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import Estimate
@@ -21,12 +21,20 @@ from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.concordance import comparable_pairs
-from censcore.evaluation.measures.pair_statistics import Pairs, PairStatistic, pair_statistic, share_of_pairs
+from censcore.evaluation.measures.pair_statistics import (
+    Followed,
+    Jumps,
+    Pairs,
+    PairStatistic,
+    pair_statistic,
+    share_of_pairs,
+)
 from censcore.exceptions import PositivityError
 
 __all__ = ["Discrimination", "Measure", "discriminate"]
 
 NO_PAIR = "no pair of subjects can be compared, since no event is followed by a subject who survives it"
+UNWEIGHTED = PointMass(np.inf)  # all weights are one
 Key = tuple[int, str, int]
 """Number of the subset, model, number of the measure."""
 
@@ -66,26 +74,25 @@ class Measure(ABC):
         return np.array([self.at_time])
 
     @abstractmethod
-    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
+    def pairs(self, case: Case, some: Followed) -> Pairs:
         """The pairs of some subjects, ranked by the forecast."""
 
 
 class Concordance(Measure):
     """Concordance of the expected time up to the horizon, by Harrell, or with inverse weights by Uno."""
 
-    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
+    def pairs(self, case: Case, some: Followed) -> Pairs:
         """The comparable pairs."""
-        C = case.C if self.weighted else None
-        return comparable_pairs(case.y, -case.restricted_mean, C, horizon=case.horizon, subjects=subjects)
+        return comparable_pairs(some, -case.restricted_mean[some.subjects], horizon=case.horizon)
 
 
 class DynamicAUC(Measure):
     """The area under the curve of F(t) between cases, who have had the event by t, and controls."""
 
-    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
+    def pairs(self, case: Case, some: Followed) -> Pairs:
         """The pairs of a case and a control."""
         risk = np.broadcast_to(to_numpy(case.F.marginal(0).cdf(self.at_time)), (len(case.y),))
-        return cases_and_controls(case.y, risk, case.C, self.at_time, subjects=subjects)
+        return cases_and_controls(some, risk[some.subjects], self.at_time)
 
 
 def measures_at(times: np.ndarray) -> list[Measure]:
@@ -115,68 +122,95 @@ def discriminate(
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
     first = next(iter(cases.values()))
     clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
-    measures = measures_at(first.times)
-    found, counted = Discrimination(measures), subsets[0].weight > 0
-    for model, case in cases.items():
-        pieces = [part.cases(case) for part in censoring.parts]
-        for s, subset in enumerate(subsets):
-            for k, measure in enumerate(measures):
-                try:
-                    estimate = _estimate(measure, case, pieces, subset.weight, censoring, clusters, counted)
-                except PositivityError as error:
-                    found.unavailable[s, model, k] = str(error)
-                    continue
-                if np.isnan(estimate.value[0]):
-                    found.unavailable[s, model, k] = NO_PAIR
-                else:
-                    found.values[s, model, k] = estimate
+    found = Discrimination(measures_at(first.times))
+    for s, subset in enumerate(subsets):
+        statistics = _statistics(found, s, cases, subset.weight)
+        influences = _influences(statistics, found.measures, first, subset.weight, censoring)
+        for (model, k), statistic in statistics.items():
+            deviations = np.zeros((len(first.y), 1))
+            deviations[subset.weight > 0, 0] = statistic.deviations
+            xi, counted = influences[model, k], subsets[0].weight > 0
+            influence = mean_with_influence(deviations, subset.weight, clusters, xi, counted).influence
+            found.values[s, model, k] = Estimate(np.array([statistic.value]), influence)
     if censoring.refit is None:
         return found
     return _with_refits(found, cases, subsets, censoring, clusters, seed)
 
 
-def _estimate(
-    measure: Measure,
+def _statistics(
+    found: Discrimination, s: int, cases: dict[str, Case], weight: np.ndarray
+) -> dict[tuple[str, int], PairStatistic]:
+    """All measures of all models in a subset; those that are not available are noted."""
+    samples, statistics = _Samples(np.nonzero(weight > 0)[0]), {}
+    share = weight[weight > 0] / weight.sum()
+    for model, case in cases.items():
+        for k, measure in enumerate(found.measures):
+            try:
+                statistic = pair_statistic(measure.pairs(case, samples.of(case, measure)), share)
+            except PositivityError as error:
+                found.unavailable[s, model, k] = str(error)
+                continue
+            if np.isnan(statistic.value):
+                found.unavailable[s, model, k] = NO_PAIR
+            else:
+                statistics[model, k] = statistic
+    return statistics
+
+
+class _Samples:
+    """What all forecasts of a subset share, as long as their outcomes and censoring distributions are one."""
+
+    def __init__(self, subjects: np.ndarray) -> None:
+        self.subjects = subjects
+        self.known: dict[bool, Followed] = {}
+
+    def of(self, case: Case, measure: Measure) -> Followed:
+        """The subjects, followed until C, or as they are seen."""
+        C = case.C if measure.weighted else UNWEIGHTED
+        last = self.known.get(measure.weighted)
+        if last is None or last.y is not case.y or last.censoring is not C:
+            last = self.known[measure.weighted] = Followed(case.y, C, self.subjects)
+        return last
+
+
+def _influences(
+    statistics: dict[tuple[str, int], PairStatistic],
+    measures: list[Measure],
     case: Case,
-    pieces: list[list[Case]],
     weight: np.ndarray,
     censoring: ResolvedCensoring,
-    clusters: Clusters,
-    counted: np.ndarray,
-) -> Estimate:
-    """A measure and its influence, with what the estimation of the censoring distribution adds."""
-    subjects = np.nonzero(weight > 0)[0]
-    n = len(weight)
-    statistic = pair_statistic(measure.pairs(case, subjects), weight[subjects] / weight[subjects].sum())
-    deviations = np.zeros((n, 1))
-    deviations[subjects, 0] = statistic.deviations
-    xi = np.zeros((censoring.n_train, 1))
-    if measure.weighted:
-        moved = _Moved(statistic, subjects, n)
-        everyone, equally = np.arange(n)[:, None], np.ones((n, 1))
-        for part, of_part in zip(censoring.parts, pieces, strict=True):
-            xi[part.training] += part.influence(moved, of_part, everyone, equally)[:, 0]
-    influence = mean_with_influence(deviations, weight, clusters, xi, counted).influence
-    return Estimate(np.array([statistic.value]), influence)
+) -> dict[tuple[str, int], np.ndarray]:
+    """What each training subject adds to each statistic by the estimated censoring distribution."""
+    n, nothing = len(weight), np.zeros((censoring.n_train, 1))
+    xi = dict.fromkeys(statistics, nothing)
+    keys = [(model, k) for model, k in statistics if measures[k].weighted]
+    if not keys or not censoring.parts:
+        return xi
+    moved = _Moved([statistics[key] for key in keys], np.nonzero(weight > 0)[0], n)
+    total = np.zeros((censoring.n_train, len(keys)))
+    for part in censoring.parts:
+        numbers, equally = np.repeat(np.arange(n)[:, None], len(keys), axis=1), np.ones((n, 1))
+        total[part.training] += part.influence(moved, part.cases(case), numbers, equally)[:, 0]
+    return xi | {key: total[:, [j]] for j, key in enumerate(keys)}
 
 
 @dataclass(frozen=True, eq=False)
 class _Moved:
-    """The derivative of a pair statistic, for subjects that are known by their numbers."""
+    """The derivatives of pair statistics, for subjects that are known by their numbers."""
 
-    statistic: PairStatistic
+    statistics: list[PairStatistic]
     subjects: np.ndarray
     n: int
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A(u), (m, J, 1), where the hazards of the subjects with the numbers ``losses`` move by ``weight``.
+        """A(u), (m, J, q), where the hazards of the subjects with the numbers ``losses`` move by ``weight``.
 
         A pair may have subjects of two strata or folds, so that the others are needed as well.
         """
         loads = np.zeros((self.n, weight.shape[1]))
         loads[losses[:, 0]] = weight
-        found = self.statistic.derivatives(loads[self.subjects], [u] * weight.shape[1])
-        return np.stack(found)[:, :, None]
+        loads, jumps = loads[self.subjects], Jumps(u)
+        return np.stack([statistic.derivatives(loads, jumps) for statistic in self.statistics], axis=2)
 
 
 def _with_refits(
@@ -206,4 +240,4 @@ def _with_refits(
 
 def _share(measure: Measure, case: Case, weight: np.ndarray) -> float:
     subjects = np.nonzero(weight > 0)[0]
-    return share_of_pairs(measure.pairs(case, subjects), weight[subjects])
+    return share_of_pairs(measure.pairs(case, _Samples(subjects).of(case, measure)), weight[subjects])

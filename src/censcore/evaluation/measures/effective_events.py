@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Univariate
+from censcore.distributions import Univariate
 from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.measures.case import Case
 from censcore.outcomes import RightCensored
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from censcore.evaluation.measures.case_scores import CaseScore
     from censcore.evaluation.measures.discrimination import Measure
 
-__all__ = ["counted_events", "effective_events", "first_event", "weighted_events"]
+__all__ = ["counted_events", "effective_events", "first_event", "weighted_events", "weights_of_counted"]
 
 
 def effective_events(
@@ -29,7 +29,10 @@ def effective_events(
     ``counted`` are the subjects that count as an event, and as free of it, (n, q) each: see
     :func:`counted_events`. The fewer of them decide.
     """
-    return np.min([_by_column(who, weight, groups) for who in counted], axis=0)
+    numbers = [
+        [effective_number(np.where(column, weight, 0.0), groups) for column in who.T] for who in counted
+    ]
+    return np.min(numbers, axis=0)
 
 
 def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.ndarray, ...]:
@@ -39,7 +42,10 @@ def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.nd
     """
     case = cases[0]
     if score.axis == "time":
-        return who_is_known(case.y, case.C, np.minimum(score.at(case), case.horizon))
+        inputs = without_forecast(case.y, case.C)
+        times = np.minimum(score.at(case), case.horizon)[None, :]
+        known = inputs.known_at(inputs.xp.asarray(times, dtype=inputs.time.dtype)).weights()
+        return tuple(to_numpy(weight) > 0 for weight in known)
     time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
     if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
         seen = event & (time <= case.horizon)
@@ -49,27 +55,21 @@ def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.nd
     return (event & (time <= until),)
 
 
-def who_is_known(y: RightCensored, C: Distribution, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Who is known to have had the event by each of the times (q,), and who not to have had it: (n, q)."""
-    inputs = without_forecast(y, C)
-    t = inputs.xp.asarray(times[None, :], dtype=inputs.time.dtype)
-    event, free = (to_numpy(weight) > 0 for weight in inputs.known_at(t).weights())
-    return event, free
-
-
-def _by_column(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Effective numbers of the subjects counted in each column, (q,)."""
-    return np.array([effective_number(np.where(column, weight, 0.0), groups) for column in counted.T])
-
-
 def weighted_events(
     y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray, groups: np.ndarray | None
 ) -> tuple[int, float]:
     """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
+    counted, of_event = weights_of_counted(y, G, horizon, weight)
+    return int(counted.sum()), effective_number(weight * of_event, groups)
+
+
+def weights_of_counted(
+    y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whose event counts up to the horizon, and its inverse-probability weight, (n,) each."""
     of_event = weights_of_events(y, G, horizon)
     counted = (of_event > 0) & (to_numpy(y.time) > 0) & (weight > 0)
-    w = weight * np.where(counted & np.isfinite(of_event), of_event, 0.0)
-    return int(counted.sum()), effective_number(w, groups)
+    return counted, np.where(counted & np.isfinite(of_event), of_event, 0.0)
 
 
 def first_event(y: RightCensored) -> RightCensored:

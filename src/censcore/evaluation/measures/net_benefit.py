@@ -1,15 +1,17 @@
-r"""Net benefit of acting on a forecast probability, under censoring: decision curves."""
+r"""Net benefit of acting on a forecast probability, under censoring, and decision curves of a comparison."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import as_number, check_levels
+from censcore._validation import as_number, as_numbers, check_levels
 from censcore.distributions import Distribution, PointMass
-from censcore.evaluation.inference.estimates import effective_number
+from censcore.evaluation.inference.estimates import Estimate, effective_number
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
@@ -17,7 +19,16 @@ from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import check_scale, scoring_inputs
 from censcore.scores.registry import ScoreInfo
 
-__all__ = ["NetBenefit", "check_thresholds", "least_events", "net_benefit"]
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = [
+    "TREAT_ALL", "TREAT_NONE", "NetBenefit", "check_thresholds", "decision_lines", "least_events",
+    "net_benefit",
+]  # fmt: skip
+
+TREAT_ALL, TREAT_NONE = "treat all", "treat none"
+POINTS = 50  # thresholds by default
 
 
 def least_events(case: Case, time: float, weight: np.ndarray, groups: np.ndarray | None) -> float:
@@ -145,3 +156,45 @@ class NetBenefit(OfRisk):
         """The net benefit per subject and threshold, (n, q)."""
         known = case.risk_at(self.time)
         return _benefit(1.0 if self.everyone else known.p, known.event, known.free, self.thresholds)
+
+
+# ---- decision curves ---------------------------------------------------------------------------------
+
+
+def decision_lines(comparison: Comparison, time: float | None = None, thresholds: Any = None) -> list[Line]:
+    """See :meth:`Comparison.net_benefit`."""
+    t = comparison.one_time(time)
+    theta = _default(comparison, t) if thresholds is None else as_numbers(thresholds, "thresholds")
+    if not ((theta > 0) & (theta < 1)).all():
+        raise InvalidInputError(f"thresholds must lie between 0 and 1; got {theta.tolist()}.")
+    first = comparison.models[0]
+    events = least_events(comparison.cases[first], t, comparison.subsets[0].weight, comparison.groups)
+    curves = comparison.curve(NetBenefit(t, theta))
+    everyone = comparison.curve(NetBenefit(t, theta, everyone=True))[first]
+    nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
+    better = everyone.value > 0  # than treating nobody
+    default = Estimate(np.where(better, everyone.value, 0.0), np.where(better, everyone.influence, 0.0))
+    lines = []
+    for model, curve in (curves | {TREAT_ALL: everyone, TREAT_NONE: nobody}).items():
+        gain, error = curve - default, np.where(curve.varies, curve.standard_error, np.nan)
+        ends = (*curve.interval(comparison.confidence), *gain.interval(comparison.confidence))
+        numbers = dict(zip(("low", "high", "gain_low", "gain_high"), ends, strict=True))
+        lines += [
+            {"model": model, "time": t, "threshold": float(theta[j]), "net_benefit": float(curve.value[j]),
+             "gain": float(gain.value[j])}
+            | {name: float(values[j]) if events >= MINIMUM_EVENTS else np.nan
+               for name, values in ({"standard_error": error} | numbers).items()}
+            for j in range(len(theta))
+        ]  # fmt: skip
+    return lines
+
+
+def _default(comparison: Comparison, t: float) -> np.ndarray:
+    """From one per cent to the largest 99 % quantile of the forecast risks."""
+    weight = comparison.subsets[0].weight > 0
+    top = 0.02
+    for case in comparison.cases.values():
+        known = case.risk_at(t)
+        counted = weight if known.counted is None else weight & known.counted
+        top = max(top, float(np.quantile(known.p[counted], 0.99)))
+    return np.linspace(0.01, min(top, 0.99), POINTS)

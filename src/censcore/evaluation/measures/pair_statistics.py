@@ -15,39 +15,39 @@ subjects give the value of the replicated data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from censcore._arrays import as_float, common_rows, to_numpy
-from censcore._validation import as_number, name_subjects
+from censcore._arrays import as_float, common_rows, searchsorted, to_numpy
+from censcore._validation import as_number, check_kind, name_subjects
 from censcore.distributions import Distribution
+from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.measures.ranked_sums import Sums
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import ScoringInputs, without_forecast
+from censcore.scores.known_at import KnownAt, known_at
 
 __all__ = [
     "ROUNDING",
+    "Followed",
+    "Jumps",
     "Moved",
     "PairStatistic",
     "Pairs",
     "check_horizon",
     "check_risk",
     "estimate_of_pairs",
-    "followed",
-    "naming",
     "pair_statistic",
     "share_of_pairs",
-    "sums_of_lower",
 ]
 
 ROUNDING = 1e-12
 
-Sums = tuple[np.ndarray, np.ndarray]
 Moved = tuple[np.ndarray, np.ndarray]
 """Times (n,) up to which a hazard of C counts, and by how much for each load, (n, p)."""
 
@@ -57,11 +57,8 @@ class Pairs(ABC):
 
     #: a_i, zero for subjects that are earlier in no pair, (n,).
     earlier: np.ndarray
-    #: The weight of a pair involves G of the earlier subject at all times u < ends_earlier[i], and G of the
-    #: later subject at all times u < ends_later[i], both (n,), or u < ends_later[j] if ``by_later``.
-    ends_earlier: np.ndarray
-    ends_later: np.ndarray
-    by_later: ClassVar[bool] = False
+    #: The weight of a pair involves G of the earlier subject at all times u < time[i], (n,).
+    time: np.ndarray
     #: Entries (n,): a weight involves G of a subject at times u > entry only. None where there are none.
     entry: np.ndarray | None = None
 
@@ -77,14 +74,29 @@ class Pairs(ABC):
         """Sums over the later subjects and sums over the earlier ones."""
         return self.over_later(later), self.over_earlier(earlier)
 
-    def moved_by_later(self, weight: np.ndarray, loads: np.ndarray, value: float) -> list[Moved]:
-        r"""The sums of :math:`w_iw_ja_iq_{ij}(c_{ij}-\theta)v_j` with the same end of :math:`q_{ij}`."""
-        a = (weight * self.earlier)[:, None]
-        if self.by_later:
-            won, met = self.over_earlier(a)
-            return [(self.ends_later, weight[:, None] * (won - value * met) * loads)]
-        won, met = self.over_later(weight[:, None] * loads)
-        return [(self.ends_later, a * (won - value * met))]
+    @abstractmethod
+    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
+        r"""The sums of :math:`w_iw_ja_iq_{ij}(c_{ij}-\theta)v_j` by the time up to which G of j counts."""
+
+
+class Jumps:
+    """Ascending times u, (J,), at which the estimated distribution of C jumps."""
+
+    def __init__(self, u: np.ndarray) -> None:
+        self.u = u
+        self._passed: dict[int, tuple[np.ndarray, Any]] = {}
+
+    def sums_beyond(self, ends: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Sums of the values (n, p) of those with u < end, (J, p); many values have the same ends."""
+        from scipy.sparse import csr_array
+
+        if id(ends) not in self._passed:
+            n, J = len(ends), len(self.u)
+            passed = searchsorted(self.u[None, :], ends[None, :], "left")[0]
+            counts = csr_array((np.ones(n), passed, np.arange(n + 1)), shape=(n, J + 1)).T
+            self._passed[id(ends)] = ends, counts  # the array is kept, so that its identity is
+        sums = self._passed[id(ends)][1] @ values
+        return np.cumsum(sums[::-1], axis=0)[::-1][1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +124,8 @@ class PairStatistic:
     excess_later: np.ndarray
     total: float
 
-    def derivatives(self, loads: np.ndarray, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-        r"""A(u) for hazards of C that move together: one array for each column of loads.
+    def derivatives(self, loads: np.ndarray, jumps: Jumps) -> np.ndarray:
+        r"""A(u) for hazards of C that move together, (p, J).
 
         If subject i has :math:`\log\{1-d\Lambda_C(u\mid x_i)\}` raised by :math:`v_i\,\epsilon` at the time
         u, the value rises by :math:`A(u)\,\epsilon`:
@@ -128,19 +140,15 @@ class PairStatistic:
         ----------
         loads : array, (n, p)
             v: the indicator of those who share an estimated curve, or relative hazards.
-        times : p arrays
-            The times u of each column.
+        jumps : Jumps
+            The times u.
         """
-        earlier = (self.weight * self.excess)[:, None] * loads
-        later = self.pairs.moved_by_later(self.weight, loads, self.value)
-        moved = [(self.pairs.ends_earlier, earlier), *later]
+        moved = [(self.pairs.time, (self.weight * self.excess)[:, None] * loads)]
+        moved += self.pairs.moved_by_later(self, loads)
         if self.pairs.entry is not None:
             both = (self.weight * (self.excess + self.excess_later))[:, None] * loads
             moved.append((np.nextafter(self.pairs.entry, np.inf), -both))
-        return [
-            -np.sum([_sums_beyond(ends, values[:, p], u) for ends, values in moved], axis=0) / self.total
-            for p, u in enumerate(times)
-        ]
+        return -np.sum([jumps.sums_beyond(*part) for part in moved], axis=0).T / self.total
 
 
 def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
@@ -192,38 +200,6 @@ def share_of_pairs(pairs: Pairs, weight: np.ndarray) -> float:
     return float(share @ won[:, 0]) / total if total > 0 else float("nan")
 
 
-def _sums_beyond(ends: np.ndarray, values: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Sums of the values (n,) of those with u < end, (J,)."""
-    order = np.argsort(ends, kind="stable")
-    tails = np.append(np.cumsum(values[order][::-1])[::-1], 0.0)
-    return tails[np.searchsorted(ends[order], u, side="right")]
-
-
-# ---- sums over subjects of lower risk ----------------------------------------------------------------
-
-
-def sums_of_lower(rank: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """For each position, the sum of the values (n, p) at later positions of strictly lower rank.
-
-    By merging: in every block of 2, 4, 8, ... positions the left half meets the right half, O(n log n).
-    """
-    n = len(rank)
-    sums = np.zeros(values.shape)
-    by_rank = np.argsort(rank, kind="stable")
-    half = 1
-    while half < n:
-        order = by_rank[np.argsort(by_rank // (2 * half), kind="stable")]  # by block, within it by rank
-        block = order // (2 * half)
-        in_right = (order // half) % 2 == 1
-        passed = np.zeros((n + 1, values.shape[1]))
-        np.cumsum(np.where(in_right[:, None], values[order], 0.0), axis=0, out=passed[1:])
-        # of equal rank the left position comes first in a stable order, so that only lower ones are passed
-        left = np.nonzero(~in_right)[0]
-        sums[order[left]] += passed[left] - passed[np.searchsorted(block, block[left])]
-        half *= 2
-    return sums
-
-
 # ---- checks ------------------------------------------------------------------------------------------
 
 
@@ -249,24 +225,71 @@ def check_horizon(horizon: Any) -> float:
     return as_number(horizon, "horizon", above=0, infinite=True)
 
 
-def followed(y: RightCensored, censoring: Distribution, subjects: np.ndarray) -> ScoringInputs:
-    """Some subjects and their censoring distribution, checked against each other, without a forecast."""
-    common_rows(outcome=len(y), censoring=len(censoring))
-    some = y if len(subjects) == len(y) else y.take(subjects)
-    C = censoring if len(censoring) in (1, len(subjects)) else censoring.take(subjects)
-    return without_forecast(some, C)
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """Some subjects of an outcome and their censoring distribution, checked against each other.
 
+    What is found here is the same for all forecasts and, but for the weights, for all times.
+    """
 
-@contextmanager
-def naming(subjects: np.ndarray, at: float, what: str) -> Iterator[None]:
-    """An error of weights names subjects of the whole sample: no weight can represent their pairs."""
-    try:
-        yield
-    except PositivityError as error:
-        bad, end = subjects[list(error.rows)], error.horizon or 0.0
-        raise PositivityError(
-            f"The censoring distribution gives {name_subjects(bad)} no chance to be followed up to {what} "
-            f"{at:g}, so that no weight can represent them. Pass a horizon (or times) below {end:g}.",
-            rows=bad.tolist(),
-            horizon=end,
-        ) from None
+    y: RightCensored
+    censoring: Distribution
+    subjects: np.ndarray
+
+    @cached_property
+    def inputs(self) -> ScoringInputs:
+        """Outcomes and censoring distribution of these subjects, without a forecast."""
+        y, C = self.y, self.censoring
+        check_kind(C, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
+        common_rows(outcome=len(y), censoring=len(C))
+        some = y if len(self.subjects) == len(y) else y.take(self.subjects)
+        return without_forecast(some, C if len(C) in (1, len(self.subjects)) else C.take(self.subjects))
+
+    @cached_property
+    def time(self) -> np.ndarray:
+        """Observed times, (n,)."""
+        return to_numpy(self.inputs.y.time)
+
+    @cached_property
+    def entry(self) -> np.ndarray | None:
+        """Entries, (n,); None where there are none."""
+        return entries_of(self.inputs.y)
+
+    @cached_property
+    def order(self) -> tuple[np.ndarray, np.ndarray]:
+        """The place of each in the order of time, events first, and the first place after tied events."""
+        time, event = self.time, to_numpy(self.inputs.y.event)
+        order = np.lexsort((~event, time))
+        place = np.empty(len(order))
+        place[order] = np.arange(len(order))
+        ranked, events = time[order], np.sort(time[event])
+        tied = np.searchsorted(events, ranked, "right") - np.searchsorted(events, ranked, "left")
+        starts = np.empty(len(order))
+        starts[order] = np.searchsorted(ranked, ranked, "left") + tied
+        return place, starts
+
+    def weights(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """Inverse-probability weights of "event by t" and of "no event by t"; found once."""
+        if t not in self._weights:
+            weights = self.known_at(t, "the time").weights()
+            self._weights[t] = to_numpy(weights[0])[:, 0], to_numpy(weights[1])[:, 0]
+        return self._weights[t]
+
+    @cached_property
+    def _weights(self) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+        return {}
+
+    def known_at(self, t: float, what: str, before: bool = False) -> KnownAt:
+        """What is known at t; an error of weights names subjects of the whole sample."""
+        some = self.inputs
+        try:
+            return known_at(some.y, some.C, some.xp.full_like(some.time[:1], t), "ipcw", before=before)
+        except PositivityError as error:
+            bad, end = self.subjects[list(error.rows)], error.horizon or 0.0
+            raise PositivityError(
+                f"The censoring distribution gives {name_subjects(bad)} no chance to be followed up to "
+                f"{what} {t:g}, so that no weight can represent them. Pass a horizon (or times) below "
+                f"{end:g}.",
+                rows=bad.tolist(),
+                horizon=end,
+            ) from None

@@ -24,21 +24,12 @@ class RiskAt:
 
     Means with these weights are those of uncensored data, over the subjects that enter before t. Where C is
     known for every subject, they are means over those that are also followed beyond t, whose weight is one.
-
-    Attributes
-    ----------
-    p : array
-        Forecast risk of the event by t, given survival to the entry.
-    event, free : array
-        Weights of "event by t" and of "no event by t"; both are zero where neither is known.
-    counted : array of bool, optional
-        The subjects that means are over; None for all.
     """
 
-    p: np.ndarray
-    event: np.ndarray
-    free: np.ndarray
-    counted: np.ndarray | None
+    p: np.ndarray  #: forecast risk of the event by t, given survival to the entry
+    event: np.ndarray  #: weights of "event by t", zero where it is not known
+    free: np.ndarray  #: weights of "no event by t", zero where it is not known
+    counted: np.ndarray | None  #: the subjects that means are over; None for all
 
 
 def risk_at(case: Case, t: float) -> RiskAt:

@@ -19,15 +19,9 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
 __all__ = [
-    "check_units",
-    "expected_events",
-    "note_on_few",
-    "note_on_units",
-    "notes_on_censoring",
-    "notes_on_events",
-    "notes_on_forecasts",
-    "notes_on_training",
-]
+    "check_units", "expected_events", "note_on_entry", "note_on_few", "note_on_units", "notes_on_censoring",
+    "notes_on_events", "notes_on_forecasts", "notes_on_training",
+]  # fmt: skip
 
 DIFFERENT, IMPOSSIBLE = 4.0, 20.0  # ratio of typical times of two samples: a note, an error
 ENOUGH = 10  # subjects of both samples, at least, for the error
@@ -52,15 +46,15 @@ def check_units(y: RightCensored, train: Sample | None) -> list[str]:
     ratio = min(ratios) if ratios[0] > 1 else max(ratios)
     if max(ratio, 1 / ratio) < DIFFERENT or (ratios[0] > 1) != (ratios[1] > 1):
         return []
-    seen = (
+    told = (
         f"train: got times with median {np.median(theirs):.3g} and maximum {theirs.max():.3g}, where the "
         f"scored subjects have {np.median(ours):.3g} and {ours.max():.3g}"
     )
     if max(ratio, 1 / ratio) >= IMPOSSIBLE and min(len(ours), len(theirs)) >= ENOUGH:
         raise InvalidInputError(
-            f"{seen}; expected one unit of time. Convert one of them, such as days to years."
+            f"{told}; expected one unit of time. Convert one of them, such as days to years."
         )
-    return [f"{seen}. Check that both are in the same unit of time, and followed alike."]
+    return [f"{told}. Check that both are in the same unit of time, and followed alike."]
 
 
 def _ratio(a: float, b: float) -> float:
@@ -69,15 +63,13 @@ def _ratio(a: float, b: float) -> float:
 
 def notes_on_forecasts(forecasts: Mapping[str, Distribution], y: RightCensored) -> list[str]:
     """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
-    return _notes_on_units(forecasts, y) + _notes_on_members(forecasts)
-
-
-def _notes_on_members(forecasts: Mapping[str, Distribution]) -> list[str]:
-    """Ensembles so small that their scores are clearly larger than those of what they were drawn from."""
+    notes, observed = [], int(to_numpy(y.event).sum())
+    for name, F in forecasts.items() if y.time.ndim == 1 else ():
+        notes += note_on_units(name, expected_events(F, y), observed)
     small = {
         name: F.m for name, F in forecasts.items() if isinstance(F, Ensemble) and F.k == 1 and F.m < MEMBERS
     }
-    return [
+    return notes + [
         f"Forecast {name!r} is an ensemble of {m} members. It is scored as it is: drawn from the true "
         f"distribution it would have a CRPS that is about {100 / m:.2g} % larger than that of the "
         "distribution. The score without this part is scores={'fair CRPS': functools.partial(crps, "
@@ -86,23 +78,12 @@ def _notes_on_members(forecasts: Mapping[str, Distribution]) -> list[str]:
     ]
 
 
-def _notes_on_units(forecasts: Mapping[str, Distribution], y: RightCensored) -> list[str]:
-    r"""Forecasts whose expected number of events :math:`-\sum_i\log S_i(Y_i)` is far from the observed one.
-
-    They are equal on average for a calibrated forecast. A factor of ten is rarely a bad model, and often
-    another unit of time.
-    """
-    if y.time.ndim > 1:
-        return []
-    observed = int(to_numpy(y.event).sum())
-    notes = []
-    for name, F in forecasts.items():
-        notes += note_on_units(name, expected_events(F, y), observed)
-    return notes
-
-
 def expected_events(F: Distribution, y: RightCensored) -> float:
-    """How many events a forecast expects in the time that subjects were followed."""
+    r"""How many events a forecast expects in the time of follow-up, :math:`-\sum_i\log S_i(Y_i)`.
+
+    As many as are observed, on average, for a calibrated forecast. A factor of ten is rarely a bad model, and
+    often another unit of time.
+    """
     with np.errstate(divide="ignore"):
         hazard = -np.log(np.broadcast_to(to_numpy(F.marginal(0).sf(y.time)), len(y)))
     return float(np.minimum(hazard, LARGEST_HAZARD).sum())
@@ -127,9 +108,9 @@ def notes_on_events(
 ) -> list[str]:
     """Too few events to tell forecasts apart, or none to fit the reference to."""
     event = to_numpy(y.event) & (to_numpy(y.time) <= horizon)
-    seen = event.reshape(len(y), -1).any(axis=1) & (weight > 0)
-    effective = effective_number(np.where(seen, weight, 0.0), groups)
-    notes = note_on_few(int(seen.sum()), effective, len(y), horizon)
+    counted = event.reshape(len(y), -1).any(axis=1) & (weight > 0)
+    effective = effective_number(np.where(counted, weight, 0.0), groups)
+    notes = note_on_few(int(counted.sum()), effective, len(y), horizon)
     if train is not None and not to_numpy(train.y.event).any():
         notes.append(
             "The training subjects have no events: a reference fitted to them forecasts none, and default "
@@ -150,26 +131,31 @@ def note_on_few(count: int, effective: float, n: int, horizon: float) -> list[st
     ]
 
 
+def note_on_entry(entry: np.ndarray, count: np.ndarray, horizon: float) -> str:
+    """What delayed entry changes in a comparison, where ``count`` subjects have each of the entries."""
+    late = int(count[entry >= horizon].sum())
+    return (
+        f"Delayed entry in {int(count[entry > 0].sum())} of {int(count.sum())} subjects: forecasts are "
+        "judged given survival to the entry."
+        + (f" The losses of the {late} who enter at or after the horizon are zero." if late else "")
+    )
+
+
 def notes_on_training(X: Any, y: RightCensored, train: Sample | None) -> list[str]:
     """Scored subjects that are training subjects, whom a model that was fitted to them knows."""
     if train is None:
         return []
-    count = len(y) if train.same_as(y) else _count_shared(X, y, train)
+    count = len(y)
+    if not train.same_as(y):
+        count = len(shared_subjects(SubjectKeys.of(X, y), SubjectKeys.of(train.X, train.y)).pairs)
     if not count:
         return []
-    who = (
-        "The scored subjects are the training subjects"
-        if count == len(y)
-        else (f"{count} of {len(y)} scored subjects are training subjects")
-    )
+    who = f"{count} of {len(y)} scored subjects are training subjects"
+    who = "The scored subjects are the training subjects" if count == len(y) else who
     return [
         f"{who}: models that were fitted to them look better than they are. Score other subjects, or "
         "forecasts that were made out of fold."
-    ]  # fmt: skip
-
-
-def _count_shared(X: Any, y: RightCensored, train: Sample) -> int:
-    return len(shared_subjects(SubjectKeys.of(X, y), SubjectKeys.of(train.X, train.y)).pairs)
+    ]
 
 
 def notes_on_censoring(censoring: Any, X: Any, train: Sample | None) -> list[str]:

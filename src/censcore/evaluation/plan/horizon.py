@@ -25,8 +25,8 @@ __all__ = [
     "settle_horizon",
 ]
 
-FOLLOWED = 0.1  # smallest P(C >= horizon) of any subject: no inverse-probability weight exceeds 10
-FEW, LONGER = 0.05, 1.25  # share of subjects that may be told to limit the horizon, and by which factor
+FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10
+FEW, LEAST = 0.02, 0.001  # share of subjects that may have less, and what nobody may fall below
 AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where they are few
 
 
@@ -84,13 +84,15 @@ def _beyond(values: np.ndarray, count: np.ndarray, t: np.ndarray | float) -> np.
 def follow_up_end(C: Distribution, *samples: FollowUp | np.ndarray) -> float:
     r"""The largest horizon h that follow-up supports.
 
-    .. math:: h=\sup\{t:\min_i P(C_i\ge t)\ge 0.1,\ \sum_i 1\{a_i<t\le Y_i\}\ge\min(10,\lceil n/5\rceil)\}
+    .. math:: h=\sup\{t:P(C_i\ge t)\ge 0.1,\ \sum_i 1\{a_i<t\le Y_i\}\ge\min(10,\lceil n/5\rceil)\}
 
-    The first condition bounds the inverse-probability weights by 10. The second requires enough subjects at
-    risk in every one of the samples, the scored subjects and those that the censoring distribution was
-    estimated from: beyond it a Kaplan-Meier curve is based on a handful of subjects and its normal
-    approximation fails. Neither is needed where C is known for every subject (``PointMass``), since nothing
-    is divided by an estimate; the horizon is then the last follow-up time.
+    The first condition bounds the inverse-probability weights by 10. It holds for all subjects but 2 %, for
+    whom 0.001 is enough, so that one subject with odd covariates does not end the comparison: at worst, the
+    losses of these few are not seen. The second requires enough subjects at risk in every one of the
+    samples, the scored subjects and those that the censoring distribution was estimated from: beyond it a
+    Kaplan-Meier curve is based on a handful of subjects and its normal approximation fails. Neither is needed
+    where C is known for every subject (``PointMass``), since nothing is divided by an estimate; the horizon
+    is then the last follow-up time.
 
     Parameters
     ----------
@@ -107,14 +109,27 @@ def follow_up_end(C: Distribution, *samples: FollowUp | np.ndarray) -> float:
     return _supported(reach_of([C]), each)
 
 
-def reach_of(curves: list[Distribution]) -> float | None:
-    """The last time with P(C >= t) of at least 0.1 for all; None where censoring times are known.
+def reach_of(curves: Sequence[Distribution], count: np.ndarray | None = None) -> float | None:
+    """The last time that these censoring distributions support; None where censoring times are known.
 
-    ``curves`` are the censoring distributions that occur.
+    ``count`` is how many subjects have each of the ``curves``, where each is one for several.
     """
     if all(isinstance(C, PointMass) for C in curves):
         return None
-    return min(float(np.min(to_numpy(C.marginal(0).isf(FOLLOWED)))) for C in curves)
+    ends = [to_numpy(C.marginal(0).isf(np.array([[FOLLOWED, LEAST]]))) for C in curves]
+    return reach(np.concatenate(ends), count)
+
+
+def reach(ends: np.ndarray, count: np.ndarray | None = None) -> float:
+    """The last time with P(C >= t) of 0.1 for 98 % of the subjects and 0.001 for all.
+
+    ``ends`` (m, 2) are the last times of both kinds, each of ``count`` subjects.
+    """
+    count = np.ones(len(ends)) if count is None else count
+    ends, count = ends[count > 0], count[count > 0]
+    order = np.argsort(ends[:, 0])
+    below = np.cumsum(count[order])
+    return float(min(ends[order[np.argmax(below > FEW * below[-1])], 0], ends[:, 1].min()))
 
 
 def _supported(reach: float | None, samples: list[FollowUp]) -> float:
@@ -187,10 +202,7 @@ def _one_horizon(horizon: float | str, C: Distribution, samples: list[FollowUp],
     def smallest(t: float) -> float:
         return float(to_numpy(C.marginal(0).sf_left(t)).min())
 
-    def why_short(end: float) -> str:
-        return _limited_by(C, end, samples)
-
-    return settle_horizon(horizon, reach_of([C]), samples, notes, smallest, why_short)
+    return settle_horizon(horizon, reach_of([C]), samples, notes, smallest)
 
 
 def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
@@ -214,7 +226,6 @@ def settle_horizon(
     samples: list[FollowUp],
     notes: list[str],
     smallest: Callable[[float], float] | None = None,
-    why_short: Callable[[float], str] | None = None,
 ) -> float:
     """The horizon from what the distributions of C and the samples support.
 
@@ -230,8 +241,6 @@ def settle_horizon(
         Gains how the horizon was chosen, or why it is too far.
     smallest : function, optional
         The smallest P(C >= t) of all subjects.
-    why_short : function, optional
-        Whether few subjects limit a horizon, in words.
     """
     supported, last = _supported(reach, samples), min(float(sample.time[-1]) for sample in samples)
     end = given_horizon(horizon)
@@ -241,36 +250,29 @@ def settle_horizon(
         return end
     if not supported > 0:
         raise InvalidInputError(
-            f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
-            "some subject, or too few at risk, at every t > 0. Pass horizon=, or another censoring "
-            "distribution."
+            f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for more "
+            f"than {FEW:.0%} of the subjects, or too few at risk, at every t > 0. Pass horizon=, or another "
+            "censoring distribution."
         )
     if reach is not None:
-        notes.append(_chosen(supported, last, samples) + ("" if why_short is None else why_short(supported)))
+        notes.append(_chosen(supported, last, samples, smallest))
     return supported
 
 
-def _chosen(end: float, last: float, samples: list[FollowUp]) -> str:
+def _chosen(
+    end: float, last: float, samples: list[FollowUp], smallest: Callable[[float], float] | None
+) -> str:
     fewest = min(samples, key=lambda sample: int(sample.at_risk(end)))
     few = f", a fifth of {fewest.n}" if fewest.least < AT_RISK else ""
     least = f" ({fewest.least} at least{few})" if few else ""
+    least_followed = FOLLOWED if smallest is None else smallest(end)
+    whom = "every subject"
+    if least_followed < FOLLOWED * (1 - 1e-9):
+        whom = f"{1 - FEW:.0%} of the subjects (the smallest is {least_followed:.2g})"
+    short = "" if end >= last / 2 else " It is less than half of the follow-up, since censoring was early."
     return (
         f"horizon {end:.6g}, chosen by follow-up (last time {last:.6g}): P(C >= horizon) is at least "
-        f"{FOLLOWED:g} for every subject, and {int(fewest.at_risk(end))} are at risk there{least}."
-    )
-
-
-def _limited_by(C: Distribution, end: float, samples: list[FollowUp]) -> str:
-    """Who limits the horizon, where a few subjects with little follow-up do."""
-    ends = to_numpy(C.marginal(0).isf(FOLLOWED)).reshape(-1)
-    without = min(float(np.quantile(ends, FEW, method="higher")), *(sample.end() for sample in samples))
-    few = int((ends < without).sum())
-    if not few or without < LONGER * end:
-        return ""
-    return (
-        f" It is short because of {few} of {len(ends)} subjects, whose estimated P(C >= t) falls below "
-        f"{FOLLOWED:g} early; without them it would be {without:.6g}. Check their covariates (rare groups, "
-        "outliers), or give the estimator of the censoring distribution a penalty."
+        f"{FOLLOWED:g} for {whom}, and {int(fewest.at_risk(end))} are at risk there{least}.{short}"
     )
 
 

@@ -12,7 +12,7 @@ from censcore.estimators.covariates import column_of
 from censcore.evaluation.inference.losses import Subset
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["as_subgroups", "labels_of", "make_subsets"]
+__all__ = ["as_subgroups", "labels_by", "labels_of", "make_subsets"]
 
 MISSING = "missing"
 
@@ -20,7 +20,8 @@ MISSING = "missing"
 def make_subsets(by: Any, X: Any, n: int, weight: np.ndarray) -> list[Subset]:
     """All subjects, and every subgroup, with weights that sum to one."""
     subsets = [Subset("", "all", weight)]
-    for name, labels in _labels(by, X, n).items():
+    for name, values in labels_by(by, X, n).items():
+        labels = as_subgroups(values)
         for value in np.unique(labels):
             inside = np.where(labels == value, weight, 0.0)
             if inside.any():
@@ -30,15 +31,16 @@ def make_subsets(by: Any, X: Any, n: int, weight: np.ndarray) -> list[Subset]:
 
 def labels_of(subsets: list[Subset]) -> dict[str, np.ndarray]:
     """The labels that subgroups were made from, (n,) each; empty for subjects without a weight."""
-    found: dict[str, np.ndarray] = {}
+    labels: dict[str, np.ndarray] = {}
     for subset in subsets:
         if subset.by:
-            labels = found.setdefault(subset.by, np.full(len(subset.weight), "", dtype=object))
-            labels[subset.weight > 0] = subset.label
-    return found
+            values = labels.setdefault(subset.by, np.full(len(subset.weight), "", dtype=object))
+            values[subset.weight > 0] = subset.label
+    return labels
 
 
-def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+def labels_by(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+    """The labels of n subjects that ``by`` stands for: columns of X, labels, or several of them."""
     if by is None:
         return {}
     if isinstance(by, str):
@@ -53,7 +55,6 @@ def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
             raise InvalidInputError(
                 f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
             )
-        labels[name] = as_subgroups(values)
     return labels
 
 

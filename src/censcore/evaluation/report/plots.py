@@ -12,8 +12,8 @@ from censcore.distributions import PointMass
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.lines import MINIMUM_EVENTS
 from censcore.evaluation.measures.case_scores import CASE_SCORES
-from censcore.evaluation.measures.decision_curve import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.measures.murphy import Elementary
+from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule, look_of
 from censcore.evaluation.report.risk_charts import auc_chart, risks_chart, roc_chart, scatter_chart
 from censcore.evaluation.report.table_lines import difference_lines, key_of, mean_lines

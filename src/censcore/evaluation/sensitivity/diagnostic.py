@@ -11,6 +11,7 @@ import numpy as np
 from censcore._arrays import Array, common_rows, to_numpy
 from censcore._validation import as_labels, as_number, as_seed, as_weights, check_kind
 from censcore.distributions import Distribution, PointMass
+from censcore.estimators.censoring_choice import ALARM
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.evaluation.inference.estimates import group_codes
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 SAFE_SHARE = 0.1  # of follow-up, at least, that an event should have had
-ALARM = 0.01  # p-value of the test of covariates below which there is a warning
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from censcore.distributions import Distribution, Independent, PointMass
 from censcore.estimators.censoring import Censoring
-from censcore.estimators.censoring_choice import choose_censoring
+from censcore.estimators.censoring_choice import ALARM, choose_censoring, is_automatic
 from censcore.estimators.covariate_test import covariates_predict
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
@@ -23,7 +23,6 @@ from censcore.scores.inputs import known_censoring
 
 __all__ = ["TrainingCensoring"]
 
-ALARM = 0.01  # p-value of the test of covariates below which there is a warning
 _TESTED = 20_000  # subjects, at most, that the test looks at
 
 _log = logging.getLogger("censcore")
@@ -71,7 +70,7 @@ class TrainingCensoring:
         why = ""
         if automatic and _has_covariates(X):
             choice = choose_censoring(X, y, groups=groups)
-            estimator, why = choice.censoring, f", chosen {choice.words}"
+            estimator, why = choice.censoring, f" ({choice.words})"
         else:
             estimator = KaplanMeier() if censoring is None or automatic else censoring
             estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
@@ -95,11 +94,7 @@ class TrainingCensoring:
             return cls("none: objective='latent' expects uncensored times", never)
         if isinstance(censoring, Distribution):
             return cls("the distribution passed to fit", censoring)
-        if isinstance(censoring, str) and censoring != "auto":
-            raise InvalidInputError(
-                f"censoring: got {censoring!r}, expected 'auto', a distribution or an estimator such as "
-                "CoxRegression()."
-            )
+        is_automatic(censoring)  # any other text is an error
         return None
 
     @classmethod
@@ -143,7 +138,7 @@ class TrainingCensoring:
             estimator = KaplanMeier()
             if _has_covariates(X):
                 choice = choose_censoring(X, y, groups=groups)
-                estimator, why = choice.censoring, f", chosen on {sampled} {choice.words}"
+                estimator, why = choice.censoring, f" ({sampled}: {choice.words})"
         estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
         if not isinstance(estimator.estimator, KaplanMeier):
             estimator.fit(X, y)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from censcore.distributions import PointMass, Univariate
-from censcore.published import (
-    yanagisawa_brier,
-    yanagisawa_log,
-    yanagisawa_multiclass_brier,
-    yanagisawa_pinball,
-    yanagisawa_rps,
-)
 from censcore.scores import brier_score, crps, log_score, pinball_score
 from censcore_studies.forecast_evaluation.candidates import Candidate
+from censcore_studies.forecast_evaluation.completed import (
+    completed_brier,
+    completed_log,
+    completed_multiclass_brier,
+    completed_pinball,
+    completed_rps,
+)
 from censcore_studies.forecast_evaluation.scenario import Scenario
 
 __all__ = ["RULES", "family"]
@@ -49,19 +49,19 @@ def _yanagisawa(weights: Callable[[Candidate, Scenario], Univariate | None]) -> 
         return lambda a, f: score(a.y, f.binned, grid=a.grid.edges, weights=weights(f, a))
 
     def brier(a: Scenario, f: Candidate) -> np.ndarray:
-        losses = yanagisawa_brier(a.y, f.binned, times=a.thresholds, weights=weights(f, a))
+        losses = completed_brier(a.y, f.binned, times=a.thresholds, weights=weights(f, a))
         return _mean_over_thresholds(a, losses)
 
     def pinball(a: Scenario, f: Candidate) -> np.ndarray:
-        losses = yanagisawa_pinball(a.y, f.binned, levels=a.levels, z_inf=a.late, weights=weights(f, a))
+        losses = completed_pinball(a.y, f.binned, levels=a.levels, z_inf=a.late, weights=weights(f, a))
         return losses.mean(axis=1)
 
     return {
-        "NLL": on_grid(yanagisawa_log),
-        "Brier MC": on_grid(yanagisawa_multiclass_brier),
+        "NLL": on_grid(completed_log),
+        "Brier MC": on_grid(completed_multiclass_brier),
         "Brier": brier,
         "Pinball": pinball,
-        "RPS": on_grid(yanagisawa_rps),
+        "RPS": on_grid(completed_rps),
     }
 
 

@@ -1,4 +1,4 @@
-"""Comparisons of forecasts in a table that is read in batches."""
+"""Comparisons of forecasts in a table that is read in batches: from sums over batches to means and errors."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.batches.batch_means import centres_of, means_of
-from censcore.evaluation.designs.batches.decisions import Prepared, count_of, prepare
-from censcore.evaluation.designs.batches.design import Batches, CountedSubset, Weights
+from censcore.evaluation.designs.batches.decisions import Prepared, prepare
+from censcore.evaluation.designs.batches.design import Batches, Weights
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.partial_sums import PartialSums
-from censcore.evaluation.designs.batches.passes import Influences, LossSums, event_scores
+from censcore.evaluation.designs.batches.passes import Centre, Influences, LossSums, event_scores
 from censcore.evaluation.designs.batches.runners import Runner, cluster
-from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means
+from censcore.evaluation.designs.batches.summed_estimates import DEGREE, Moments, power_sums
+from censcore.evaluation.inference.estimates import POWERS, Estimate
+from censcore.evaluation.inference.losses import Losses, Means, Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.plan.checks import note_on_few, note_on_units
 from censcore.evaluation.plan.request import Request
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["compare_table"]
+
+Values = dict[tuple[int, str, str], Estimate]  # means by subset number, model and score name
 
 
 def compare_table(asked: Request) -> Comparison:
@@ -36,48 +38,43 @@ def compare_table(asked: Request) -> Comparison:
         runner = Runner(table.n_jobs, client, store, asked.progress)
         ready = prepare(runner, asked)
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
-        centres, apart = centres_of(ready, losses)
+        centres, apart = _centres_of(ready, losses)
         strata = ready.plan.stratum_of(ready.counts.stratum)
         task = Influences(ready.plan, centres, ready.reference, ready.counts, strata)
         influences = runner.total(task, ready.batches, "standard errors")
-    means = means_of(ready, centres, apart, influences)
+    grouped = ready.plan.columns.groups is not None
+    means = (_grouped_means if grouped else _means_of)(ready, centres, apart, influences)
     return _result(asked, ready, losses, means)
 
 
-def _result(
-    asked: Request, ready: Prepared, losses: PartialSums, values: dict[tuple[int, str, str], Estimate]
-) -> Comparison:
+def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values) -> Comparison:
     plan = ready.plan
     effective, weighted, few = _effective(ready, losses)
     pairs = {(m, score.name): f"{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
     missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
     of_losses = Losses({}, missing, plan.scores)
     subsets = [
-        CountedSubset(by, label, np.ones(1), count_of(ready, s), plan.columns.weight is not None)
+        Subset(by, label, np.ones(1), (ready.count(s), plan.columns.weight is not None))
         for s, (by, label, _) in enumerate(plan.subsets)
     ]
-    C: Any = plan.given or (plan.curves[0].distribution if plan.curves else None)
+    C: Any = plan.known or (plan.curves[0].distribution if plan.curves else None)
     estimated = ready.fitted is not None or plan.fitted is not None
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
     infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
     n_groups = None if groups is None else len(groups.values)
-    design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, _weights(ready, losses))
+    weights = None
+    if ready.ends is not None:  # given covariates, of which curves and counts tell nothing
+        keyed, beyond = losses.keyed["weights"], int(losses.sums["beyond"])
+        weights = Weights(keyed.keys[0], keyed.values[:, 0], beyond, *ready.ends.tolist())
+    design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, weights)
     return Comparison(
         kind=ready.kind, design=design, scores=plan.scores, losses=of_losses,
-        means=Means(values, _method(ready)), cases={}, subsets=list(subsets),
+        means=Means(values, _method(ready)), cases={}, subsets=subsets,
         resolved_censoring=ResolvedCensoring(C, ready.description, estimated, ready.in_sample),
         reference=ready.reference, confidence=asked.confidence, discrimination=False, seed=asked.seed,
         notes=notes, time_unit=asked.time_unit,
     )  # fmt: skip
-
-
-def _weights(ready: Prepared, losses: PartialSums) -> Weights | None:
-    """Weights under censoring distributions given covariates, of which curves and counts tell nothing."""
-    if ready.ends is None:
-        return None
-    weights, beyond = losses.keyed["weights"], int(losses.sums["beyond"])
-    return Weights(weights.keys[0], weights.values[:, 0], beyond, *ready.ends.tolist())
 
 
 def _method(ready: Prepared) -> str:
@@ -126,10 +123,9 @@ def _effective_numbers(losses: PartialSums, name: str) -> np.ndarray:
 
 def _notes(ready: Prepared, losses: PartialSums, discrimination: bool) -> list[str]:
     notes = []
-    observed = int(ready.counts.rows[ready.counts.event].sum())
     for model in ready.plan.forecasts:
         if f"expected|{model}" in losses.sums:
-            notes += note_on_units(model, float(losses.sums[f"expected|{model}"]), observed)
+            notes += note_on_units(model, float(losses.sums[f"expected|{model}"]), ready.counts.n_events)
         if count := int(losses.sums[f"repaired|{model}"]):
             notes.append(f"{model!r}: curves of {count} subjects were made monotone, as asked for.")
     if discrimination:
@@ -138,3 +134,112 @@ def _notes(ready: Prepared, losses: PartialSums, discrimination: bool) -> list[s
             "is a sum over batches. Compare a sample in memory for these."
         )
     return notes
+
+
+# ---- means and their errors ------------------------------------------------------------------------------
+
+
+def _centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
+    """What the third pass measures influences from, and the influences of training subjects apart."""
+    plan, centres, apart = ready.plan, {}, {}
+    for name in (score.name for score in plan.scores):
+        models = [model for model in plan.forecasts if f"{model}|{name}" not in losses.unavailable]
+        if not models:
+            continue
+        mean = np.stack([losses.sums[f"loss|{model}|{name}"] for model in models], axis=1)  # (m, M, q)
+        xi = None
+        if ready.fitted is not None or (plan.fitted is not None and plan.fitted.has_influence):
+            xi = np.stack([_influence(ready, losses, f"{model}|{name}", mean) for model in models], axis=2)
+        centres[name] = Centre(models, mean, xi if ready.in_sample else None)
+        if xi is not None and not ready.in_sample:
+            apart[name] = xi
+    return centres, apart
+
+
+def _influence(ready: Prepared, losses: PartialSums, name: str, mean: np.ndarray) -> np.ndarray:
+    """What a subject of unit weight with each outcome moves through the estimate of C, (J, m, q).
+
+    Of an estimate that was made before, or given covariates, what each of its training subjects moves.
+    """
+    m, q = mean.shape[0], mean.shape[2]
+    if ready.plan.fitted is not None:
+        return ready.plan.fitted.influence(losses.sums[f"A|0|{name}"], m)
+    assert ready.fitted is not None
+    km, used = ready.fitted.estimators_[0], ready.fitted.subjects_[0]
+    counts = ready.counts if ready.trained is None else ready.trained.follow_up
+    table = km.event_table_
+    A = np.zeros((len(table), m, q))
+    for i in range(len(km.distributions_)):
+        if (of_stratum := losses.sums.get(f"A|{i}|{name}")) is not None:
+            A[(table["stratum"] == i) & (table["sf"] > 0)] = np.moveaxis(of_stratum, 0, 1)
+    moved = km.influence(A.reshape(len(table), m * q)).reshape(-1, m, q)
+    xi = np.zeros((ready.training()[0] if ready.before else len(counts.time), m, q))
+    weight = np.ones(1) if ready.before else counts.weight[used]
+    xi[used] = moved / np.where(weight > 0, weight, 1.0)[:, None, None]
+    return xi
+
+
+def _means_of(
+    ready: Prepared, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
+) -> Values:
+    """Means with the sums of the powers of their influences."""
+    values: Values = {}
+    n_train, repeat = ready.training()
+    for name, centre in centres.items():
+        reference = centre.models.index(ready.reference) if ready.reference in centre.models else None
+        for s in range(len(ready.plan.subsets)):
+            kinds = ("single", "pair", "product", *(("mixed",) if reference is not None else ()))
+            g = int(ready.counts.positive.sum()) if ready.in_sample else ready.count(s)  # who contributes
+            factor = np.sqrt(g / (g - 1)) if g > 1 else np.nan
+            sums = {kind: influences.sums[f"{kind}|{s}|{name}"] * _scale(kind, factor) for kind in kinds}
+            if name in apart:
+                for kind, more in power_sums(apart[name][:, s], reference, repeat).items():
+                    sums[kind] = sums[kind] + more
+            moments = Moments(centre.mean[s], sums, g + (n_train if name in apart else 0))
+            values |= {(s, model, name): moments.mean(a) for a, model in enumerate(centre.models)}
+    return values
+
+
+def _scale(kind: str, factor: float) -> Any:
+    """What the sums of powers of influences are multiplied by, where influences are by ``factor``."""
+    if kind == "product":
+        return factor**2
+    if kind == "mixed":
+        degree = np.arange(DEGREE + 1)
+        return (factor ** np.add.outer(degree, degree))[:, :, None, None]
+    return (factor ** np.array(POWERS))[:, None, None]
+
+
+def _grouped_means(
+    ready: Prepared, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
+) -> Values:
+    """Means with the influence of each group."""
+    table, start = influences.keyed["psi"].values, 0
+    values: Values = {}
+    for name, centre in centres.items():
+        m, M, q = centre.mean.shape
+        for s in range(m):
+            psi = table[:, start : start + M * q].reshape(-1, M, q)
+            start += M * q
+            if not ready.in_sample:  # groups without a subject of the subset do not count
+                psi = psi[_present(ready, s)]
+            g = len(psi)
+            psi = psi * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
+            if name in apart:
+                more, repeat = apart[name][:, s], ready.training()[1]
+                more = more if repeat is None else np.repeat(more, repeat.astype(np.intp), axis=0)
+                psi = np.concatenate([psi, more])
+            for a, model in enumerate(centre.models):
+                values[s, model, name] = Estimate(centre.mean[s, a], psi[:, a])
+    return values
+
+
+def _present(ready: Prepared, s: int) -> np.ndarray:
+    """Which groups have subjects of a subset."""
+    by = ready.plan.subsets[s][0]
+    if by:
+        labels, present = ready.counted.by[f"groups by {by}"].keys
+        present = present[labels.astype(str) == ready.plan.subsets[s][1]]
+    else:
+        present = ready.counted.by["last"].keys[0]
+    return np.isin(ready.counted.by["groups"].keys[0], present)

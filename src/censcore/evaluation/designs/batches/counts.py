@@ -21,25 +21,15 @@ DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Distinct outcomes, sorted by stratum, time and event, and how many subjects had each.
+    """Distinct outcomes, sorted by stratum, time and event, and how many subjects had each, (J,) arrays."""
 
-    Parameters
-    ----------
-    stratum, time, code : array, (J,)
-        Label of the stratum, observed time, and whether it was an event, or of which cause.
-    entry : array, (J,)
-        When subjects entered; zero from the start.
-    rows, positive, weight : array, (J,)
-        Numbers of subjects, of those with a positive weight, and the sum of their weights.
-    """
-
-    stratum: np.ndarray
+    stratum: np.ndarray  #: labels
     time: np.ndarray
-    code: np.ndarray
-    entry: np.ndarray
-    rows: np.ndarray
-    positive: np.ndarray
-    weight: np.ndarray
+    code: np.ndarray  #: whether it was an event, or of which cause
+    entry: np.ndarray  #: zero from the start
+    rows: np.ndarray  #: numbers of subjects
+    positive: np.ndarray  #: of those with a positive weight
+    weight: np.ndarray  #: sums of their weights
 
     @classmethod
     def of(cls, counted: Keyed, what: str) -> Counts:
@@ -51,10 +41,10 @@ class Counts:
                 f"{DISTINCT}, which bounds the memory of a Kaplan-Meier curve. Round the times (days, "
                 "hours), or estimate the censoring distribution from fewer subjects by train=."
             )
-        found = cls(*counted.keys, *counted.values.T)
-        if not found.weight.any():
+        counts = cls(*counted.keys, *counted.values.T)
+        if not counts.weight.any():
             raise InvalidInputError(f"{what}: got no subject with a positive weight.")
-        return found
+        return counts
 
     @property
     def event(self) -> np.ndarray:
@@ -65,6 +55,11 @@ class Counts:
     def n(self) -> int:
         """Number of subjects."""
         return int(self.rows.sum())
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return int(self.rows[self.event].sum())
 
     @property
     def late(self) -> bool:
@@ -94,8 +89,8 @@ class Counts:
             return ((stratum * len(time) + np.searchsorted(time, t)) * 2 + d) * len(entry) + at
 
         known = code(stratum, self.time, self.event, self.entry)
-        given = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry)
-        asked = code(number, to_numpy(y.time), to_numpy(y.event), given)
+        since = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry)
+        asked = code(number, to_numpy(y.time), to_numpy(y.event), since)
         order = np.argsort(known)
         return order[np.searchsorted(known[order], asked)]
 
@@ -120,21 +115,11 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Everything that was counted of a table, or of training subjects.
+    """Everything that was counted of a table, or of training subjects."""
 
-    Parameters
-    ----------
-    follow_up : Counts
-        How long subjects were followed.
-    parts : list of Counts
-        Of every event time, as the kind counts them.
-    by : dict of Keyed
-        Numbers by label, and the last times of groups.
-    """
-
-    follow_up: Counts
-    parts: list[Counts]
-    by: dict[str, Keyed]
+    follow_up: Counts  #: how long subjects were followed
+    parts: list[Counts]  #: of every event time, as the kind counts them
+    by: dict[str, Keyed]  #: numbers by label, and the last times of groups
 
     @classmethod
     def of(cls, keyed: dict[str, Keyed], what: str) -> Counted:

@@ -27,10 +27,9 @@ from censcore.evaluation.designs.batches.table_plan import (
 from censcore.evaluation.inference.resolved_censoring import describe
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
-from censcore.evaluation.plan.checks import check_units
-from censcore.evaluation.plan.delayed_entry import note_on_entry
+from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
-from censcore.evaluation.plan.horizon import FollowUp, reach_of, settle_horizon
+from censcore.evaluation.plan.horizon import FollowUp, reach, reach_of, settle_horizon
 from censcore.evaluation.plan.reference import add_reference
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.times_and_levels import times_and_levels
@@ -41,13 +40,17 @@ from censcore.exceptions import (
     MissingCensoringError,
     UnsupportedOutcomeError,
 )
-from censcore.outcomes import RightCensored
 from censcore.tables import Batch, batches_of, check_columns, column_names
 
-__all__ = ["Prepared", "count_of", "prepare"]
+__all__ = ["Prepared", "prepare"]
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
+EMPTY = "data: got a table without rows, expected at least one subject."
+OTHERS = (
+    "Training subjects count as others than those scored: a table read in batches is not searched for "
+    "subjects of both."
+)
 NOT_SEARCHED_FOR = (
     "The subjects that the censoring distribution was fitted to before count as others than those scored: a "
     "table read in batches is not searched for them. If they are the subjects of the table, pass the "
@@ -57,26 +60,19 @@ NOT_SEARCHED_FOR = (
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A table that is ready to be scored.
-
-    ``kind`` is that of the outcomes in ``counted``, or has none where these are more than was counted.
-    ``fitted`` is the estimator of the censoring distribution, None where it is known or given covariates
-    (``plan.fitted``); ``before`` says that it was fitted to subjects in memory. ``trained`` are the counts of
-    training subjects, None where there are none.
-    ``ends`` are the last times that all censoring distributions given covariates reach, see ``Support``.
-    """
+    """A table that is ready to be scored."""
 
     plan: Plan
-    kind: Kind
+    kind: Kind  #: of the outcomes in ``counted``, or without one where these are more than was counted
     batches: list[Batch]
     counted: Counted
-    fitted: Censoring | None
-    trained: Counted | None
+    fitted: Censoring | None  #: the estimator of C; None where C is known, or given covariates
+    trained: Counted | None  #: the training subjects
     description: str
     reference: str | None
     notes: list[str]
-    before: bool = False
-    ends: np.ndarray | None = None
+    before: bool = False  #: whether C was fitted to subjects in memory
+    ends: np.ndarray | None = None  #: last times that all distributions given covariates reach, see Support
 
     @property
     def counts(self) -> Counts:
@@ -94,15 +90,21 @@ class Prepared:
             return self.plan.fitted.n_train, None
         if self.before and self.fitted is not None:
             return len(self.fitted.trained_on_), None
-        if self.trained is None:
-            return 0, None
-        return self.trained.follow_up.n, self.trained.follow_up.rows
+        return (0, None) if self.trained is None else (self.trained.follow_up.n, self.trained.follow_up.rows)
+
+    def count(self, s: int) -> int:
+        """How many subjects of positive weight a subset has."""
+        by, label, _ = self.plan.subsets[s]
+        if not by:
+            return int(self.counts.positive.sum())
+        keyed = self.counted.by[f"by {by}"]
+        return int(keyed.values[keyed.keys[0].astype(str) == label, 1].sum())
 
 
 def prepare(runner: Runner, asked: Request) -> Prepared:
     """Count the outcomes, fit the censoring distribution, and decide on the horizon, times and levels."""
     table, train, notes = asked.sample.y, asked.train, list[str]()
-    estimator, given = estimator_of(asked.censoring)
+    estimator, known = estimator_of(asked.censoring)
     before = train is None and hasattr(estimator, "estimators_")
     columns, batches = _columns(asked, estimator)
     there = column_names(batches)
@@ -125,21 +127,29 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     kind = kind if scored is None else replace(kind, y=scored.y)
     subjects = train if isinstance(train, Sample) else scored if trained is None else trained.sample(kind)
     events, whose = used.parts[0].events(), "scored events" if trained is None else "training events"
-    notes += [] if trained is None else _notes_on_training(counted, trained)
+    if trained is not None:
+        typical = Sample(None, trained.follow_up.typical())
+        notes += [*check_units(counted.follow_up.typical(), typical), OTHERS]
     notes += [NOT_SEARCHED_FOR] if before else []
     # ---- the censoring distribution
-    _check_censoring(estimator, given, counted.follow_up, kind.followed(kind.read_outcome(first.y)))
+    times_known = kind.followed(kind.read_outcome(first.y)).censoring_time is not None
+    if asked.censoring is None and not times_known and not counted.follow_up.event.all():
+        raise MissingCensoringError(
+            f"{counted.follow_up.n - counted.follow_up.n_events} of {counted.follow_up.n} subjects are "
+            "censored, and the censoring distribution is missing. Pass censoring=Censoring(KaplanMeier()), "
+            "or a distribution."
+        )
     fitted, ends = None, None
     if estimator is not None and regression is None:
-        some = followed if isinstance(followed, Sample) else used.follow_up.subjects(columns.stratify)
+        fit_to = followed if isinstance(followed, Sample) else used.follow_up.subjects(columns.stratify)
         km = Censoring(KaplanMeier(stratify=columns.stratify))
-        fitted = estimator if before else km.fit(some.X, some.y, some.weight)
-    curves = [] if given is None else [given]
-    reach = reach_of(curves if fitted is None else fitted.estimators_[0].distributions_)
+        fitted = estimator if before else km.fit(fit_to.X, fit_to.y, fit_to.weight)
+    supported = _reach(known, fitted, counted.follow_up)
     if regression is not None:
         support = runner.total(Support(columns, table.rows, regression), batches, "follow-up")
-        ends = -support.keyed["ends"].values[0]
-        reach = float(ends[1])
+        each = support.keyed["ends"]
+        supported = reach(np.column_stack(each.keys), each.values[:, 0])
+        ends = np.array([-float(support.keyed["last"].values[0, 0]), float(each.keys[0].min())])
         notes += [] if regression.has_influence else [regression.taken_as_known]
     # ---- forecasts, and where they are scored
     models = {
@@ -152,7 +162,7 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     of_train = None if train is None else subjects
     reference = add_reference(kind, models, asked.reference, of_train, subjects, None, notes)
     estimated = fitted is not None or regression is not None
-    end = settle_horizon(asked.horizon, reach, _samples(counted, trained if estimated else None), notes)
+    end = settle_horizon(asked.horizon, supported, _samples(counted, trained if estimated else None), notes)
     entered = counted.follow_up
     notes += [note_on_entry(entered.entry, entered.rows, end)] if entered.late else []
     bare = kind.bare()
@@ -163,13 +173,15 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     plan = Plan(
         columns, bare, table.rows, models, kind.scores(asked.chosen_scores), end, at, alpha,
         np.zeros(1) if columns.stratify is None or fitted is None else fitted.estimators_[0].strata_, [],
-        given, _subsets(counted, columns), events, whose, _edges(counted.parts, end), regression, asked.seed,
+        known, _subsets(counted, columns), events, whose, _edges(counted.parts, end), regression, asked.seed,
     )  # fmt: skip
     plan = plan if fitted is None else replace(plan, curves=_curves(fitted, counted, plan))
-    _check_masks(plan, first)
+    case = next(iter(plan.cases(first).values()))
+    if any(score.counted(case) is not None for score in plan.scores):
+        raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
     return Prepared(
         plan, bare if scored is None else kind, batches, counted, fitted, trained,
-        _description(estimator, given, trained, before), reference, notes,
+        _description(estimator, known, trained, before), reference, notes,
         before or isinstance(train, Sample), ends,
     )  # fmt: skip
 
@@ -182,23 +194,24 @@ def _columns(asked: Request, estimator: Censoring | None) -> tuple[Columns, list
     table, sample = asked.sample.y, asked.sample
     model = None if estimator is None else estimator.estimator
     stratify = model.stratify if isinstance(model, KaplanMeier) else None
+    by = () if asked.by is None else [asked.by] if isinstance(asked.by, str) else list(asked.by)
     columns = Columns(
-        table.reader, _name(sample.weight, "sample_weight"), _name(sample.groups, "groups"), _names(asked.by),
-        _name(stratify, "stratify"),
+        table.reader, _name(sample.weight, "sample_weight"), _name(sample.groups, "groups"),
+        tuple(str(_name(name, "by")) for name in by), _name(stratify, "stratify"),
     )  # fmt: skip
     batches = batches_of(table.data, table.rows)
     if not batches:
-        raise InvalidInputError("data: got a table without rows, expected at least one subject.")
+        raise InvalidInputError(EMPTY)
     check_columns(columns.all, column_names(batches), "the table")
     return columns, batches
 
 
 def _first_rows(batches: list[Batch], columns: Columns) -> Rows:
     """The first subjects, which tell the kind of outcome and the times of survival matrices."""
-    for batch in batches:
-        for rows in rows_of(batch, columns, None, HEAD):
-            return rows
-    raise InvalidInputError("data: got a table without rows, expected at least one subject.")
+    first = next((rows for batch in batches for rows in rows_of(batch, columns, None, HEAD)), None)
+    if first is None:
+        raise InvalidInputError(EMPTY)
+    return first
 
 
 def _kind_of(first: Rows, asked: Request, estimator: Censoring | None) -> tuple[Kind, Request]:
@@ -230,13 +243,6 @@ def _name(value: Any, what: str) -> str | None:
     )
 
 
-def _names(by: Any) -> tuple[str, ...]:
-    if by is None:
-        return ()
-    names = [by] if isinstance(by, str) else list(by)
-    return tuple(str(_name(name, "by")) for name in names)
-
-
 def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counting) -> Counted:
     """The outcomes of the training subjects, of a table or in memory."""
     stratify = counting.columns.stratify
@@ -251,23 +257,15 @@ def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counti
     return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
 
 
-def _notes_on_training(counted: Counted, trained: Counted) -> list[str]:
-    return [
-        *check_units(counted.follow_up.typical(), Sample(None, trained.follow_up.typical())),
-        "Training subjects count as others than those scored: a table read in batches is not searched for "
-        "subjects of both.",
-    ]
-
-
-def _check_censoring(
-    estimator: Censoring | None, given: Distribution | None, counts: Counts, first: RightCensored
-) -> None:
-    known = estimator is not None or given is not None or first.censoring_time is not None
-    if not known and not counts.event.all():
-        raise MissingCensoringError(
-            f"{int(counts.rows[~counts.event].sum())} of {counts.n} subjects are censored, and the censoring "
-            "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
-        )
+def _reach(given: Distribution | None, fitted: Censoring | None, counts: Counts) -> float | None:
+    """How far one censoring distribution for all, or one for each stratum, supports the comparison."""
+    if fitted is None:
+        return reach_of([] if given is None else [given])
+    km = fitted.estimators_[0]
+    if len(km.distributions_) == 1:
+        return reach_of(km.distributions_)
+    count = [counts.rows[counts.stratum == stratum].sum() for stratum in km.strata_]
+    return reach_of(km.distributions_, np.array(count, dtype=float))
 
 
 def _check_reference(
@@ -303,20 +301,14 @@ def _levels(asked: Request, kind: Kind, subjects: Sample | None, end: float) -> 
     return None
 
 
-def _check_masks(plan: Plan, first: Rows) -> None:
-    case = next(iter(plan.cases(first).values()))
-    if any(score.counted(case) is not None for score in plan.scores):
-        raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
-
-
 def _subsets(counted: Counted, columns: Columns) -> list[tuple[str, str, float]]:
     """All subjects, and every subgroup with subjects of positive weight, with their total weight."""
-    found = [("", "all", float(counted.follow_up.weight.sum()))]
+    subsets = [("", "all", float(counted.follow_up.weight.sum()))]
     for by in columns.by:
         keyed = counted.by[f"by {by}"]
         weights = zip(keyed.keys[0], keyed.values[:, 2], strict=True)
-        found += [(by, str(label), float(weight)) for label, weight in weights if weight > 0]
-    return found
+        subsets += [(by, str(label), float(weight)) for label, weight in weights if weight > 0]
+    return subsets
 
 
 def _edges(parts: list[Counts], end: float) -> tuple[np.ndarray, ...]:
@@ -337,22 +329,13 @@ def _curves(fitted: Censoring, counted: Counted, plan: Plan) -> list[Curve]:
 
 
 def _description(
-    estimator: Censoring | None, given: Distribution | None, trained: Counted | None, before: bool
+    estimator: Censoring | None, known: Distribution | None, trained: Counted | None, before: bool
 ) -> str:
-    if given is not None:
-        return f"given: {type(given).__name__}, taken as known"
+    if known is not None:
+        return f"given: {type(known).__name__}, taken as known"
     if estimator is None:
         return "known: the censoring times are given"
     if before:
         return f"{describe(estimator)}, fitted before to {len(estimator.trained_on_)} subjects"
     whom = "scored" if trained is None else "training"
     return f"{describe(estimator)}, fitted to the {whom} subjects"
-
-
-def count_of(ready: Prepared, s: int) -> int:
-    """How many subjects of positive weight a subset has."""
-    by, label, _ = ready.plan.subsets[s]
-    if not by:
-        return int(ready.counts.positive.sum())
-    keyed = ready.counted.by[f"by {by}"]
-    return int(keyed.values[keyed.keys[0].astype(str) == label, 1].sum())

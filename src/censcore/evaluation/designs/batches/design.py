@@ -11,7 +11,6 @@ from censcore._arrays import to_numpy
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.table_plan import Plan
 from censcore.evaluation.designs.fixed import Design, plain
-from censcore.evaluation.inference.losses import Subset
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -24,39 +23,17 @@ from censcore.scores.known_at import weights_of_events
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["Batches", "CountedSubset", "Weights"]
-
-
-@dataclass(frozen=True, eq=False)
-class CountedSubset(Subset):
-    """Subjects that are averaged over, of which only the number is known."""
-
-    subjects: int = 0
-    weights_given: bool = False
-
-    @property
-    def count(self) -> int:
-        """How many subjects there are."""
-        return self.subjects
-
-    @property
-    def weighted(self) -> bool:
-        """Whether a column of weights was named."""
-        return self.weights_given
+__all__ = ["Batches", "Weights"]
 
 
 class Weights(NamedTuple):
-    """Distinct weights of events, to three digits, and how many events have them.
+    """Weights of events under the estimated censoring distribution."""
 
-    ``beyond`` events have P(C >= y) = 0; ``support`` and ``safe`` are the last times at which P(C >= t) is
-    positive, and at least 0.1, for all subjects.
-    """
-
-    weight: np.ndarray
-    events: np.ndarray
-    beyond: int
-    support: float
-    safe: float
+    weight: np.ndarray  #: distinct ones, to three digits
+    events: np.ndarray  #: how many have each
+    beyond: int  #: how many have P(C >= y) = 0
+    support: float  #: the last time at which P(C >= t) is positive for all subjects
+    safe: float  #: and at least 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,32 +43,18 @@ class Batches(Design):
     There are tables, tests, verdict, page and exports. What needs all subjects at once is missing:
     concordance and AUC, which are over all pairs of subjects, and calibration, decision and other curves. For
     these compare a sample in memory.
-
-    Parameters
-    ----------
-    plan : Plan
-        What was decided.
-    counted : Counted
-        Distinct outcomes and their numbers.
-    effective : dict of arrays, (subsets, columns)
-        Effective numbers of events, by outcome and axis of the scores.
-    weighted : dict of pairs
-        Events up to the horizon, and their effective number under inverse-probability weights, by outcome.
-    infinite : dict of arrays
-        How many losses are infinite, by model and score: (subsets, columns).
-    n_groups : int, optional
-        How many clusters there are.
-    weights : Weights, optional
-        Of the events, under censoring distributions given covariates.
     """
 
     plan: Plan
     counted: Counted
+    #: Effective numbers of events, (subsets, columns), by outcome and axis of the scores.
     effective: dict[tuple[str, str], np.ndarray]
+    #: Events up to the horizon, and their effective number under inverse-probability weights, by outcome.
     weighted: dict[str, tuple[int, float]]
+    #: How many losses are infinite, (subsets, columns), by model and score.
     infinite: dict[tuple[str, str], np.ndarray]
     n_groups: int | None = None
-    weights: Weights | None = None
+    weights: Weights | None = None  #: under censoring distributions given covariates
 
     @property
     def counts(self) -> Counts:
@@ -130,7 +93,7 @@ class Batches(Design):
 
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Everything that was decided."""
-        counts = {"subjects": self.counts.n, "events": int(self.counts.rows[self.counts.event].sum())}
+        counts = {"subjects": self.counts.n, "events": self.counts.n_events}
         told = self.told(of, counts, self.plan.times, self.plan.levels, self.n_groups, {})
         told |= {"read in batches of": self.plan.rows, "censcore": told.pop("censcore")}
         return told | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
@@ -141,8 +104,8 @@ class Batches(Design):
         weight, count = weights.weight, weights.events
         return CensoringDiagnostic(
             subjects=counts.n,
-            events=int(counts.rows[counts.event].sum()),
-            censored=int(counts.rows[~counts.event].sum()),
+            events=counts.n_events,
+            censored=counts.n - counts.n_events,
             horizon=end,
             support=weights.support,
             safe_horizon=float(min(end, weights.safe)),
@@ -200,23 +163,18 @@ class Batches(Design):
         y = RightCensored(counts.time, counts.event)._with_entry(counts.entry)
         weight = counts.event.astype(np.float64)
         support = safe = np.inf
-        curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.given]
-        numbers = self._strata()
+        curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.known]
+        several = len(curves) > 1
+        stratum = np.searchsorted(self.plan.strata, counts.stratum) if several else np.zeros(len(weight))
         for i, C in enumerate(curves):
             if C is not None:
-                here = np.flatnonzero(numbers == i) if self.plan.curves else np.arange(len(weight))
-                G = C.marginal(0)
+                here, G = np.flatnonzero(stratum == i), C.marginal(0)
                 weight[here] = weights_of_events(y.take(here), G)
                 support = min(support, float(np.min(to_numpy(G.isf(0.0)))))
                 safe = min(safe, float(np.min(to_numpy(G.isf(SAFE_SHARE)))))
-        seen = (weight > 0) & np.isfinite(weight) & (counts.time <= end)
+        counted = (weight > 0) & np.isfinite(weight) & (counts.time <= end)
         beyond = int(counts.rows[np.isinf(weight)].sum())
-        return Weights(weight[seen], counts.rows[seen], beyond, support, safe)
-
-    def _strata(self) -> np.ndarray:
-        if len(self.plan.curves) < 2:
-            return np.zeros(len(self.counts.time), dtype=np.intp)
-        return np.searchsorted(self.plan.strata, self.counts.stratum)
+        return Weights(weight[counted], counts.rows[counted], beyond, support, safe)
 
 
 def _quantiles(weight: np.ndarray, count: np.ndarray) -> dict[str, float]:

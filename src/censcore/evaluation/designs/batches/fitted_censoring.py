@@ -18,6 +18,7 @@ from sklearn.base import clone
 from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
+from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.pipelines import last_estimator
 from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.inference.censoring_influence import CoxPart, has_influence, parts_of
@@ -133,6 +134,11 @@ def estimator_of(censoring: Any) -> tuple[Censoring | None, Distribution | None]
                 "others, or one known distribution for all subjects."
             )
         return None, censoring
+    if is_automatic(censoring):
+        raise InvalidInputError(
+            "censoring: got 'auto'; whether covariates predict censoring is tested with all subjects in "
+            "memory. For a table read in batches pass Censoring(KaplanMeier()) or Censoring(CoxRegression())."
+        )
     check_instance(censoring, "censoring")
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from censcore.files import write_atomically
+from censcore.evaluation.designs.fold_store import load_value, save_value
 
 __all__ = ["Keyed", "PartialSums", "merged", "read_partial", "write_partial"]
 
@@ -19,25 +18,14 @@ __all__ = ["Keyed", "PartialSums", "merged", "read_partial", "write_partial"]
 class Keyed:
     """Sums (or largest values) for each distinct key.
 
-    Parameters
-    ----------
-    keys : tuple of arrays, (K,)
-        Columns that together make up a key.
-    values : array, (K, c)
-        What belongs to it.
-    largest : bool
-        Whether values of equal keys are combined by their maximum in place of their sum.
-
-    Examples
-    --------
-    >>> found = Keyed.of((np.array(["b", "a", "b"]),), np.array([[1.0], [2.0], [3.0]]))
-    >>> found.keys[0].tolist(), found.values.ravel()
+    >>> sums = Keyed.of((np.array(["b", "a", "b"]),), np.array([[1.0], [2.0], [3.0]]))
+    >>> sums.keys[0].tolist(), sums.values.ravel()
     (['a', 'b'], array([2., 4.]))
     """
 
-    keys: tuple[np.ndarray, ...]
-    values: np.ndarray
-    largest: bool = False
+    keys: tuple[np.ndarray, ...]  #: columns (K,) that together make up a key
+    values: np.ndarray  #: what belongs to it, (K, c)
+    largest: bool = False  #: whether values of equal keys are combined by their maximum, not their sum
 
     @classmethod
     def of(cls, keys: tuple[np.ndarray, ...], values: np.ndarray, largest: bool = False) -> Keyed:
@@ -104,40 +92,16 @@ def merged(parts: Iterable[PartialSums]) -> PartialSums:
 
 def write_partial(path: Path, part: PartialSums) -> None:
     """Write the sums of a batch in one piece, as arrays that are read without pickle."""
-    arrays = dict(_flat(part))
-    about = {"largest": [n for n, k in part.keyed.items() if k.largest], "unavailable": part.unavailable}
-    arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    content = io.BytesIO()
-    np.savez(content, **arrays)  # type: ignore[arg-type]  # its stub takes them for allow_pickle
-    write_atomically(path, content.getvalue())
-
-
-def _flat(part: PartialSums) -> Iterator[tuple[str, np.ndarray]]:
-    for name, value in part.sums.items():
-        yield f"sum|{name}", value
-    for name, keyed in part.keyed.items():
-        yield f"values|{name}", keyed.values
-        for i, key in enumerate(keyed.keys):
-            yield f"key|{i}|{name}", key
+    keyed = {name: (values.keys, values.values, values.largest) for name, values in part.keyed.items()}
+    save_value(path, {"sums": part.sums, "keyed": keyed, "unavailable": part.unavailable})
 
 
 def read_partial(path: Path) -> PartialSums | None:
     """The sums of a batch; None where they were not stored, or the file is damaged."""
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(arrays.pop("about").tobytes())
-        unavailable, largest = dict(about["unavailable"]), list(about["largest"])
-    except Exception:  # whatever a file from elsewhere holds
-        return None
-    found = PartialSums(unavailable=unavailable)
-    for name, value in arrays.items():
-        kind, _, rest = name.partition("|")
-        if kind == "sum":
-            found.sums[rest] = value
-        elif kind == "values":
-            keys: list[np.ndarray] = []
-            while f"key|{len(keys)}|{rest}" in arrays:
-                keys.append(arrays[f"key|{len(keys)}|{rest}"])
-            found.keyed[rest] = Keyed(tuple(keys), value, rest in largest)
-    return found
+
+    def read(value: Any) -> PartialSums:
+        keyed = {name: Keyed(*parts) for name, parts in value["keyed"].items()}
+        return PartialSums(dict(value["sums"]), keyed, dict(value["unavailable"]))
+
+    part: PartialSums | None = load_value(path, read)
+    return part

@@ -28,8 +28,9 @@ from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.effective_events import weights_of_counted
 from censcore.evaluation.plan.checks import expected_events
-from censcore.evaluation.plan.horizon import FOLLOWED, last_follow_up
+from censcore.evaluation.plan.horizon import FOLLOWED, LEAST, last_follow_up
 from censcore.exceptions import InvalidInputError
 from censcore.scores.known_at import weights_of_events
 
@@ -58,13 +59,13 @@ class Counting:
         time, event = to_numpy(followed.time), to_numpy(followed.event)
         stratum = np.zeros(len(time)) if columns.stratify is None else rows.labels[columns.stratify]
         entry = np.zeros(len(time)) if followed.entry is None else to_numpy(followed.entry)
-        seen = np.column_stack([np.ones(len(time)), w > 0, w])
-        keyed = {"outcomes": Keyed.of((stratum, time, event.astype(np.intp), entry), seen)}
+        counts = np.column_stack([np.ones(len(time)), w > 0, w])
+        keyed = {"outcomes": Keyed.of((stratum, time, event.astype(np.intp), entry), counts)}
         for j, (t, code) in enumerate(self.kind.parts(y)):
             if t is not time or code is not event:  # else it is counted above
-                keyed[f"part {j}"] = Keyed.of((stratum, t, code.astype(np.intp), entry), seen)
+                keyed[f"part {j}"] = Keyed.of((stratum, t, code.astype(np.intp), entry), counts)
         for by in columns.by:
-            keyed[f"by {by}"] = Keyed.of((rows.labels[by],), seen)
+            keyed[f"by {by}"] = Keyed.of((rows.labels[by],), counts)
         if columns.groups is not None:
             used = w > 0
             group, last = rows.labels[columns.groups], time[:, None]
@@ -84,14 +85,16 @@ class Support:
     fitted: FittedCensoring
 
     def __call__(self, batch: Any) -> PartialSums:
-        """Of one batch, for shares 0 and ``FOLLOWED`` of follow-up."""
-        some = rows_of(batch, self.columns, self.fitted.columns, self.rows)
-        return merged(self._of(rows) for rows in some)
+        """Of one batch: the last times of all, and how many have the same, see ``horizon.reach``."""
+        return merged(self._of(rows) for rows in rows_of(batch, self.columns, self.fitted.columns, self.rows))
 
     def _of(self, rows: Rows) -> PartialSums:
-        G, shares = self.fitted.distribution(rows.frame).marginal(0), (0.0, FOLLOWED)
-        ends = np.array([[-float(to_numpy(G.isf(share)).min()) for share in shares]])
-        return PartialSums(keyed={"ends": Keyed((np.zeros(1),), ends, largest=True)})
+        G = self.fitted.distribution(rows.frame).marginal(0)
+        last, *ends = to_numpy(G.isf(np.array([[0.0, FOLLOWED, LEAST]]))).T
+        each = Keyed.of(tuple(ends), np.ones((len(last), 1)))
+        return PartialSums(
+            keyed={"ends": each, "last": Keyed((np.zeros(1),), np.array([[-last.min()]]), largest=True)}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,47 +111,41 @@ class LossSums:
         plan, forecasts, w = self.plan, self.plan.forecast(rows), self.plan.shares(rows)
         cases = plan.cases(rows, forecasts)
         losses = score_all(dict(cases), plan.scores)
-        found = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
+        part = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
         for model, case in cases.items():
             pieces = list(plan.pieces(rows, case, w))
             for score in plan.scores:
                 if (model, score.name) not in losses.values:
                     continue
                 values, name = losses.values[model, score.name], f"{model}|{score.name}"
-                found.sums[f"loss|{name}"] = weighted_sums(values, w)
-                found.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
-                for i, subjects, some, weight, u in pieces:
-                    found.sums[f"A|{i}|{name}"] = score.derivative(some, values[subjects], weight, u)
+                part.sums[f"loss|{name}"] = weighted_sums(values, w)
+                part.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
+                for i, subjects, piece, weight, u in pieces:
+                    part.sums[f"A|{i}|{name}"] = score.derivative(piece, values[subjects], weight, u)
             if case.y.time.ndim == 1:
-                found.sums[f"expected|{model}"] = np.array(expected_events(plan.kind.timed(case.F), case.y))
-            found.sums[f"repaired|{model}"] = np.array(float(plan.kind.repairs(forecasts[model])))
-        return found + self._events(rows, list(cases.values()), w)
+                part.sums[f"expected|{model}"] = np.array(expected_events(plan.kind.timed(case.F), case.y))
+            part.sums[f"repaired|{model}"] = np.array(float(plan.kind.repairs(forecasts[model])))
+        return part + self._events(rows, list(cases.values()), w)
 
     def _events(self, rows: Rows, cases: list[Case], w: np.ndarray) -> PartialSums:
         """What the effective numbers of events need: sums of weights and of their squares, or by group."""
-        plan, found, columns = self.plan, PartialSums(), dict[str, np.ndarray]()
+        plan, part, columns = self.plan, PartialSums(), dict[str, np.ndarray]()
         for (outcome, axis), score in event_scores(plan.scores).items():
-            counted = score.counted_events(cases)
-            columns[f"{axis}|{outcome}"] = np.column_stack(
-                [w[:, s, None] * who for s in range(w.shape[1]) for who in counted]
-            )
-            if f"seen|{outcome}" not in found.sums:
-                y, G = score.events(cases[0])
-                of_event = weights_of_events(y, G, plan.horizon)
-                seen = (of_event > 0) & (to_numpy(y.time) > 0) & (w[:, 0] > 0)
-                weight = np.where(seen & np.isfinite(of_event), of_event, 0.0)
-                columns[f"all|{outcome}"] = w[:, :1] * np.column_stack([seen, weight])
-                found.sums[f"seen|{outcome}"] = np.array(float(seen.sum()))
+            who = score.counted_events(cases)
+            columns[f"{axis}|{outcome}"] = np.column_stack([v[:, None] * each for v in w.T for each in who])
+            if f"seen|{outcome}" not in part.sums:
+                counted, weight = weights_of_counted(*score.events(cases[0]), plan.horizon, w[:, 0])
+                columns[f"all|{outcome}"] = w[:, :1] * np.column_stack([counted, weight])
+                part.sums[f"seen|{outcome}"] = np.array(float(counted.sum()))
         if plan.fitted is not None:
-            y = plan.follow_up(rows)
-            G = cases[0].C.marginal(0)
-            found = found + _weights(weights_of_events(y, G), to_numpy(y.time) <= plan.horizon)
+            y, G = plan.follow_up(rows), cases[0].C.marginal(0)
+            part = part + _weights(weights_of_events(y, G), to_numpy(y.time) <= plan.horizon)
         for name, table in columns.items():
             if plan.columns.groups is None:
-                found.sums[f"events|{name}"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
+                part.sums[f"events|{name}"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
             else:
-                found.keyed[f"events|{name}"] = Keyed.of((rows.labels[plan.columns.groups],), table)
-        return found
+                part.keyed[f"events|{name}"] = Keyed.of((rows.labels[plan.columns.groups],), table)
+        return part
 
 
 def event_scores(scores: list[CaseScore]) -> dict[tuple[str, str], CaseScore]:
@@ -174,38 +171,22 @@ def weighted_sums(values: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """What influences are measured from, by subset and score.
+    """What influences are measured from, by subset and score."""
 
-    ``models`` are those that have the score; ``mean`` is (m, M, q). ``xi`` (J, m, M, q) belongs to the
-    distinct outcomes of the counts, per unit of weight; None where no scored subject moves C.
-    """
-
-    models: list[str]
-    mean: np.ndarray
-    xi: np.ndarray | None
+    models: list[str]  #: those that have the score
+    mean: np.ndarray  #: (m, M, q)
+    xi: np.ndarray | None  #: by distinct outcome, per unit of weight, (J, m, M, q); None where none moves C
 
 
 @dataclass(frozen=True, eq=False)
 class Influences:
-    """Third pass: sums of powers of the influences, or their sums by group.
-
-    Parameters
-    ----------
-    plan : Plan
-        As in the second pass.
-    centres : dict
-        Score name -> centre.
-    reference : str, optional
-        Name of the reference.
-    counts, strata : Counts, array
-        The distinct outcomes that ``xi`` belongs to, and the number of the stratum of each.
-    """
+    """Third pass: sums of powers of the influences, or their sums by group."""
 
     plan: Plan
-    centres: dict[str, Centre]
+    centres: dict[str, Centre]  #: by the name of the score
     reference: str | None
-    counts: Counts
-    strata: np.ndarray
+    counts: Counts  #: the distinct outcomes that ``xi`` belongs to
+    strata: np.ndarray  #: the number of the stratum of each
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
@@ -215,7 +196,7 @@ class Influences:
         plan, w = self.plan, self.plan.shares(rows)
         losses = score_all(dict(plan.cases(rows)), plan.scores)
         place = self._places(rows)
-        found, tables = PartialSums(), []
+        part, tables = PartialSums(), []
         for name, centre in self.centres.items():
             values = np.stack([losses.values[model, name] for model in centre.models], axis=1)  # (n, M, q)
             for s in range(w.shape[1]):
@@ -229,11 +210,10 @@ class Influences:
                     continue
                 number = centre.models.index(self.reference) if self.reference in centre.models else None
                 for kind, value in power_sums(psi, number).items():
-                    found.sums[f"{kind}|{s}|{name}"] = value
+                    part.sums[f"{kind}|{s}|{name}"] = value
         if plan.columns.groups is not None:
-            keys = (rows.labels[plan.columns.groups],)
-            found.keyed["psi"] = Keyed.of(keys, np.column_stack(tables))
-        return found
+            part.keyed["psi"] = Keyed.of((rows.labels[plan.columns.groups],), np.column_stack(tables))
+        return part
 
     def _places(self, rows: Rows) -> np.ndarray:
         """Where the outcome of each subject is among the distinct ones, (n,)."""

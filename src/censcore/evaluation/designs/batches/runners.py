@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -31,28 +32,17 @@ Work = Callable[[Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """Applies a task to all batches of a table, in order.
+    """Applies a task to all batches of a table, in order."""
 
-    Parameters
-    ----------
-    n_jobs : int, optional
-        Processes at a time, through joblib.
-    client : distributed.Client, optional
-        A cluster, in place of processes.
-    store : Path, optional
-        Folder for the sums of finished batches.
-    progress : bool
-        Show a bar.
-    """
-
-    n_jobs: int | None = None
-    client: Any = None
-    store: Path | None = None
-    progress: bool | None = False
+    n_jobs: int | None = None  #: processes at a time, through joblib
+    client: Any = None  #: of a Dask cluster, in place of processes
+    store: Path | None = None  #: folder for the sums of finished batches
+    progress: bool | None = False  #: show a bar
 
     def total(self, work: Callable[[Any], PartialSums], batches: Sequence[Batch], what: str) -> PartialSums:
         """The sum of what the task gives for each batch."""
-        return merged(self.each(_stored(work, self.store), batches, what))
+        work = work if self.store is None else _Stored(work, self.store)
+        return merged(self.each(work, batches, what))
 
     def each(self, work: Work, batches: Sequence[Batch], what: str) -> Iterator[Any]:
         """What the task gives for each batch, in order."""
@@ -108,11 +98,11 @@ class _Stored:
         if not identity:
             return self.work(batch)
         path = self.folder / f"{hashlib.sha256(f'{self.token} {identity}'.encode()).hexdigest()[:32]}.npz"
-        found = read_partial(path)
-        if found is None:
-            found = self.work(batch)
-            write_partial(path, found)
-        return found
+        part = read_partial(path)
+        if part is None:
+            part = self.work(batch)
+            write_partial(path, part)
+        return part
 
 
 def _described(value: Any) -> str:
@@ -129,10 +119,6 @@ def _described(value: Any) -> str:
     return model_key("comparison", value, None)
 
 
-def _stored(work: Callable[[Any], PartialSums], store: Path | None) -> Callable[[Any], PartialSums]:
-    return work if store is None else _Stored(work, store)
-
-
 # ---- Dask ------------------------------------------------------------------------------------------------
 
 
@@ -140,7 +126,7 @@ def _tasks(work: Work, batches: Sequence[Batch]) -> list[Any]:
     """Tasks of Dask; the plan is one of them, so that a lost worker does not lose it."""
     delayed = _dask().delayed
     plan = delayed(_same, pure=False)(work)
-    run = delayed(_run, pure=False)
+    run = delayed(operator.call, pure=False)
     return [run(plan, batch.delayed if isinstance(batch, DelayedBatch) else batch) for batch in batches]
 
 
@@ -152,10 +138,6 @@ def _dask() -> Any:
 
 def _same(work: Work) -> Work:
     return work
-
-
-def _run(work: Work, batch: Any) -> Any:
-    return work(batch)
 
 
 def _by_dask(work: Work, batches: Sequence[Batch]) -> Iterator[Any]:

@@ -15,46 +15,38 @@ from math import comb
 
 import numpy as np
 
-from censcore.evaluation.inference.estimates import ROUNDING, Estimate, corrections
+from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, corrections, powers_up_to_6
 
 __all__ = ["Moments", "SummedEstimate", "power_sums"]
 
-POWERS = (2, 3, 4, 6)
-DEGREE = 6
+DEGREE = POWERS[-1]
 
 
+@np.errstate(invalid="ignore")  # infinite losses have no spread
 def power_sums(
     psi: np.ndarray, reference: int | None, repeat: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """Sums over the influences (n, M, q) of M models, each counted ``repeat`` times.
 
-    Returns
-    -------
-    dict
-        ``single`` (4, M, q) and ``pair`` (4, P, q): powers of each model and each difference; ``product``
-        (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
+    ``single`` (4, M, q) and ``pair`` (4, P, q): powers of each model and each difference; ``product``
+    (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
     """
-    with np.errstate(invalid="ignore"):  # infinite losses have no spread
-        return _power_sums(psi, reference, repeat)
-
-
-def _power_sums(psi: np.ndarray, reference: int | None, repeat: np.ndarray | None) -> dict[str, np.ndarray]:
     _, M, q = psi.shape
     times = None if repeat is None else repeat[:, None, None]
     pairs = list(combinations(range(M), 2))
     D = np.stack([psi[:, a] - psi[:, b] for a, b in pairs], axis=1) if pairs else psi[:, :0]
     weighted = D if times is None else D * times
-    found = {"single": _powers(psi, times), "pair": _powers(D, times)}
-    found["product"] = np.einsum("naq,nbq->abq", weighted, D, optimize=True)
+    sums = {"single": _powers(psi, times), "pair": _powers(D, times)}
+    sums["product"] = np.einsum("naq,nbq->abq", weighted, D, optimize=True)
     if reference is None:
-        return found
+        return sums
     mixed = np.zeros((DEGREE + 1, DEGREE + 1, M, q))
     for j in range(q):
-        of_reference = _all_powers(psi[:, reference, j], repeat)
+        of_reference = powers_up_to_6(psi[:, reference, j]) * (1.0 if repeat is None else repeat)
         for a in range(M):
             if a != reference:
-                mixed[:, :, a, j] = _all_powers(psi[:, a, j] - psi[:, reference, j]) @ of_reference.T
-    return found | {"mixed": mixed}
+                mixed[:, :, a, j] = powers_up_to_6(psi[:, a, j] - psi[:, reference, j]) @ of_reference.T
+    return sums | {"mixed": mixed}
 
 
 def _powers(psi: np.ndarray, times: np.ndarray | None) -> np.ndarray:
@@ -63,39 +55,17 @@ def _powers(psi: np.ndarray, times: np.ndarray | None) -> np.ndarray:
     return np.stack([first.sum(0), (first * psi).sum(0), (first * square).sum(0), (first * square**2).sum(0)])
 
 
-def _all_powers(psi: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
-    """Powers 0 to 6, (7, n)."""
-    powers = np.cumprod(np.concatenate([np.ones((1, len(psi))), np.tile(psi, (DEGREE, 1))]), axis=0)
-    return powers if times is None else powers * times
-
-
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The means of several models by one score in one subset, and the sums of powers of their influences.
+    """The means of several models by one score in one subset, and the sums of powers of their influences."""
 
-    Parameters
-    ----------
-    models : list of str
-        M names.
-    value : array, (M, q)
-        Mean losses.
-    sums : dict of arrays
-        See :func:`power_sums`.
-    size : int
-        How many contributions there are.
-    reference : int, optional
-        Which of the models is the reference.
-    """
-
-    models: list[str]
-    value: np.ndarray
-    sums: dict[str, np.ndarray]
-    size: int
-    reference: int | None = None
+    value: np.ndarray  #: mean losses of M models, (M, q)
+    sums: dict[str, np.ndarray]  #: see :func:`power_sums`
+    size: int  #: how many contributions there are
 
     def mean(self, a: int) -> SummedEstimate:
         """The mean of one model."""
-        return SummedEstimate(self.value[a], _EMPTY, self.sums["single"][:, a], self.size, self, (a,))
+        return SummedEstimate(self.value[a], _EMPTY, self.sums["single"][:, a], self, (a,))
 
     def difference(self, a: int, b: int) -> SummedEstimate:
         """The difference of two."""
@@ -108,17 +78,17 @@ class Moments:
             scale = np.maximum(np.abs(self.value[a]), np.abs(self.value[b]))
             equal = (size <= ROUNDING * scale) & np.isfinite(scale)  # two equal forecasts
         value, powers = np.where(equal, 0.0, value), np.where(equal, 0.0, powers)
-        return SummedEstimate(value, _EMPTY, powers, self.size, self, (a, b))
+        return SummedEstimate(value, _EMPTY, powers, self, (a, b))
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """All pairs, in the order of the sums."""
-        return list(combinations(range(len(self.models)), 2))
+        return list(combinations(range(len(self.value)), 2))
 
     def column(self, j: int) -> Moments:
         """Those of one column."""
         sums = {name: value[..., j : j + 1] for name, value in self.sums.items()}
-        return Moments(self.models, self.value[:, j : j + 1], sums, self.size, self.reference)
+        return Moments(self.value[:, j : j + 1], sums, self.size)
 
 
 _EMPTY = np.zeros((0, 1))
@@ -126,26 +96,11 @@ _EMPTY = np.zeros((0, 1))
 
 @dataclass(frozen=True, eq=False)
 class SummedEstimate(Estimate):
-    """A mean, or a difference of two, with the sums of the powers of its influence.
+    """A mean, or a difference of two; the influence is empty, and the sums of its powers are known."""
 
-    Parameters
-    ----------
-    value, influence : array
-        As of :class:`~censcore.evaluation.inference.estimates.Estimate`; the influence is empty.
-    powers : array, (4, q)
-        Sums of its powers 2, 3, 4 and 6.
-    size : int
-        How many contributions there are.
-    moments : Moments
-        Where it belongs.
-    who : tuple of int
-        The model, or the two models.
-    """
-
-    powers: np.ndarray
-    size: int
-    moments: Moments
-    who: tuple[int, ...]
+    powers: np.ndarray  #: sums of the powers 2, 3, 4 and 6, (4, q)
+    moments: Moments  #: where it belongs
+    who: tuple[int, ...]  #: the model, or the two models
 
     @cached_property
     def standard_error(self) -> np.ndarray:
@@ -157,7 +112,7 @@ class SummedEstimate(Estimate):
         error = np.where(self.varies, self.standard_error, np.nan)
         with np.errstate(invalid="ignore"):
             sums = {p: power / error**p for p, power in zip(POWERS, self.powers, strict=True)}
-        return corrections(sums, self.size)
+        return corrections(sums, self.moments.size)
 
     def column(self, j: int) -> SummedEstimate:
         """The estimate of one column."""
@@ -197,4 +152,4 @@ class SummedEstimate(Estimate):
         for i in range(DEGREE + 1):
             for j in range(DEGREE + 1 - i):
                 products[i, j] = sum(comb(i, k) * slope**k * mixed[i - k, j + k] for k in range(i + 1))
-        return scale, float(1 - slope), products, self.size
+        return scale, float(1 - slope), products, self.moments.size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +23,7 @@ from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
-__all__ = [
-    "Columns", "Curve", "Piece", "Plan", "Rows",
-    "columns_of", "labels_of", "read_forecasts", "rows_of",
-]  # fmt: skip
+__all__ = ["Columns", "Curve", "Plan", "Rows", "labels_of", "read_forecasts", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -42,20 +39,16 @@ class Columns:
     @property
     def labels(self) -> tuple[str, ...]:
         """Those that hold labels."""
-        given = (self.groups, self.stratify, *self.by)
-        return tuple(dict.fromkeys(name for name in given if name is not None))
+        return _distinct(self.groups, self.stratify, *self.by)
 
     @property
     def all(self) -> tuple[str, ...]:
         """Every one of them that is known."""
-        given = (*(columns_of(self.outcome) or ()), self.weight, *self.labels)
-        return tuple(dict.fromkeys(name for name in given if name is not None))
+        return _distinct(*(getattr(self.outcome, "columns", None) or ()), self.weight, *self.labels)
 
 
-def columns_of(function: Any) -> tuple[str, ...] | None:
-    """The columns that a function of rows needs; None where it does not say which."""
-    names = getattr(function, "columns", None)
-    return None if names is None else tuple(names)
+def _distinct(*names: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +64,8 @@ class Rows:
 def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: int) -> Iterator[Rows]:
     """The subjects of a batch, at most ``size`` at a time; ``needed`` are further columns, None for all."""
     batch = batch if hasattr(batch, "frames") else FrameBatch(batch)  # a partition that Dask has computed
-    whole = needed is None or columns_of(columns.outcome) is None
-    wanted = None if whole else list(dict.fromkeys([*columns.all, *(needed or ())]))
+    told = needed is not None and getattr(columns.outcome, "columns", None) is not None
+    wanted = _distinct(*columns.all, *(needed or ())) if told else None
     first = 0
     for frame in batch.frames(wanted, size, columns.labels):
         if len(frame):
@@ -110,81 +103,33 @@ def labels_of(values: np.ndarray, name: str, gaps: bool) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The estimated censoring distribution of one stratum.
-
-    ``jumps`` are the times at which derivatives are taken, ``edges`` the cells of the scored subjects in it,
-    for every part of the outcome.
-    """
+    """The estimated censoring distribution of one stratum."""
 
     distribution: Univariate
-    jumps: np.ndarray
-    edges: tuple[np.ndarray, ...]
-
-
-class Piece(NamedTuple):
-    """Subjects whose censoring distributions move together: A(u) of their losses is one sum."""
-
-    number: int
-    subjects: np.ndarray
-    case: Case
-    weight: np.ndarray
-    jumps: np.ndarray
+    jumps: np.ndarray  #: times at which derivatives are taken
+    edges: tuple[np.ndarray, ...]  #: cells of the scored subjects in it, for every part of the outcome
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a task needs apart from its batch.
-
-    Parameters
-    ----------
-    columns : Columns
-        Of the table.
-    kind : Kind
-        Of the outcome, with the names that all batches share.
-    rows : int
-        How many to read at a time.
-    forecasts : dict
-        Name -> function of a frame, or one distribution for all subjects.
-    scores : list of CaseScore
-        Which losses are taken.
-    horizon, times, levels
-        Where.
-    strata : array
-        Labels of the strata of the censoring distribution, sorted; one entry where there are none.
-    curves : list of Curve
-        The estimate in each; empty where the censoring distribution is known.
-    given : Distribution or None
-        A distribution that is given; None where the censoring times are known.
-    subsets : list of (column, label, weight)
-        Subgroups with the total weight of their subjects; all subjects first.
-    events : pair of arrays
-        Distinct event times and how often each was seen, which decide how survival matrices are read.
-    whose : str
-        Whose events these are.
-    edges : tuple of arrays
-        Cells of all subjects, for every part of the outcome.
-    fitted : FittedCensoring or None
-        The censoring distribution given covariates.
-    seed : int
-        Of the scores that draw.
-    """
+    """Everything that a task needs apart from its batch."""
 
     columns: Columns
-    kind: Kind
-    rows: int
-    forecasts: dict[str, Distribution | Callable[[Any], Any]]
+    kind: Kind  #: with the names that all batches share
+    rows: int  #: to read at a time
+    forecasts: dict[str, Distribution | Callable[[Any], Any]]  #: functions of rows, or one for all subjects
     scores: list[CaseScore]
     horizon: float
     times: np.ndarray
     levels: np.ndarray
-    strata: np.ndarray
-    curves: list[Curve]
-    given: Distribution | None
-    subsets: list[tuple[str, str, float]]
-    events: tuple[np.ndarray, np.ndarray]
-    whose: str
-    edges: tuple[np.ndarray, ...]
-    fitted: FittedCensoring | None = None
+    strata: np.ndarray  #: labels, sorted; one entry where there are none
+    curves: list[Curve]  #: the estimate of C in each; empty where C is known
+    known: Distribution | None  #: a distribution that was passed; None where the censoring times are known
+    subsets: list[tuple[str, str, float]]  #: column, label and total weight; all subjects first
+    events: tuple[np.ndarray, np.ndarray]  #: distinct event times and their numbers, to read matrices by
+    whose: str  #: whose events these are
+    edges: tuple[np.ndarray, ...]  #: cells of all subjects, for every part of the outcome
+    fitted: FittedCensoring | None = None  #: the censoring distribution given covariates
     seed: int = 0
 
     @cached_property
@@ -194,7 +139,7 @@ class Plan:
         for forecast in self.forecasts.values():
             if isinstance(forecast, Distribution):
                 continue
-            columns = columns_of(forecast)
+            columns = getattr(forecast, "columns", None)
             if columns is None:
                 return None
             names += columns
@@ -224,11 +169,9 @@ class Plan:
 
     def shares(self, rows: Rows) -> np.ndarray:
         """Weights (n, m) of the subjects in each subset, that sum to one over all batches."""
-        found = []
-        for by, label, total in self.subsets:
-            inside = True if not by else rows.labels[by].astype(str) == label
-            found.append(np.where(inside, rows.weight, 0.0) / total)
-        return np.column_stack(found)
+        inside = [not by or rows.labels[by].astype(str) == label for by, label, _ in self.subsets]
+        totals = [total for _, _, total in self.subsets]
+        return np.column_stack([np.where(mine, rows.weight, 0.0) for mine in inside]) / totals
 
     def forecast(self, rows: Rows) -> dict[str, Any]:
         """What every model says of the subjects, read as they are scored, up to the entries."""
@@ -238,21 +181,21 @@ class Plan:
 
     def cases(self, rows: Rows, forecasts: dict[str, Any] | None = None) -> dict[str, Case]:
         """One case per forecast."""
-        kind, C, made = self.kind.of_subjects(rows.y), self._censoring(rows), {}
+        kind, C, cases = self.kind.of_subjects(rows.y), self._censoring(rows), {}
         for name, F in (self.forecast(rows) if forecasts is None else forecasts).items():
             late = kind.scored.has_delayed_entry
-            given = kind.given_entry(name, F, self.horizon) if late else F
-            case = kind.case(given, C, self.horizon, self.times, self.levels, seed=self.seed)
-            made[name] = replace(case, edges=self.edges)
-        return made
+            since = kind.given_entry(name, F, self.horizon) if late else F
+            case = kind.case(since, C, self.horizon, self.times, self.levels, seed=self.seed)
+            cases[name] = replace(case, edges=self.edges)
+        return cases
 
     def follow_up(self, rows: Rows) -> RightCensored:
         """How long the subjects were followed, (n,)."""
         return last_follow_up(self.kind.followed(self.kind.read_outcome(rows.y)))
 
     def _censoring(self, rows: Rows) -> Distribution:
-        if self.given is not None:
-            return self.given
+        if self.known is not None:
+            return self.known
         if self.fitted is not None:
             return self.fitted.distribution(rows.frame)
         if not self.curves:
@@ -261,32 +204,31 @@ class Plan:
             return known
         if len(self.curves) == 1:
             return self.curves[0].distribution
-        found, number = np.unique(self.stratum(rows), return_inverse=True)
-        return Grouped([self.curves[i].distribution for i in found], number.reshape(-1))
+        strata, number = np.unique(self.stratum(rows), return_inverse=True)
+        return Grouped([self.curves[i].distribution for i in strata], number.reshape(-1))
 
-    def pieces(self, rows: Rows, case: Case, w: np.ndarray) -> Iterator[Piece]:
-        """What derivatives by the estimated censoring distribution are taken of; nothing where it is known.
+    def pieces(
+        self, rows: Rows, case: Case, w: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, Case, np.ndarray, np.ndarray]]:
+        """Subjects whose estimated censoring distributions move together: A(u) of their losses is one sum.
 
-        The subjects of each stratum under its curve, or all of them under a regression.
+        Those of each stratum under its curve, or all of them under a regression, as the number of the piece,
+        subjects, case, weights and jumps; nothing where C is known.
         """
         if self.fitted is not None and self.fitted.has_influence:
             part = self.fitted.part(rows.frame)
-            yield Piece(0, np.arange(len(rows.y)), part.cases(case)[0], part.moves(w), part.jumps)
+            yield 0, np.arange(len(rows.y)), part.cases(case)[0], part.moves(w), part.jumps
         stratum = self.stratum(rows)
         for i, curve in enumerate(self.curves):
             subjects = np.flatnonzero(stratum == i)
             if len(subjects) and len(curve.jumps):
-                some = case if len(subjects) == len(stratum) else case.take(subjects)
-                under = replace(some, C=curve.distribution, edges=curve.edges)
-                yield Piece(i, subjects, under, w[subjects], curve.jumps)
+                piece = case if len(subjects) == len(stratum) else case.take(subjects)
+                under = replace(piece, C=curve.distribution, edges=curve.edges)
+                yield i, subjects, under, w[subjects], curve.jumps
 
 
 def read_forecasts(
-    kind: Kind,
-    forecasts: dict[str, Any],
-    rows: Rows,
-    events: tuple[np.ndarray, np.ndarray],
-    whose: str,
+    kind: Kind, forecasts: dict[str, Any], rows: Rows, events: tuple[np.ndarray, np.ndarray], whose: str
 ) -> dict[str, Any]:
     """Distributions of the subjects in some rows; survival matrices are read by the ``events`` of all."""
     read: dict[str, Any] = {}

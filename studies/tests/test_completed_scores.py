@@ -7,12 +7,12 @@ import pytest
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-from censcore.published import (
-    yanagisawa_brier,
-    yanagisawa_log,
-    yanagisawa_multiclass_brier,
-    yanagisawa_pinball,
-    yanagisawa_rps,
+from censcore_studies.forecast_evaluation.completed import (
+    completed_brier,
+    completed_log,
+    completed_multiclass_brier,
+    completed_pinball,
+    completed_rps,
 )
 
 GRID = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
@@ -31,14 +31,12 @@ def test_log_by_hand():
         -(w * np.log(0.4) + (1 - w) * np.log(0.5)),
         -(on_edge * np.log(0.2) + (1 - on_edge) * np.log(0.3)),
     ]
-    np.testing.assert_allclose(yanagisawa_log(Y, F, grid=GRID, epsilon=0.0), expected)
-    simple = yanagisawa_log(Y, F, grid=GRID, epsilon=0.0, simple=True)
-    np.testing.assert_allclose(simple, [-np.log(0.4), -np.log(0.5), -np.log(0.3)])
+    np.testing.assert_allclose(completed_log(Y, F, grid=GRID, epsilon=0.0), expected)
 
 
 def test_log_in_the_last_bin_has_all_weight_there():
     y = cs.RightCensored([3.5, 4.0, 9.0], [0, 0, 1])
-    np.testing.assert_allclose(yanagisawa_log(y, F, grid=GRID, epsilon=1e-6), -np.log(0.3 + 1e-6), rtol=1e-5)
+    np.testing.assert_allclose(completed_log(y, F, grid=GRID, epsilon=1e-6), -np.log(0.3 + 1e-6), rtol=1e-5)
 
 
 def test_binary_brier_and_rps_by_hand():
@@ -46,9 +44,9 @@ def test_binary_brier_and_rps_by_hand():
     w = np.array([0.0, 0.2, 0.4]) / 0.7
     event = np.where(GRID[1:-1] >= 1.5, (1 - cdf) ** 2, cdf**2)
     censored = np.where(GRID[1:-1] >= 1.5, w * (1 - cdf) ** 2 + (1 - w) * cdf**2, cdf**2)
-    found = yanagisawa_brier(Y, F, times=GRID[1:-1])
+    found = completed_brier(Y, F, times=GRID[1:-1])
     np.testing.assert_allclose(found[:2], [event, censored])
-    np.testing.assert_allclose(yanagisawa_rps(Y, F, grid=GRID), found.sum(axis=1))
+    np.testing.assert_allclose(completed_rps(Y, F, grid=GRID), found.sum(axis=1))
 
 
 def test_multiclass_brier_by_hand():
@@ -56,11 +54,11 @@ def test_multiclass_brier_by_hand():
     expected = (c * (1 - MASSES) ** 2 + (1 - c) * MASSES**2).sum()
     one_hot = np.array([0.0, 1.0, 0.0, 0.0])
     event = (one_hot * (1 - MASSES) ** 2 + (1 - one_hot) * MASSES**2).sum()
-    found = yanagisawa_multiclass_brier(Y, F, grid=GRID)
+    found = completed_multiclass_brier(Y, F, grid=GRID)
     np.testing.assert_allclose(found[:2], [event, expected])
 
 
-def test_pinball_by_hand_under_both_conventions():
+def test_pinball_by_hand():
     """Levels below F(1.5) = 0.3 and above it; q = 1.25 and 2.5."""
     y, levels, far = cs.RightCensored([1.5], [0]), [0.2, 0.6], 10.0
     q = np.array([1.25, 2.5])
@@ -69,11 +67,9 @@ def test_pinball_by_hand_under_both_conventions():
     at_z = np.array([0.2 * (1.5 - 1.25), 0.4 * (2.5 - 1.5)])
     at_far = np.array([0.2, 0.6]) * (far - q)
     above = w * at_z[1] + (1 - w) * at_far[1]
-    observed = yanagisawa_pinball(y, F, levels=levels, z_inf=far)
+    observed = completed_pinball(y, F, levels=levels, z_inf=far)
     np.testing.assert_allclose(observed[0], [at_z[0], above])
-    clamped = yanagisawa_pinball(y, F, levels=levels, z_inf=far, below="unobserved")
-    np.testing.assert_allclose(clamped[0], [at_far[0], above])
-    event = yanagisawa_pinball(cs.RightCensored([1.5], [1]), F, levels=levels, z_inf=far)
+    event = completed_pinball(cs.RightCensored([1.5], [1]), F, levels=levels, z_inf=far)
     np.testing.assert_allclose(event[0], at_z)
 
 
@@ -81,16 +77,16 @@ def test_weights_of_another_distribution_replace_those_of_the_forecast():
     other = cs.PiecewiseLinear(GRID[1:], cdf=np.array([[0.25, 0.5, 0.75, 1.0]]))
     w = (0.5 - 0.375) / (1 - 0.375)
     expected = -(w * np.log(0.4) + (1 - w) * np.log(0.5))
-    found = yanagisawa_log(Y, F, grid=GRID, weights=other, epsilon=0.0)
+    found = completed_log(Y, F, grid=GRID, weights=other, epsilon=0.0)
     assert found[1] == pytest.approx(expected)
 
 
 RULES = {
-    "log": lambda y, f, w: yanagisawa_log(y, f, grid=GRID, weights=w),
-    "multiclass Brier": lambda y, f, w: yanagisawa_multiclass_brier(y, f, grid=GRID, weights=w),
-    "Brier": lambda y, f, w: yanagisawa_brier(y, f, times=GRID[1:-1], weights=w).mean(axis=1),
-    "ranked probability": lambda y, f, w: yanagisawa_rps(y, f, grid=GRID, weights=w),
-    "pinball": lambda y, f, w: yanagisawa_pinball(y, f, levels=[0.2, 0.6, 0.8], z_inf=5.0, weights=w).mean(
+    "log": lambda y, f, w: completed_log(y, f, grid=GRID, weights=w),
+    "multiclass Brier": lambda y, f, w: completed_multiclass_brier(y, f, grid=GRID, weights=w),
+    "Brier": lambda y, f, w: completed_brier(y, f, times=GRID[1:-1], weights=w).mean(axis=1),
+    "ranked probability": lambda y, f, w: completed_rps(y, f, grid=GRID, weights=w),
+    "pinball": lambda y, f, w: completed_pinball(y, f, levels=[0.2, 0.6, 0.8], z_inf=5.0, weights=w).mean(
         axis=1
     ),
 }
@@ -150,23 +146,24 @@ def test_the_plug_in_log_score_prefers_a_sharper_forecast_within_the_bin():
     n = N
     T, c = F.sample(n, rng)[0], np.where(rng.random(n) < 0.8, rng.uniform(1.0, 1.3, n), 9.0)
     y = cs.RightCensored(np.minimum(T, c), c >= T)
-    truth = yanagisawa_log(y, F, grid=GRID)
+    truth = completed_log(y, F, grid=GRID)
     masses = np.array([0.1, 0.15, 0.3, 0.45])
     rival = cs.PiecewiseLinear(GRID[1:], cdf=np.cumsum(masses)[None, :])
-    gap = yanagisawa_log(y, rival, grid=GRID) - truth
-    fair = yanagisawa_log(y, rival, grid=GRID, weights=F) - truth
+    gap = completed_log(y, rival, grid=GRID) - truth
+    fair = completed_log(y, rival, grid=GRID, weights=F) - truth
     assert fair.mean() > 4 * fair.std() / np.sqrt(n)
     assert gap.mean() < fair.mean()
 
 
-def test_finer_grids_bring_the_log_score_to_the_censored_likelihood(rng):
+def test_finer_grids_bring_the_log_score_to_the_censored_likelihood():
+    rng = np.random.default_rng(2)
     distribution, y = cs.Weibull(1.5, 2.0), cs.RightCensored(rng.uniform(0.2, 4, 50), rng.integers(0, 2, 50))
     exact = cs.log_score(y, distribution, cs.Uniform(0.0, 9.0))
     errors = []
     for bins in (200, 5000):
         grid = np.linspace(0, 12, bins + 1)
         # a bin's mass is its width times the density
-        found = yanagisawa_log(y, distribution, grid=grid, epsilon=0.0) + y.event * np.log(grid[1])
+        found = completed_log(y, distribution, grid=grid, epsilon=0.0) + y.event * np.log(grid[1])
         errors.append(np.abs(found - exact).max())
     assert errors[1] < 0.1 * errors[0]
     assert errors[1] < 0.02
@@ -175,11 +172,8 @@ def test_finer_grids_bring_the_log_score_to_the_censored_likelihood(rng):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: yanagisawa_log(Y, F, grid=[0.0, 2.0, 1.0]), "increasing"),
-        (lambda: yanagisawa_log(Y, F, grid=[0.0, np.inf]), "finite"),
-        (lambda: yanagisawa_brier(Y, F), "times="),
-        (lambda: yanagisawa_pinball(Y, F, z_inf=5.0), "levels="),
-        (lambda: yanagisawa_pinball(Y, F, levels=[0.5], z_inf=5.0, below="zero"), "below must be"),
+        (lambda: completed_log(Y, F, grid=[0.0, 2.0, 1.0]), "increasing"),
+        (lambda: completed_log(Y, F, grid=[0.0, np.inf]), "finite"),
     ],
 )
 def test_wrong_input_is_refused(call, message):

@@ -1,0 +1,139 @@
+"""Sums over pairs of subjects by the order of their risks, in O(n log n)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["RankedSums", "Sums"]
+
+NUMBERS = 1 << 19  # of all columns that are summed at a time
+SHORT = 8  # places up to which a block is summed pair by pair
+
+Sums = tuple[np.ndarray, np.ndarray]
+
+
+class RankedSums:
+    r"""Sums over the pairs (i, j) with :math:`s_i\le p_j`: i starts at :math:`s_i`, j is at :math:`p_j`.
+
+    A pair counts :math:`c_{ij}=\mathbb 1\{r_i>r_j\}+\tfrac12\mathbb 1\{r_i=r_j\}`.
+
+    Parameters
+    ----------
+    risk : array, (n,)
+        The risks r.
+    starts : array, (n,)
+        s, infinite for subjects that are i in no pair.
+    places : array, (n,)
+        p, minus infinity for subjects that are j in no pair.
+    """
+
+    def __init__(self, risk: np.ndarray, starts: np.ndarray, places: np.ndarray) -> None:
+        earlier, later = np.nonzero(starts < np.inf)[0], np.nonzero(places > -np.inf)[0]
+        # of a start and a place that are equal the start comes first
+        sequence = np.argsort(np.concatenate([starts[earlier], places[later]]), kind="stable")
+        at = np.empty_like(sequence)
+        at[sequence] = np.arange(len(at))
+        self._earlier = _Placed(earlier, at[: len(earlier)])
+        self._later = _Placed(later, at[len(earlier) :])
+        self._merge = _Merge.by(risk[np.concatenate([earlier, later])[sequence]])
+
+    def over_later(self, values: np.ndarray) -> Sums:
+        r""":math:`\sum_jc_{ij}v_j` and :math:`\sum_jv_j` for each i, both (n, p), of values (n, p)."""
+        return _sums(self._merge, values, self._later, self._earlier)
+
+    def over_earlier(self, values: np.ndarray) -> Sums:
+        r""":math:`\sum_ic_{ij}v_i` and :math:`\sum_iv_i` for each j, both (n, p), of values (n, p).
+
+        Backwards, and with the risks turned round, the earlier subjects come later.
+        """
+        merge = self._merge.backwards()
+        last = len(merge.order) - 1
+        earlier, later = (_Placed(who, last - at) for who, at in (self._earlier, self._later))
+        return _sums(merge, values, earlier, later)
+
+
+class _Placed(NamedTuple):
+    """Numbers of subjects, and where they are in the sequence."""
+
+    who: np.ndarray
+    at: np.ndarray
+
+
+def _sums(merge: _Merge, values: np.ndarray, of: _Placed, to: _Placed) -> Sums:
+    """Sums of values (n, p) of some subjects, over those after each of the others."""
+    N, p = len(merge.order), values.shape[1]
+    won, met = np.zeros((2, *values.shape))
+    width = max(1, NUMBERS // max(N, 1))
+    for first in range(0, p, width):
+        some = slice(first, first + width)
+        V = np.zeros((values[:, some].shape[1], N))
+        V[:, of.at] = values[of.who, some].T
+        before = _cumulated(V)
+        met[to.who, some] = (before[:, -1:] - before[:, to.at]).T
+        won[to.who, some] = merge.of_lower(V)[:, to.at].T
+    return won, met
+
+
+class _Merge(NamedTuple):
+    """A sequence in the order of risk, places of equal risk ascending; where the equal ones begin and end."""
+
+    order: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def by(cls, risk: np.ndarray) -> _Merge:
+        """Of the risks at all places of the sequence, (N,)."""
+        order = np.argsort(risk, kind="stable")
+        risk = risk[order]
+        edges = np.concatenate([[0], np.nonzero(risk[1:] != risk[:-1])[0] + 1, [len(risk)]])
+        number = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        return cls(order, edges[number], edges[number + 1])
+
+    def backwards(self) -> _Merge:
+        """The sequence from its end, with the risks turned round."""
+        N = len(self.order)
+        return _Merge(*(values[::-1] for values in (N - 1 - self.order, N - self.ends, N - self.begins)))
+
+    def of_lower(self, V: np.ndarray) -> np.ndarray:
+        """For each place the sum of the values (p, N) after it of lower risk, those of equal risk by half.
+
+        In the order of risk the left half of the sequence meets its right half: each place in the left passes
+        those in the right that are lower. The same holds within each half, and so on.
+        """
+        p, N = V.shape
+        halvings = max(0, int(np.ceil(np.log2(max(N, 1) / SHORT))))
+        size = max(1, -(-N // (1 << halvings)) << halvings)  # what is added at the end has the value zero
+        place = np.concatenate([self.order, np.arange(N, size)])
+        v, sums = np.zeros((2, p, size))
+        v[:, :N] = V[:, self.order]
+        if (self.ends - self.begins > 1).any():
+            passed = _cumulated(v)
+            sums[:, :N] = (passed[:, self.ends] - passed[:, :N]) / 2
+        if (self.ends == N).all():  # all risks are equal
+            return sums[:, :N]
+        for _ in range(halvings):
+            half = size // 2
+            place = place.reshape(-1, size)
+            right = place >= half
+            passed = np.cumsum(np.where(right, v.reshape(p, *right.shape), 0.0), axis=2)
+            sums += np.where(right, 0.0, passed).reshape(sums.shape)
+            to = np.concatenate([np.flatnonzero(some).reshape(-1, half) for some in (~right, right)], axis=1)
+            place, size = np.where(right, place - half, place).ravel()[to.ravel()], half
+            v, sums = (np.take(values, to.ravel(), axis=1) for values in (v, sums))
+        place = place.reshape(-1, size)
+        v, within = v.reshape(p, *place.shape), sums.reshape(p, *place.shape)
+        for d in range(1, size):
+            within[:, :, d:] += (place[:, :-d] > place[:, d:]) * v[:, :, :-d]
+        back = np.empty_like(sums)
+        back[:, (place + size * np.arange(len(place))[:, None]).ravel()] = sums
+        return back[:, :N]
+
+
+def _cumulated(values: np.ndarray) -> np.ndarray:
+    """Sums of the first 0, 1, ..., N values (p, N)."""
+    sums = np.zeros((len(values), values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=sums[:, 1:])
+    return sums
