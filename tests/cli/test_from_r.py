@@ -111,5 +111,7 @@ def test_missing_values_of_r_are_named():
     ):
         with pytest.raises(InvalidInputError, match="R's NA"):
             call()
-    with pytest.raises(InvalidInputError, match=r"event: got a missing value .* in 1 subject \(2\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"event must be .* got a missing value .* in 1 subject \(2\)"
+    ):
         cs.RightCensored([1.0, 2.0, 3.0], np.array([True, False, None], dtype=object))

@@ -44,8 +44,8 @@ def _check_codes(event: Array, time: Array) -> Array:
     if np.isnan(codes).any():
         gone = np.nonzero(np.isnan(to_numpy(event)).reshape(len(event), -1).any(axis=1))[0]
         raise InvalidInputError(
-            f"event: got a missing value (NaN, None or NA) in {name_subjects(gone)}, expected 0 or 1. Leave "
-            "these subjects out: an unknown status is not a censored one."
+            f"event must be 0/1 or boolean; got a missing value (NaN, None or NA) in {name_subjects(gone)}. "
+            "Leave these subjects out: an unknown status is not a censored one."
         )
     if set(codes.tolist()) <= {0, 1}:
         return event
