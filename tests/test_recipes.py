@@ -60,9 +60,13 @@ def complete(frame: pd.DataFrame, name: str, rows: int) -> None:
 
 def test_the_score_is_compared(name):
     forecasts = {"model": cs.Weibull(1.4, np.exp(0.3 * X[:, 0])), "other": cs.Exponential(1.0)}
-    comparison = cs.compare(forecasts, Y, cs.Censoring(cs.KaplanMeier()), scores=[name], times=TIMES)
+    comparison = cs.compare(
+        forecasts, Y, cs.Censoring(cs.KaplanMeier()), scores=[name], times=TIMES, reference=None
+    )
     complete(comparison.frame(), name, 4)
-    complete(cs.compare(forecasts, Y, cs.Uniform(0, 3), scores="all", times=TIMES).frame(), name, 4)
+    complete(
+        cs.compare(forecasts, Y, cs.Uniform(0, 3), scores="all", times=TIMES, reference=None).frame(), name, 4
+    )
     assert SCORES[name].title in str(comparison)
 
 
@@ -70,7 +74,9 @@ def test_the_score_is_compared(name):
 def test_the_score_of_competing_risks_is_compared(name, scores):
     y = cs.CompetingRisks(Y.time, np.where(Y.event, 1 + (RNG.uniform(size=N) < 0.4), 0))
     F = cs.CauseSpecificHazards([cs.Weibull(1.4, 1.5 * np.exp(0.3 * X[:, 0])), cs.Weibull(1.4, 2.0)])
-    made = cs.compare({"model": F}, y, cs.Censoring(cs.KaplanMeier()), scores=scores or [name], times=TIMES)
+    made = cs.compare(
+        {"model": F}, y, cs.Censoring(cs.KaplanMeier()), scores=scores or [name], times=TIMES, reference=None
+    )
     complete(made.frame(), name, 2 * 4)  # all causes, each of two, and any
 
 
@@ -124,6 +130,6 @@ def test_the_distribution_is_compared(monkeypatch):
     made = followed("Adding a distribution", monkeypatch)
     F = made.LinearHazard(a=0.2 * np.exp(0.1 * X[:, 0]), b=0.5)
     comparison = cs.compare(
-        {"linear hazard": F}, Y, cs.Censoring(cs.KaplanMeier()), scores="all", times=TIMES
+        {"linear hazard": F}, Y, cs.Censoring(cs.KaplanMeier()), scores="all", times=TIMES, reference=None
     )
     assert np.isfinite(comparison.frame()["mean"]).all()

@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from censcore.exceptions import InvalidInputError
+from conformance.libraries.recorded_r import OFFERED, versions
 from conformance.runner import Adapter
 
 __all__ = ["LIBRARIES", "installed", "library"]
@@ -20,11 +21,13 @@ LIBRARIES = {
     "SurvivalEVAL": "survival_eval",
     "lifelines": "lifelines",
     "scoringrules": "scoringrules",
+    "riskRegression": "risk_regression",
+    "survival": "survival",
 }
 
 
 def installed() -> dict[str, str]:
-    """Libraries with an adapter that are installed, and their versions.
+    """Libraries with an adapter that are installed, and their versions; of R those that were recorded.
 
     Returns
     -------
@@ -36,8 +39,11 @@ def installed() -> dict[str, str]:
     >>> "censcore" in installed()
     True
     """
-    found = {}
+    found: dict[str, str] = {}
     for name in LIBRARIES:
+        if name in OFFERED:
+            found[name] = versions()[name]
+            continue
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -147,3 +147,30 @@ def test_fine_gray(r_data, survival_data, case, cause):
     if (case, cause) == ("cr_melanoma", 1):
         F = model.predict_distribution(data[columns].iloc[:3])
         np.testing.assert_allclose(F.cdf(1621.0), CRR_RISKS, rtol=1e-9)
+
+
+def test_stratified_cox_regression(r_data, lines):
+    """coxph(~ age + size + strata(hormon)); then with two more covariates, and curves of two subjects."""
+    data = pd.read_csv(r_data / "data_strata.csv")
+    y = cs.RightCensored(data["time"], data["status"] > 0)
+    model = cs.CoxRegression(ties="efron", strata="hormon").fit(data[["age", "size", "hormon"]], y)
+    found = lines[(lines["case"] == "strata") & (lines["source"] == "coxph")]
+    assert found["value"].tolist() == pytest.approx(model.coef_.tolist(), abs=1e-9)
+    assert found["se"].tolist() == pytest.approx(model.standard_errors_.tolist(), rel=1e-8)
+    columns = ["age", "size", "grade", "nodes", "hormon"]
+    two = pd.DataFrame([[50, 30, 2, 3, 0], [50, 30, 2, 3, 1]], columns=columns)
+    expected = {  # by survival 3.5-3: coefficients, and survfit at 500, 1000 and 1500 in both strata
+        "efron": (
+            [0.000477470449162, 0.006743148408770, 0.389621553315690, 0.051856344376454],
+            [0.858996845884, 0.677828154024, 0.564068613462, 0.916863178565, 0.759496087360, 0.664736688679],
+        ),
+        "breslow": (
+            [0.000476922736305, 0.006746329993072, 0.389396686340172, 0.051848929379693],
+            [0.859037600512, 0.677871721277, 0.564110258833, 0.916878108221, 0.759531802934, 0.664765134280],
+        ),
+    }
+    for ties, (coef, curves) in expected.items():
+        model = cs.CoxRegression(ties=ties, strata="hormon").fit(data[columns], y)
+        assert model.coef_.tolist() == pytest.approx(coef, abs=1e-9)
+        sf = model.predict_distribution(two).sf(np.array([[500.0, 1000.0, 1500.0]]))
+        assert sf.ravel().tolist() == pytest.approx(curves, abs=1e-9)

@@ -69,7 +69,7 @@ def test_causes_by_name_and_losses_of_subjects(tmp_path):
     ("change", "options", "message"),
     [
         ({}, ["--cause", "cause", "--event", "cause"], "got both of --event and --cause"),
-        ({}, [], "got neither of --event and --cause"),
+        ({}, [], "--event event: there is no such column"),
         ({}, ["--cause", "cause"], "got the cause 'relapse', expected columns cox__cif_CAUSE@TIME"),
         ({"cox__cif_death@2": None}, ["--cause", "cause", "--causes", "relapse,death"], "cox__cif_death@2"),
         ({"km__sf@2": 0.5}, ["--cause", "cause", "--causes", "relapse,death"], "got the column km__sf@2"),

@@ -170,12 +170,9 @@ def test_roc_of_r(r_data):
     F = cs.Step([50.0, 100.0, 200.0], cdf=data[[f"full__cdf@{t}" for t in (50, 100, 200)]].to_numpy())
     roc = compared({"full": F}, y, times=[100.0], horizon=210.0).roc(100.0)
     points = [
-        (0.952575906391, 0.104717133680, 0.0), (0.893125396598, 0.287162449061, 0.0),
-        (0.680471931023, 0.601060828677, 0.12), (0.557012965699, 0.866240078361, 0.28),
-        (0.332503849507, 0.971783748696, 0.84),
+        (0.104717133680, 0.0), (0.287162449061, 0.0), (0.601060828677, 0.12), (0.866240078361, 0.28),
+        (0.971783748696, 0.84),
     ]  # fmt: skip
-    for threshold, tpr, fpr in points:
-        line = roc.iloc[(roc["threshold"] - threshold).abs().argmin()]
-        assert [line["threshold"], line["tpr"], line["fpr"]] == pytest.approx(
-            [threshold, tpr, fpr], abs=1e-11
-        )
+    for point in points:
+        away = np.abs(roc[["tpr", "fpr"]].to_numpy() - point).max(axis=1)
+        assert away.min() < 1e-11

@@ -294,7 +294,8 @@ def test_reference_by_name_distribution_estimator_and_none(split):
 
 def test_json_is_strict_and_complete(split, tmp_path):
     comparison = compare(split, scores=["log_score", "crps"])
-    text = comparison.to_json(tmp_path / "out.json")
+    text = comparison.to_json()
+    assert comparison.to_json(tmp_path / "out.json") is None
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert document == json.loads(text)
     assert {"verdict", "verdicts", "settings", "means", "differences", "censoring", "notes"} == set(document)

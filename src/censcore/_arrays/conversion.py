@@ -48,6 +48,7 @@ def _real(value: Any, name: str, kind: Any) -> np.ndarray:
         array = _from_objects(np.asarray(value, dtype=object) if isinstance(value, list) else array, name)
     if array.dtype.kind not in "fiub":
         raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
+    check_integers(array, name)
     if kind is None and array.dtype == np.float16:
         kind = np.float32
     elif kind is None and array.dtype not in _FLOATS:
@@ -56,6 +57,16 @@ def _real(value: Any, name: str, kind: Any) -> np.ndarray:
         return array
     with np.errstate(over="ignore"):  # beyond the range of the dtype is infinite
         return array.astype(kind)
+
+
+def check_integers(array: np.ndarray, name: str) -> None:
+    """Check that there is no NA of R, which arrives as the smallest whole number of 32 bits."""
+    if array.dtype == np.int32 and (missing := array == np.iinfo(np.int32).min).any():
+        raise InvalidInputError(
+            f"{name}: got a missing value in {int(missing.sum())} of {array.size} entries (R's NA, which is "
+            "-2147483648 in an array of whole numbers), expected numbers. Leave these subjects out, or "
+            "impute the values."
+        )
 
 
 def _as_array(value: Any, name: str) -> np.ndarray:

@@ -187,12 +187,11 @@ def outcome_columns(
     visits: str | None,
     **others: str | None,
 ) -> OutcomeColumns:
-    """The columns that the options name; naming none is wrong usage."""
-    if time is None and lower is None and upper is None:
-        raise typer.BadParameter(
-            "got none, expected the column of observed times; or --lower and --upper, the ends of intervals.",
-            param_hint="--time",
-        )
+    """The columns that the options name; without any they are called time and event."""
+    if lower is None and upper is None:
+        time = "time" if time is None else time
+        if others.get("event") is None and others.get("cause") is None:
+            others["event"] = "event"
     ends = {"lower": lower, "upper": upper}
     return OutcomeColumns(time, causes=tuple(words(causes)), visits=tuple(words(visits)), **ends, **others)
 

@@ -178,7 +178,10 @@ class Curve(Univariate):
 
 
 def _aligned(times: Array, levels: Array, name: str) -> tuple[Array, Array]:
-    """Both as (1 or n, J)."""
+    """Both as (1 or n, J); one number is one time, at which there may be one level per subject."""
+    if times.ndim == 0:
+        times = times.reshape(1)
+        levels = levels.reshape(-1, 1) if levels.ndim < 2 else levels
     if times.ndim not in (1, 2) or levels.ndim not in (1, 2):
         raise InvalidInputError(
             f"times and {name} must have shape (J,) or (n, J); "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import check_entries, to_numpy
+from censcore._arrays import check_entries, check_integers, to_numpy
 from censcore._validation import as_frame, as_index, as_weights, check_instance, columns_of
 from censcore.distributions import Distribution
 from censcore.estimators.encoding import Encoding, is_category
@@ -171,6 +171,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         matrix = _encoded(estimator, X, encoding, reset)
     else:
         matrix = validated(estimator, X, np.float64, reset=reset)
+    check_integers(np.where(matrix == np.iinfo(np.int32).min, matrix, 0.0).astype(np.int32), "X")
     if reset:
         estimator._encoding = encoding or Encoding.of(matrix)
         return matrix

@@ -8,12 +8,15 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
+from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.estimators.covariates import as_matrix
 from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.estimators.risk_sets import entries_of, warn_of_empty_risk_set
+from censcore.estimators.strata import fitted_strata, strata_of
+from censcore.estimators.stratified_times import StratifiedTimes, without_column
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
@@ -48,6 +51,10 @@ class CoxRegression(CoefficientInference):
         baseline.) They are right for continuous T only, and their coefficients are biased towards zero by
         large ties.
 
+    strata : str or int, optional
+        Name or number of a column of X. Each of its values has a baseline of its own, and the coefficients
+        are shared: ``coxph(~ x + strata(s))``. The column is no covariate.
+
     Attributes
     ----------
     coef_ : array, (p,)
@@ -59,6 +66,8 @@ class CoxRegression(CoefficientInference):
         Distinct event times and, after each, minus the logarithm of the survival function of a subject with
         x = ``center_``: minus the sum of the logarithms of :math:`1-d\Lambda_0(u)`. Infinite after a time at
         which everybody at risk has the event.
+    strata_, baseline_strata_ : array
+        With ``strata``: its values, and which of them (from 0) each of ``baseline_times_`` belongs to.
     center_ : array, (p,)
         Means of the columns.
     columns_, notes_ : list of str
@@ -123,9 +132,12 @@ class CoxRegression(CoefficientInference):
     array([0.6 , 0.27])
     """
 
-    def __init__(self, alpha: float = 0.0, ties: str = "product-limit") -> None:
+    def __init__(
+        self, alpha: float = 0.0, ties: str = "product-limit", strata: str | int | None = None
+    ) -> None:
         self.alpha = alpha
         self.ties = ties
+        self.strata = strata
 
     @property
     def represents_atoms(self) -> bool:
@@ -148,15 +160,16 @@ class CoxRegression(CoefficientInference):
         -------
         self
         """
-        covariates, y, weight = self._check_inputs(X, y, sample_weight)
+        columns = X if self.strata is None else without_column(X, self.strata)
+        covariates, y, weight = self._check_inputs(columns, y, sample_weight)
         check_option(self.ties, "ties", _TIES)
         used, entry = np.nonzero(weight > 0)[0], entries_of(y)
-        sets = RiskSets(
-            to_numpy(y.time)[used],
-            to_numpy(y.event)[used],
-            weight[used],
-            None if entry is None else entry[used],
-        )
+        time, entry = to_numpy(y.time)[used], None if entry is None else entry[used]
+        if self.strata is not None:
+            self.strata_, number = fitted_strata(X, self.strata, len(weight))
+            self._clock = StratifiedTimes.of(time, entry)
+            time, entry = (self._clock.codes(some, number[used]) for some in (time, entry))
+        sets = RiskSets(time, to_numpy(y.event)[used], weight[used], entry)
         self._fit_to(covariates, weight, sets, score_of(self.ties))
         self._reference = y.time[:0]
         return self
@@ -212,16 +225,22 @@ class CoxRegression(CoefficientInference):
         sets = self._score.sets
         if not len(sets.times):  # no event: a hazard of zero, at any time
             self.baseline_times_, self.baseline_hazard_ = sets.last_time, np.zeros(1)
+            self.baseline_strata_ = np.zeros(1, dtype=np.intp)
             return
-        self.baseline_times_ = sets.times
-        self.baseline_hazard_ = np.cumsum(self._score.jumps())
+        jumps = self._score.jumps()
+        if self.strata is not None:
+            self.baseline_strata_, self.baseline_times_ = self._clock.back(sets.times)
+            by_stratum = (np.cumsum(jumps[self.baseline_strata_ == s]) for s in range(len(self.strata_)))
+            self.baseline_hazard_ = np.concatenate(list(by_stratum))
+            return
+        self.baseline_times_, self.baseline_hazard_ = sets.times, np.cumsum(jumps)
         over = np.nonzero(np.isinf(self.baseline_hazard_))[0]
         if sets.entry is not None and over.size and sets.times[over[0]] < sets.last_time[0]:
             first = int(over[0])
             later = int(len(sets.weight) - sets.after[first])
             warn_of_empty_risk_set(float(sets.times[first]), float(sets.d[first]), later)
 
-    def predict_distribution(self, X: Array | None = None) -> ProportionalHazards:
+    def predict_distribution(self, X: Array | None = None) -> ProportionalHazards | Grouped:
         """Predict the distribution of the event time.
 
         Parameters
@@ -232,13 +251,31 @@ class CoxRegression(CoefficientInference):
         Returns
         -------
         ProportionalHazards
-            One distribution per subject of X, or one for all subjects without covariates.
+            One distribution per subject of X, or one for all subjects without covariates; with strata, those
+            of each stratum in a :class:`~censcore.distributions.Grouped`.
         """
         self.check_fitted()
-        X = as_matrix(self, X, reset=False)
-        risk = np.ones(1) if X is None else np.exp(self._linear_predictor(X, self.center_))
-        predicted = ProportionalHazards(self.baseline_times_, self.baseline_hazard_, risk)
-        return predicted.like(self._reference)
+        if self.strata is None:
+            return self._of_baseline(self.baseline_times_, self.baseline_hazard_, self._risk(X))
+        known, group = strata_of(X, self.strata, self.strata_)
+        risk = self._risk(without_column(X, self.strata))
+        members = []
+        for i, stratum in enumerate(known):
+            here = self.baseline_strata_ == stratum
+            mine = risk if len(risk) == 1 else risk[group == i]
+            times, hazard = self.baseline_times_[here], self.baseline_hazard_[here]
+            if not here.any():  # no event in this stratum
+                times, hazard = self._clock.values[-1:], np.zeros(1)
+            members.append(self._of_baseline(times, hazard, mine))
+        return Grouped(members, group)
+
+    def _risk(self, X: Array | None) -> np.ndarray:
+        """r(x) of every subject, or of one for all without covariates."""
+        matrix = as_matrix(self, X, reset=False)
+        return np.ones(1) if matrix is None else np.exp(self._linear_predictor(matrix, self.center_))
+
+    def _of_baseline(self, times: np.ndarray, hazard: np.ndarray, risk: np.ndarray) -> ProportionalHazards:
+        return ProportionalHazards(times, hazard, risk).like(self._reference)
 
     def influence(self, hazard_derivative: Array, coef_derivative: Array | None = None) -> np.ndarray:
         r"""Compute what each training subject contributes to functionals of the fitted model.

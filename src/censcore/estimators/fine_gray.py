@@ -74,6 +74,8 @@ class FineGray(CoxRegression):
 
     ties = "breslow"
 
+    strata = None  # type: ignore[assignment]
+
     def __init__(self, cause: int = 1, alpha: float = 0.0) -> None:
         self.cause = cause
         self.alpha = alpha

@@ -42,7 +42,7 @@ from censcore._validation import as_count, as_seed, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring
 from censcore.estimators.covariates import take_rows
-from censcore.evaluation.compare import compare_request
+from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.fold_runs import FoldRuns, out_of_fold
 from censcore.evaluation.designs.folds import CrossValidation
@@ -54,6 +54,7 @@ from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCens
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.plan.request import Request
+from censcore.evaluation.plan.subsets import labels_by
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 
@@ -100,7 +101,7 @@ class Bootstrap:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        as_count(self.n_splits, "n_splits", least=2)
+        object.__setattr__(self, "n_splits", as_count(self.n_splits, "n_splits", least=2))
         check_flag(self.replace, "replace")
         check_flag(self.plus, "plus")
         as_seed(self.random_state, "random_state")
@@ -208,12 +209,18 @@ def compare_out_of_bag(
     if len(tested) < n:
         notes = [*notes, f"{n - len(tested)} of {n} subjects are in every bootstrap sample, and not scored."]
     clusters = np.arange(n) if groups is None else groups
+    labels = labels_by(asked.by, sample.X, n)
     fitted = _fitted_censoring(kind, estimator, sample)
 
     def compared(who: np.ndarray, weight: np.ndarray, at: list[np.ndarray], forecasts: Any) -> Comparison:
         given = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
         some = replace(sample.take(who), weight=given[who] * weight, groups=clusters[who])
-        here = replace(asked, forecasts=forecasts, sample=some, by=_labels(asked.by, who, n))
+        here = replace(
+            asked,
+            forecasts=forecasts,
+            sample=some,
+            by={key: values[who] for key, values in labels.items()} or None,
+        )
         C = _censoring_of(kind, fitted, sample, who, at)
         return compare_request(
             replace(here, censoring=C, train_groups=clusters if isinstance(C, ResolvedCensoring) else None)
@@ -230,26 +237,16 @@ def compare_out_of_bag(
     found = compared(rows, 1 / np.repeat(count, count), place, forecasts)
     means = replace(found.means, method=f"{found.means.method}; {OUT_OF_BAG}")
     if cv.plus:
-        asked = replace(asked, **{name: found.settings[name] for name in ("horizon", "times", "levels")})
+        asked = replace(asked, **decided(found))
         last = {model: runs.forecasts[model, len(splits)].take(tested) for model in runs.models}
         apparent = compared(tested, np.ones(len(tested)), [np.arange(len(tested))], last)
         means = replace(means, values=_plus(found, apparent))
-    subsets = [replace(subset, subject=rows) for subset in found.subsets]
+    subsets = [
+        replace(subset, counted=(len(np.unique(rows[subset.weight > 0])), sample.weight is not None))
+        for subset in found.subsets
+    ]
     design = OutOfBag(splits, [found], tested, runs, groups, rows, place, cv.plus)
-    return replace(
-        found, means=means, subsets=subsets, design=design, notes=[*notes, *found.notes], groups=found.groups
-    )
-
-
-def _labels(by: Any, who: np.ndarray, n: int) -> Any:
-    """Labels of subgroups, one for each row."""
-    if by is None or isinstance(by, str):
-        return by
-    if isinstance(by, dict):
-        return {name: to_numpy(labels)[who] for name, labels in by.items()}
-    if isinstance(by, list | tuple) and len(by) != n:
-        return by
-    return {str(getattr(by, "name", None) or "group"): to_numpy(by)[who]}
+    return replace(found, means=means, subsets=subsets, design=design, notes=[*notes, *found.notes])
 
 
 # ---- the censoring distribution, of all subjects ---------------------------------------------------------

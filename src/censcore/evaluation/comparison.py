@@ -555,7 +555,9 @@ class Comparison(KeepsValues):
         chart = one.chart(kind, **options)
         return replace(chart, title=f"{one_line(outcome)}: {chart.title}")
 
-    def to_html(self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts") -> str:
+    def to_html(
+        self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts"
+    ) -> str | None:
         """One self-contained page: tables, pictures, the censoring diagnostic and the exact settings.
 
         Parameters
@@ -567,14 +569,14 @@ class Comparison(KeepsValues):
 
         Returns
         -------
-        str
-            The page.
+        str or None
+            The page; None where it is written to a path, so that nothing is printed in its place.
         """
         from censcore.evaluation.report.html import page
 
         return _written(page(self, title), path)
 
-    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+    def to_json(self, path: str | PathLike[str] | None = None) -> str | None:
         """Verdict, settings, means, differences and notes as JSON.
 
         Parameters
@@ -584,16 +586,15 @@ class Comparison(KeepsValues):
 
         Returns
         -------
-        str
-            The document. Missing numbers are null, infinite ones the string "inf".
+        str or None
+            The document; None where it is written. Missing numbers are null, infinite ones the string "inf".
         """
         from censcore.evaluation.report.export import comparison_json
 
         text = comparison_json(self)
-        _written(text + "\n", path)
-        return text
+        return text if path is None else _written(text + "\n", path)
 
-    def to_latex(self, path: str | PathLike[str] | None = None) -> str:
+    def to_latex(self, path: str | PathLike[str] | None = None) -> str | None:
         """The tables for LaTeX with the package booktabs; the caption of the first holds the verdict.
 
         Parameters
@@ -603,14 +604,14 @@ class Comparison(KeepsValues):
 
         Returns
         -------
-        str
-            One ``table`` environment per table.
+        str or None
+            One ``table`` environment per table; None where they are written.
         """
         from censcore.evaluation.report.export import comparison_latex
 
         return _written(comparison_latex(self), path)
 
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str | None:
         """The verdict and the tables as Markdown.
 
         Parameters
@@ -620,8 +621,8 @@ class Comparison(KeepsValues):
 
         Returns
         -------
-        str
-            Text with pipe tables.
+        str or None
+            Text with pipe tables; None where it is written.
         """
         from censcore.evaluation.report.export import comparison_markdown
 
@@ -638,8 +639,9 @@ class Comparison(KeepsValues):
         return notebook(self)
 
 
-def _written(text: str, path: str | PathLike[str] | None) -> str:
-    """The text, which is also written where a path is given."""
-    if path is not None:
-        write_atomically(path, text)
-    return text
+def _written(text: str, path: str | PathLike[str] | None) -> str | None:
+    """The text, or None where a path is given, to which it is written."""
+    if path is None:
+        return text
+    write_atomically(path, text)
+    return None

@@ -35,9 +35,11 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, structured array, frame, or matrix of R
         An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event", and
-        "entry" where subjects enter late.
+        "entry" where subjects enter late. Of R's ``Surv``: a frame or structured array with the columns time
+        and status, or start, stop and status; or the matrix itself, (n, 2) or (n, 3) in this order, whose
+        last column is 0 or 1.
     one_cause : bool
         Admit ``CompetingRisks.cause(j)``, whose subjects with another event never have this one. A function
         that does not ask for it gets an error instead, since it would take them for censored.
@@ -72,6 +74,9 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
             "right-censored outcome of the first visit at or after T; to call it the event time would give "
             "wrong numbers."
         )
+    surv = _of_surv(y)
+    if surv is not None:
+        return surv
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
     if hasattr(y, "columns"):
@@ -89,6 +94,28 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
     )
+
+
+def _of_surv(y: Any) -> RightCensored | None:
+    """The outcome of a ``Surv`` object of R, by its names or as a matrix; None for anything else."""
+    if isinstance(y, np.ndarray) and y.dtype.fields is None:
+        if y.ndim != 2 or y.shape[1] not in (2, 3) or y.dtype.kind not in "fiu" or not len(y):
+            return None
+        if not np.isin(y[:, -1], (0, 1)).all() or np.isin(y[:, -2], (0, 1)).all():
+            return None
+        return RightCensored(y[:, -2], y[:, -1], entry=y[:, 0] if y.shape[1] == 3 else None)
+    columns = getattr(y, "columns", getattr(getattr(y, "dtype", None), "names", None))
+    names = set() if columns is None else set(columns)
+    if "status" in names and "event" not in names and "time" in names and "time2" not in names:
+        return RightCensored(_values(y["time"]), _values(y["status"]))
+    event = "event" if "event" in names else "status"
+    if {"start", "stop", event} <= names and not names & {"time", "id"}:
+        return RightCensored(_values(y["stop"]), _values(y[event]), entry=_values(y["start"]))
+    return None
+
+
+def _values(column: Any) -> np.ndarray:
+    return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
 
 
 def _check_one_time(columns: list[Any]) -> None:

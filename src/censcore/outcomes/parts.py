@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_namespace, to_numpy
+from censcore._arrays import (
+    Array,
+    as_float,
+    check_integers,
+    convert,
+    is_torch,
+    namespace,
+    one_namespace,
+    to_numpy,
+)
+from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 __all__ = ["as_censoring_time", "as_event", "one_each"]
@@ -17,6 +27,7 @@ def as_event(event: Array, time: Array) -> Array:
     if is_torch(time):
         return _check_codes(convert(event, time), time) != 0
     array = to_numpy(event, "event")
+    check_integers(array, "event")
     if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
         array = as_float(array, "event")
     if array.dtype.kind not in "biuf":
@@ -30,6 +41,12 @@ def as_event(event: Array, time: Array) -> Array:
 
 def _check_codes(event: Array, time: Array) -> Array:
     codes = np.unique(to_numpy(event, "event"))
+    if np.isnan(codes).any():
+        gone = np.nonzero(np.isnan(to_numpy(event)).reshape(len(event), -1).any(axis=1))[0]
+        raise InvalidInputError(
+            f"event must be 0/1 or boolean; got a missing value (NaN, None or NA) in {name_subjects(gone)}. "
+            "Leave these subjects out: an unknown status is not a censored one."
+        )
     if set(codes.tolist()) <= {0, 1}:
         return event
     whole = np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0

@@ -40,6 +40,7 @@ def make_splits(
     which cause), or with ``groups`` kept together; splitters may look at the covariates X.
     """
     n = len(event)
+    cv, repeats = (_whole(number) for number in (cv, repeats))
     if not (isinstance(cv, int | np.integer) or hasattr(cv, "split") or _is_listed(cv)) or (
         isinstance(cv, bool | str | bytes) or is_torch(cv)
     ):
@@ -65,6 +66,11 @@ def make_splits(
     else:
         pairs = list(cv)
     return _in_repeats(pairs, n)
+
+
+def _whole(number: Any) -> Any:
+    """5.0, as other languages write a count, as 5; anything else as it is."""
+    return int(number) if isinstance(number, float | np.floating) and number % 1 == 0 else number
 
 
 def _is_listed(value: Any) -> bool:

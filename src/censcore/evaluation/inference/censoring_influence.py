@@ -218,8 +218,9 @@ def _is_differentiable(estimator: Any) -> bool:
     noise of imputed and scaled values. A step that was fitted to the outcome is not.
     """
     if isinstance(estimator, Adapted):
-        return type(last_estimator(estimator.model_)) in _PARTS and not _uses_outcome(estimator.model_)
-    return type(estimator) in _PARTS
+        last = last_estimator(estimator.model_)
+        return _is_differentiable(last) and not _uses_outcome(estimator.model_)
+    return type(estimator) in _PARTS and getattr(estimator, "strata", None) is None
 
 
 def _uses_outcome(model: Any) -> bool:

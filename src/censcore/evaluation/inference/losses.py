@@ -24,24 +24,17 @@ __all__ = ["Losses", "Means", "Scope", "Subset", "estimate_means", "score_all", 
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Subjects that are averaged over: weights (n,) that sum to one, zero for the others.
-
-    Where a subject has several rows, ``subject`` says which it is.
-    """
+    """Subjects that are averaged over: weights (n,) that sum to one, zero for the others."""
 
     by: str
     label: str
     weight: np.ndarray
     counted: tuple[int, bool] | None = None  #: where no more is known: their number, whether weights differ
-    subject: np.ndarray | None = None
 
     @property
     def count(self) -> int:
         """How many subjects there are."""
-        used = self.weight > 0
-        if self.subject is not None:
-            return len(np.unique(self.subject[used]))
-        return int(used.sum()) if self.counted is None else self.counted[0]
+        return int((self.weight > 0).sum()) if self.counted is None else self.counted[0]
 
     @property
     def weighted(self) -> bool:

@@ -108,6 +108,6 @@ def scatter_chart(
         if at.any()
     ]
     top = min(1.0, 1.02 * float(max(a.p.max(), b.p.max())))
-    labels = [f"risk by {_by_time(comparison, t)}, {one_line(model)}" for model in two]
-    panel = Panel([Rule("diagonal"), *marks], labels[0], labels[1], xlim=(0.0, top), ylim=(0.0, top))
+    x, y = (f"risk by {_by_time(comparison, t)}, {one_line(model)}" for model in two)
+    panel = Panel([Rule("diagonal"), *marks], x, y, xlim=(0.0, top), ylim=(0.0, top))
     return Chart("Risks of the same subjects by two forecasts", [panel], looks)
