@@ -277,9 +277,7 @@ def _check_order(X: Any, y: Any) -> None:
         )
 
 
-def _with_reference(
-    kind: Kind, models: Any, reference: Any
-) -> tuple[dict[str, Any], str | None]:
+def _with_reference(kind: Kind, models: Any, reference: Any) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
     everything = as_named(models)
     if reference is None:
