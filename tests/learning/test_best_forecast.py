@@ -88,15 +88,16 @@ def test_networks_of_folds_train_on_the_others(n, monkeypatch):
     data, rows = sample(n), np.arange(n)
     folds = [(rows[rows % 5 != i], rows[rows % 5 == i]) for i in range(5 if n == 100 else 1)]
     seen = []
-    train = cs.CensoredEngression._train
+    train = cs.CensoredEngression._fit_generators
 
-    def looking(self, task, training, validation, *others):
-        seen.append(
-            (len(training["x"]), training["y"][:3], None if validation is None else validation["y"][:3])
-        )
-        return train(self, task, training, validation, *others)
+    def looking(self, parts, callbacks):
+        for part in parts:
+            training, validation = part.training.taken, part.validation
+            held_out = None if validation is None else validation.taken["y"][:3]
+            seen.append((len(training["x"]), training["y"][:3], held_out))
+        return train(self, parts, callbacks)
 
-    monkeypatch.setattr(cs.CensoredEngression, "_train", looking)
+    monkeypatch.setattr(cs.CensoredEngression, "_fit_generators", looking)
     model = engression(**SMALL)
     held = model.cross_fit(data.X, data.y, folds, censoring=cs.Uniform(0.0, 5.0))
     for (train_rows, test_rows), (size, first, held_out) in zip(folds, seen, strict=False):
