@@ -284,11 +284,11 @@ def test_held_out_subjects_share_no_random_numbers(X):
     y = cs.RightCensored(np.random.default_rng(0).exponential(size=60), np.ones(60))
     stack = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(X, y)
     z = stack._members.apart(stack.estimators_["weibull"], X, 60, 0)
-    assert z.shape == (60, 256)
+    assert z.shape == (60, 128)
     assert len(np.unique(z)) == z.size
     if X is not None:  # draws follow the covariates
         F = stack.estimators_["weibull"].predict_distribution(X)
-        assert np.abs(F.cdf(z).mean(axis=1) - 0.5).max() < 5 / np.sqrt(12 * 256)
+        assert np.abs(F.cdf(z).mean(axis=1) - 0.5).max() < 5 / np.sqrt(12 * 128)
 
 
 def test_groups_are_held_out_together(monkeypatch):

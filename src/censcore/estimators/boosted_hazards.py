@@ -99,6 +99,9 @@ class BoostedHazards(SurvivalEstimator):
     array([0.4, 0.7])
     """
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __init__(
         self,
         n_intervals: int = 4,
@@ -267,7 +270,7 @@ class BoostedHazards(SurvivalEstimator):
         if reset:
             self._covariates = CompletedCovariates(impute=False).fit(X)
             self.n_features_in_ = self._covariates.n_features_in_
-            vars(self).pop("feature_names_in_", None)
+            self.__dict__.pop("feature_names_in_", None)
             if hasattr(self._covariates, "feature_names_in_"):
                 self.feature_names_in_ = self._covariates.feature_names_in_
         if not self.n_features_in_:

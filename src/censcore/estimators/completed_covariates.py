@@ -58,6 +58,8 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
            [70.,  0.,  0.,  0.]])
     """
 
+    _encoding: Encoding
+
     def __init__(self, impute: bool = True) -> None:
         self.impute = impute
 

@@ -102,7 +102,7 @@ class JointFromMargins(SurvivalEstimator):
         self._fit_margins(X, y, sample_weight, fit_weighted)
         return self
 
-    @available_if(lambda self: hasattr(self.estimator, "cross_fit"))
+    @available_if(lambda self: hasattr(self.estimator, "cross_fit"))  # type: ignore[untyped-decorator]
     def cross_fit(
         self, X: Array | None, y: Any, folds: Sequence[Fold], sample_weight: Array | None = None
     ) -> list[tuple[Self, ...]]:

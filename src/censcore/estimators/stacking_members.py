@@ -21,7 +21,7 @@ from censcore.scores import energy_score, log_score
 __all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "log_losses", "mixed", "taken"]
 
 MOST_SAMPLES = 10**6
-_DRAWS = 256  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
+_DRAWS = 128  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
 
 
 def taken(C: Distribution, rows: np.ndarray) -> Distribution:

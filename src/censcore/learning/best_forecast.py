@@ -101,7 +101,7 @@ class BestForecast(Stacking):
         if reset:
             self._completed = CompletedCovariates().fit(X)
             self.n_features_in_ = self._completed.n_features_in_
-            vars(self).pop("feature_names_in_", None)
+            self.__dict__.pop("feature_names_in_", None)
             if hasattr(self._completed, "feature_names_in_"):
                 self.feature_names_in_ = self._completed.feature_names_in_
         elif not self.n_features_in_:
