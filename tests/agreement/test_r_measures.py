@@ -265,10 +265,10 @@ def test_bootstrap_cross_validation(r_data, lines):
         at = frame[(frame["score"] == score) & (frame["at"] == line.time)].set_index("model")
         value = at["mean"][line.model] - (at["mean"][line.versus] if line.versus else 0.0)
         value = at["skill"][line.model] if line.quantity == "IPA" else value
-        assert value == pytest.approx(line.value, abs=6e-4 if score == "auc" else 1e-9)
+        assert value == pytest.approx(line.value, abs=2e-3 if score == "auc" else 1e-9)
         if line.quantity in ("Brier", "AUC"):
             error = at["standard_error"][line.model]
-            assert error == pytest.approx(line.se, rel=5e-3 if score == "auc" else 1e-4)
+            assert error == pytest.approx(line.se, rel=1e-2 if score == "auc" else 1e-4)
 
 
 #: Numbers of R without a counterpart here, and why.

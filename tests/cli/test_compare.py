@@ -169,7 +169,7 @@ def test_tables_that_are_no_forecasts(tmp_path):
 
 
 def test_wrong_usage_and_help():
-    result = CliRunner().invoke(app, ["compare", "file.csv"])
+    result = CliRunner().invoke(app, ["compare"])
     assert result.exit_code == 2
     text = CliRunner().invoke(app, ["compare", "--help"], terminal_width=200).output
     assert "cox__sf@365" in text

@@ -79,6 +79,11 @@ def test_outcomes_of_surv():
     for y in intervals:
         assert as_outcome(y).entry.tolist() == start.tolist()
         assert as_outcome(y).time.tolist() == time.tolist()
+    F, options = cs.Exponential(0.2), {"scores": "crps", "reference": None, "discrimination": False}
+    means = [
+        cs.compare({"a": F}, y, cs.Uniform(0.0, 20.0), **options, horizon=9.0).frame()["mean"][0] for y in two
+    ]
+    assert means == pytest.approx([cs.crps(two[0], F, cs.Uniform(0.0, 20.0), horizon=9.0).mean()] * 3)
     for wrong in (np.column_stack([status, time]), np.column_stack([status, status]), np.ones((3, 4))):
         with pytest.raises(InvalidTypeError, match="y must be a RightCensored outcome"):
             as_outcome(wrong)

@@ -151,10 +151,10 @@ def test_the_time_unit_of_a_table_in_batches(tmp_path):
         assert "1.5 years" in text
 
 
-def test_an_outcome_that_is_not_named_is_wrong_usage(files):
+def test_an_outcome_that_is_not_named_is_called_time(files):
     result = CliRunner().invoke(app, ["compare", str(files / "test.csv"), "--event", "ward"])
-    assert result.exit_code == 2
-    assert "--lower" in result.output
+    assert result.exit_code == 1
+    assert "--time time: there is no such column" in str(result.exception)
 
 
 def test_exact_times_leave_the_reference_without_a_log_score(files):

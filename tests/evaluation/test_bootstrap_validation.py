@@ -82,6 +82,8 @@ def test_samples_drawn_elsewhere_and_who_is_never_left_out():
     for wrong, match in [([[0, 40]] * 2, "from 0 to 39"), ([0, 1], "one row of subject numbers")]:
         with pytest.raises(InvalidInputError, match=match):
             cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cs.Bootstrap(samples=wrong), **PLAIN)
+    with pytest.raises(InvalidInputError, match="repeats: got 2 together with Bootstrap"):
+        cs.cross_validate({"km": cs.KaplanMeier()}, x, y, cv=cs.Folds(cs.Bootstrap(3), repeats=2), **PLAIN)
     with pytest.raises(InvalidInputError, match="without replacement"):
         next(cs.Bootstrap(size=40, replace=False).split(x))
 

@@ -53,7 +53,10 @@ Store = Annotated[
     Path | None,
     typer.Option(help="Folder for the sums of finished batches, so that a run that was stopped goes on."),
 ]
-Time = Annotated[str | None, typer.Option(help="Column of observed times; or pass --lower and --upper.")]
+Time = Annotated[
+    str | None,
+    typer.Option(help="Column of observed times, by default time; or pass --lower and --upper."),
+]
 Lower = Annotated[
     str | None,
     typer.Option(
@@ -79,7 +82,10 @@ TimeUnit = Annotated[
     str, typer.Option(help="Unit of the times, such as days, for the table, axes and the verdict.")
 ]
 Event = Annotated[
-    str | None, typer.Option(help="Column that is 1 for an event, 0 for a censored time; or pass --cause.")
+    str | None,
+    typer.Option(
+        help="Column that is 1 for an event, 0 for a censored time, by default event; or pass --cause."
+    ),
 ]
 Cause = Annotated[
     str | None,

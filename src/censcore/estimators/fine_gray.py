@@ -74,7 +74,7 @@ class FineGray(CoxRegression):
 
     ties = "breslow"
 
-    strata = None  # type: ignore[assignment]
+    strata = None
 
     def __init__(self, cause: int = 1, alpha: float = 0.0) -> None:
         self.cause = cause

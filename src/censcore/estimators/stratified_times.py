@@ -62,5 +62,5 @@ def without_column(X: Any, column: str | int) -> Any:
         name = list(X.columns)[column] if isinstance(column, int) else column
         rest = X[[other for other in X.columns if other != name]]
         return rest if len(rest.columns) else None
-    matrix = np.delete(np.asarray(X), column, axis=1)
+    matrix = np.delete(np.asarray(X), int(column), axis=1)
     return matrix if matrix.shape[1] else None

@@ -144,8 +144,12 @@ class Bootstrap:
             yield rng.choice(units, size, replace=self.replace)
 
 
-def bootstrap_splits(cv: Bootstrap, n: int, groups: np.ndarray | None) -> list[Split]:
+def bootstrap_splits(cv: Bootstrap, n: int, groups: np.ndarray | None, repeats: int = 1) -> list[Split]:
     """The bootstrap samples, and for the .632+ estimate a last one of all subjects, who are tested too."""
+    if repeats != 1:
+        raise InvalidInputError(
+            f"repeats: got {repeats} together with Bootstrap, expected more samples: Bootstrap(n_splits=...)."
+        )
     pairs = list(cv.split(np.zeros((n, 1)), None, groups))
     splits = [Split(0, b, train, test) for b, (train, test) in enumerate(pairs) if len(test)]
     if not splits:

@@ -214,7 +214,7 @@ def cross_validate(
     code, weight = asked.subjects(n)
     sample = replace(sample, y=kind.read_outcome(sample.y), weight=weight)
     if isinstance(folds.cv, Bootstrap):
-        splits = bootstrap_splits(folds.cv, n, code)
+        splits = bootstrap_splits(folds.cv, n, code, folds.repeats)
     else:
         splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
     everything, name = _with_reference(kind, models, reference)

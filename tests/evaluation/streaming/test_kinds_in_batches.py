@@ -155,7 +155,8 @@ def both(table, C=KM, models=JOINT, rows=110, memory=None, **options):
     """The comparison in memory and that in batches."""
     y = cs.RightCensored(table[NAMES].to_numpy(), table[["r", "d"]].to_numpy())
     y.names = NAMES
-    options = {"reference": None} | options  # the draws of its energy score follow its batch
+    if "train" not in options:
+        options = {"reference": None} | options  # the draws of its energy score follow its batch
     given = {name: model(table) if callable(model) else model for name, model in models.items()}
     kept = cs.compare(given, y, C, X=table[["site"]], discrimination=False,
                       **labels(table, options | (memory or {})))  # fmt: skip
