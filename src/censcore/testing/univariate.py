@@ -348,10 +348,10 @@ def bad_input(s: Examined) -> None:
     """NaN, levels outside [0, 1], a > b, negative tau, no draws and wrong shapes raise InvalidInputError."""
     distribution = s.distribution
     for word in _words(s):
-        expect_error(lambda word=word: s.ask(word, np.array([[np.nan]])), f"{word}(nan)")
+        expect_error(partial(s.ask, word, np.array([[np.nan]])), f"{word}(nan)")
     for word in _AT_LEVELS:
         for level in (-0.1, 1.1, np.nan):
-            expect_error(lambda word=word, level=level: s.ask(word, level), f"{word}({level})")
+            expect_error(partial(s.ask, word, level), f"{word}({level})")
     expect_error(lambda: s.ask("integrated_sf", 2.0, 1.0), "integrated_sf(2, 1)")
     expect_error(lambda: s.ask("integrated_sf", -1.0, 1.0), "integrated_sf(-1, 1)")
     expect_error(lambda: s.ask("icdf_beyond", 1.0, 1.5), "icdf_beyond(y, 1.5)")
