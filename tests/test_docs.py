@@ -332,7 +332,7 @@ def test_what_links_to_the_reference_and_what_is_darkened(monkeypatch):
     for text in ("horizon=", "comparison", "y.time", "scores", "np.array([1])"):
         assert target_of(text) is None
     darkened = import_module("dark_figures").darkened
-    assert darkened("fill: #ffffff; stroke: #0F766E") == "fill: #131416; stroke: #2dd4bf"
+    assert darkened("fill: #ffffff; stroke: #0F766E") == "fill: #14181e; stroke: #2dd4bf"
 
 
 def test_results_begin_with_a_picture_and_five_lines():

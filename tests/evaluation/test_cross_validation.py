@@ -605,7 +605,7 @@ def test_page_plots_and_json(tmp_path):
     found.plot("brier")
     axes = found.plot("folds", score="brier_score", column=1).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["cox", "kaplan-meier"]
-    with pytest.raises(InvalidInputError, match="score: got 'ibs', expected one of crps, brier_score"):
+    with pytest.raises(InvalidInputError, match="score must be 'crps' or 'brier_score'; got 'ibs'"):
         found.plot("folds", score="ibs")
     with pytest.raises(InvalidInputError, match="column: got 5, expected 0 to 2"):
         found.plot("folds", score="brier_score", column=5)

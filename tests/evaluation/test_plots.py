@@ -133,3 +133,19 @@ def test_the_brier_score_is_drawn_on_the_scale_that_there_is():
     assert list(drawn.legend) == ["a", "b", "kaplan-meier"]
     assert drawn.panels[0].ylabel == "Brier score"
     assert not asked.legend
+
+
+def test_a_plot_shows_itself_in_a_notebook(comparison):
+    """By a picture of its own, since a fresh notebook has no backend that knows the figure."""
+    picture, size = comparison.plot()._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    assert size["width"] > size["height"] > 300
+
+
+def test_an_overview_has_four_panels(comparison):
+    """The verdict, the Brier score as a difference from the reference, calibration and net benefit."""
+    verdict, brier, calibration, decision = comparison.plot().axes
+    assert [text.get_text() for text in verdict.get_yticklabels()] == ["cox", "weibull"]
+    assert "kaplan-meier" in brier.get_ylabel()
+    assert calibration.get_xlabel() == "forecast risk"
+    assert decision.get_ylabel() == "net benefit"

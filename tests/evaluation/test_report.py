@@ -422,3 +422,35 @@ def test_the_page_says_what_was_compared(html, split):
 def test_words_that_clinicians_do_not_use_are_gone(html):
     for words in ("told apart", "rests on", "It rests", "in vain", "Noise explains"):
         assert words not in html
+
+
+def test_data_forecasts_and_diagnostics_are_tables_in_notebooks(split):
+    shown = [split.y, cs.Weibull(1.5, [1.0, 2.0]), compared(split).censoring]
+    shown += [
+        cs.CompetingRisks([1.0, 2.0], [1, 0], names=["<b>", "death"]),
+        cs.IntervalCensored([0.0], [1.0]),
+    ]
+    for each in shown:
+        tags = Tags(each._repr_html_())
+        assert tags.open == []
+        assert len(tags.all("table")) == 1
+        assert not tags.all("b")
+        assert 2 <= len(tags.all("tr")) <= 20
+
+
+def test_the_verdict_says_whether_the_best_is_calibrated():
+    """The same order of subjects, and risks that are far too high: no score of ranking would notice."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    T, C = rng.exponential(np.exp(x)), rng.uniform(0, 3, 600)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    forecasts = {"true": cs.Exponential(np.exp(-x)), "too high": cs.Exponential(3 * np.exp(-x))}
+    found = cs.compare(forecasts, y, cs.Uniform(0, 3), horizon=2.0, scores="crps", discrimination=False)
+    lines = {line["model"]: line for line in found.verdict.calibration}
+    assert lines["true"]["calibrated"] is True
+    assert lines["too high"]["calibrated"] is False
+    assert lines["too high"]["ici"] == found.calibration("too high").ici
+    assert "The risks of true agree with the observed ones" in str(found.verdict)
+    assert "Not calibrated: too high" in str(found.verdict)
+    alone = cs.compare({"too high": forecasts["too high"]}, y, cs.Uniform(0, 3), horizon=2.0, scores="crps")
+    assert "differ, by more than chance explains, from the observed ones" in str(alone.verdict)
