@@ -95,7 +95,7 @@ def follow_up_end(C: Distribution, *samples: FollowUp | np.ndarray) -> float:
 def reach_of(curves: Sequence[Distribution], count: np.ndarray | None = None) -> float | None:
     """The last time that these censoring distributions support; None where censoring times are known.
 
-    ``count`` is how many subjects have each of the ``curves``, where each is one for several.
+    ``count`` is how many subjects each curve is for, by their weights.
     """
     if all(isinstance(C, PointMass) for C in curves):
         return None
@@ -173,7 +173,7 @@ def find_horizon(
         if one.train is not None:
             train = _of_censoring_time(one.train, C, j)
             samples += followed(train, groups if one.in_sample else train_groups)
-        reach = reach_of([one.distribution])
+        reach = reach_of([one.distribution], None if len(one.distribution) == 1 else scored.weight)
         ends.append((settle_horizon(horizon, reach, samples, told, one.distribution), told))
         if C.k > 1:
             told[:] = [f"{names[j] if names else f'event {j + 1}'}: {note}" for note in told]

@@ -264,7 +264,7 @@ def _reach(known: Distribution | None, fitted: Censoring | None, counts: Counts)
     km = fitted.estimators_[0]
     if len(km.distributions_) == 1:
         return reach_of(km.distributions_)
-    count = [counts.rows[counts.stratum == stratum].sum() for stratum in km.strata_]
+    count = [counts.weight[counts.stratum == stratum].sum() for stratum in km.strata_]
     return reach_of(km.distributions_, np.array(count, dtype=float))
 
 

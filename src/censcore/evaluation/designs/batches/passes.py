@@ -91,7 +91,7 @@ class Support:
     def _of(self, rows: Rows) -> PartialSums:
         G = self.fitted.distribution(rows.frame).marginal(0)
         last, *ends = to_numpy(G.isf(np.array([[0.0, FOLLOWED, LEAST]]))).T
-        each = Keyed.of(tuple(ends), np.ones((len(last), 1)))
+        each = Keyed.of(tuple(ends), rows.weight[:, None])
         return PartialSums(
             keyed={"ends": each, "last": Keyed((np.zeros(1),), np.array([[-last.min()]]), largest=True)}
         )
