@@ -70,8 +70,7 @@ def _sums(merge: _Merge, values: np.ndarray, of: _Placed, to: _Placed) -> Sums:
         some = slice(first, first + width)
         V = np.zeros((values[:, some].shape[1], N))
         V[:, of.at] = values[of.who, some].T
-        before = _cumulated(V)
-        met[to.who, some] = (before[:, -1:] - before[:, to.at]).T
+        met[to.who, some] = np.cumsum(V[:, ::-1], axis=1)[:, ::-1][:, to.at].T
         won[to.who, some] = merge.of_lower(V)[:, to.at].T
     return won, met
 
