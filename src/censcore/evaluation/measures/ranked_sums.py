@@ -70,7 +70,7 @@ def _sums(merge: _Merge, values: np.ndarray, of: _Placed, to: _Placed) -> Sums:
         some = slice(first, first + width)
         V = np.zeros((values[:, some].shape[1], N))
         V[:, of.at] = values[of.who, some].T
-        met[to.who, some] = np.cumsum(V[:, ::-1], axis=1)[:, ::-1][:, to.at].T
+        met[to.who, some] = _from_end(V)[:, to.at].T
         won[to.who, some] = merge.of_lower(V)[:, to.at].T
     return won, met
 
@@ -109,8 +109,8 @@ class _Merge(NamedTuple):
         v, sums = np.zeros((2, p, size))
         v[:, :N] = V[:, self.order]
         if (self.ends - self.begins > 1).any():
-            passed = _cumulated(v)
-            sums[:, :N] = (passed[:, self.ends] - passed[:, :N]) / 2
+            after = _from_end(v)
+            sums[:, :N] = (after[:, :N] - after[:, self.ends]) / 2
         if (self.ends == N).all():  # all risks are equal
             return sums[:, :N]
         for _ in range(halvings):
@@ -131,8 +131,8 @@ class _Merge(NamedTuple):
         return back[:, :N]
 
 
-def _cumulated(values: np.ndarray) -> np.ndarray:
-    """Sums of the first 0, 1, ..., N values (p, N)."""
+def _from_end(values: np.ndarray) -> np.ndarray:
+    """Sums of the values (p, N) from place 0, 1, ..., N on."""
     sums = np.zeros((len(values), values.shape[1] + 1))
-    np.cumsum(values, axis=1, out=sums[:, 1:])
+    np.cumsum(values[:, ::-1], axis=1, out=sums[:, -2::-1])
     return sums
