@@ -118,6 +118,6 @@ def test_gaps_are_allowed_where_asked_for_and_columns_must_exist():
 
 
 def test_a_frame_with_start_and_stop_names_the_constructor():
-    frame = pd.DataFrame({"start": [0.0, 1.0], "stop": [1.0, 2.0], "event": [0, 1]})
+    frame = pd.DataFrame({"id": [1, 1], "start": [0.0, 1.0], "stop": [1.0, 2.0], "event": [0, 1]})
     with pytest.raises(cs.exceptions.UnsupportedOutcomeError, match="from_start_stop"):
         cs.KaplanMeier().fit(None, frame)

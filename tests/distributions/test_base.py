@@ -160,7 +160,7 @@ def test_every_mix_of_shapes():
         (lambda distribution: distribution.censor_at([1.0, 2.0]), "distribution has 3, tau has 2"),
         (lambda distribution: distribution.censor_at(np.ones((3, 2))), "tau must be a number or one per sub"),
         (lambda distribution: distribution.sample(0), "m, the number of draws"),
-        (lambda distribution: distribution.marginal(1), "one coordinate; coordinate 1"),
+        (lambda distribution: distribution.marginal(1), "has 1 event times; number 1 was asked for"),
     ],
 )
 def test_bad_questions_are_refused(call, message):

@@ -453,7 +453,7 @@ def test_pictures_and_page(comparison):
     figure = comparison.plot("brier", outcome="death")
     assert figure._suptitle.get_text().startswith("death: Brier score over time")
     page = comparison.to_html()
-    assert page.count("<figure>") == sum(len(comparison.pictured(k)) for k in (
+    assert page.count("<figure>") >= sum(len(comparison.pictured(k)) for k in (
         "brier", "pinball", "murphy", "calibration", "censoring", "differences"
     ))  # fmt: skip
 

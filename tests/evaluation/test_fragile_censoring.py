@@ -34,9 +34,8 @@ def rare_groups(seed: int, n: int = 300) -> tuple[np.ndarray, cs.RightCensored]:
 def compared(censoring, seed: int = 0, refits: int = 60, **options) -> cs.evaluation.Comparison:
     x, y = rare_groups(seed)
     forecasts = {"sharp": cs.Weibull(1.2, np.exp(0.5 * x[:, 0])), "blunt": cs.Weibull(1.2, 1.0)}
-    return cs.compare(
-        forecasts, y, cs.Censoring(censoring, refits=refits), X=x, discrimination=False, **options
-    )
+    C = cs.Censoring(censoring, refits=refits)
+    return cs.compare(forecasts, y, C, X=x, discrimination=False, reference=None, **options)
 
 
 @pytest.mark.parametrize("estimator", [COX(alpha=1.0), make_pipeline(StandardScaler(), COX(alpha=1.0))])

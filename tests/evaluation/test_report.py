@@ -452,5 +452,7 @@ def test_the_verdict_says_whether_the_best_is_calibrated():
     assert lines["too high"]["ici"] == found.calibration("too high").ici
     assert "The risks of true agree with the observed ones" in str(found.verdict)
     assert "Not calibrated: too high" in str(found.verdict)
-    alone = cs.compare({"too high": forecasts["too high"]}, y, cs.Uniform(0, 3), horizon=2.0, scores="crps")
+    alone = cs.compare(
+        {"too high": forecasts["too high"]}, y, cs.Uniform(0, 3), horizon=2.0, scores="crps", reference=None
+    )
     assert "differ, by more than chance explains, from the observed ones" in str(alone.verdict)

@@ -123,6 +123,7 @@ EVALUATIONS: dict[str, Callable[[], Any]] = {
     ),
     "CensoringDiagnostic": lambda: cs.censoring_diagnostic(Y, cs.Uniform(0.1, 3.0)),
     "CalibrationCurve": lambda: compared().calibration("a", 0.9),
+    "Bootstrap": lambda: cs.Bootstrap(10),
     "Folds": lambda: cs.Folds(3, repeats=2),
     "Sample": lambda: cs.Sample(X, Y, weight=np.arange(N), groups=np.arange(N) // 2),
     "OutcomeTable": lambda: cs.OutcomeTable("predictions.parquet", "t", "d"),

@@ -58,7 +58,9 @@ Design = Callable[[World, Any, dict[str, Any]], list[Any]]
 
 
 def fixed(w: World, y: Any, options: dict[str, Any], **more: Any) -> list[Any]:
-    return [cs.compare(w.forecasts, y, X=w.X, sample_weight=w.weight, **options, **more)]
+    return [
+        cs.compare(w.forecasts, y, X=w.X, sample_weight=w.weight, **{"reference": None, **options, **more})
+    ]
 
 
 def subgroups(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
@@ -101,7 +103,7 @@ def batches(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
     rows = 7 if len(frame) < 1000 else 1500
     table = cs.OutcomeTable(frame, outcome=lambda rows: y.take(rows["row"].to_numpy()), rows=rows)
     forecasts = {name: lambda rows, F=F: F.take(rows["row"].to_numpy()) for name, F in w.forecasts.items()}
-    return [cs.compare(forecasts, table, sample_weight="weight", **options)]
+    return [cs.compare(forecasts, table, sample_weight="weight", **{"reference": None, **options})]
 
 
 DESIGNS: dict[str, Design] = {

@@ -31,5 +31,7 @@ def in_unit(distribution: Distribution, unit: float) -> Distribution:
             assert name in WITHOUT_UNIT, f"{type(distribution).__name__}{name}: a time, a rate or neither?"
         setattr(other, name, array)
     for name in distribution._distributions:
-        setattr(other, name, [in_unit(part, unit) for part in getattr(distribution, name)])
+        held = getattr(distribution, name)
+        parts = [in_unit(part, unit) for part in (held if isinstance(held, list) else [held])]
+        setattr(other, name, parts if isinstance(held, list) else parts[0])
     return other

@@ -278,7 +278,6 @@ def _censoring_of(
     y, X = kind.followed(kind.y), take_rows(sample.X, who)
     common: dict[str, Any] = {
         "train": replace(sample, y=y),
-        "last_time": float(to_numpy(y.time).max()),
         "n_train": len(sample),
     }
     C = in_time(fitted.predict_distribution(X), y.take(who))
