@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from censcore.distributions import Distribution
 from censcore.estimators import Adapted, NotFitted, as_forecast
 from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
 from censcore.evaluation.sample import Sample, in_numpy
-from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, RiskSetWarning
 
 if TYPE_CHECKING:
     from censcore.evaluation.kinds import Kind
@@ -270,9 +271,11 @@ def _add_null_model(
 ) -> str | None:
     """The default reference, fitted to the scored subjects; a note where a kind of outcome has none."""
     try:
-        model = kind.reference_model(scored.y)
-        forecasts[kind.reference] = forecast_of(kind, model, scored, X, len(kind))
-    except CenscoreError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RiskSetWarning)  # nobody asked for this curve
+            model = kind.reference_model(scored.y)
+            forecasts[kind.reference] = forecast_of(kind, model, scored, X, len(kind))
+    except (CenscoreError, RiskSetWarning) as error:
         notes.append(
             f"No skill: the reference {kind.reference!r} of the scored subjects has failed ({error})"
         )
