@@ -199,7 +199,7 @@ def test_several_generators_pool_their_samples_and_resume(tmp_path):
 
     def stop(epoch, network):
         epochs.append(epoch.epoch)
-        if len(epochs) == 5:  # in the midst of the second generator
+        if len(epochs) == 5:  # in the midst of the last epoch
             raise Stop
 
     settings = SMALL | {"n_networks": 2}
@@ -214,7 +214,7 @@ def test_several_generators_pool_their_samples_and_resume(tmp_path):
     resumed.fit(
         DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[lambda epoch, network: epochs.append(epoch.epoch)]
     )
-    assert epochs == [0, 1, 2, 0, 1, 2]
+    assert epochs == [0, 0, 1, 1, 2]  # the last epoch of all was stored before it was told
     assert (resumed.sample(DATA.X[:5]) == pooled.sample(DATA.X[:5])).all()
 
 
@@ -245,7 +245,7 @@ def test_ctrl_c_leaves_a_fitted_model():
         DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[interrupt]
     )
     assert model.history_.interrupted
-    assert len(model.histories_) == 1
+    assert len(model.histories_) == 3  # trained side by side
     assert model.sample(DATA.X[:4], 9).shape == (4, 9, 2)
 
 
