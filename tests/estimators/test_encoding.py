@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
 REGRESSIONS = [
     cs.CoxRegression(),
@@ -96,8 +96,10 @@ def test_levels_without_events_are_held_and_columns_of_numbers_an_error(estimato
 def test_new_levels_and_missing_values_are_named():
     X, y = table()
     model = cs.CoxRegression().fit(X, y)
-    with pytest.raises(InvalidInputError, match=r"got 'IV' in column 'stage' of 1 subject.*I, II, III"):
-        model.predict_distribution(X.iloc[:3].assign(stage=["I", "IV", "II"]))
+    with pytest.warns(ExtrapolationWarning, match=r"got the level 'IV' of 'stage' \(1 subject"):
+        new = model.predict_distribution(X.iloc[:3].assign(stage=["I", "IV", "II"]))
+    known = model.predict_distribution(X.iloc[:3].assign(stage=["I", "I", "II"]))
+    np.testing.assert_array_equal(new.sf(1.0), known.sf(1.0))
     with pytest.raises(InvalidInputError, match=r"missing values of 1 subjects in columns 'stage'"):
         cs.CoxRegression().fit(X.assign(stage=X["stage"].where(X.index > 0)), y)
     with pytest.raises(

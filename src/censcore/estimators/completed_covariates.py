@@ -133,16 +133,7 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if reset:
                 self._encoding = Encoding.of(X)
-            unseen: list[str] = []
-            values = check_array(self._encoding.matrix(X, unseen), ensure_all_finite="allow-nan")
-        if unseen:
-            warnings.warn(
-                f"X: got the level {unseen[0]}{' and others' if len(unseen) > 1 else ''}, which fit did not "
-                "have. It is taken as the reference level, the first of the fit.",
-                ExtrapolationWarning,
-                stacklevel=4,
-            )
-        return np.asarray(values)
+            return np.asarray(check_array(self._encoding.matrix(X), ensure_all_finite="allow-nan"))
 
     def _warn(self, far: np.ndarray) -> None:
         """Say how many subjects are far from those of the fit, and where."""

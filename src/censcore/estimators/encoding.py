@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from censcore._validation import columns_of, name_subjects
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import ExtrapolationWarning
 from censcore.plain_text import one_line, some_of
 
 __all__ = ["Encoding", "is_category"]
@@ -66,14 +67,14 @@ class Encoding:
             indicator += [name in levels] * (len(names) - len(indicator))
         return cls(levels, names, np.array(indicator, dtype=bool), np.arange(len(names)))
 
-    def matrix(self, X: Any, unseen: list[str] | None = None) -> np.ndarray:
+    def matrix(self, X: Any) -> np.ndarray:
         """The columns of a frame with categories, (n, number of names); missing numbers are NaN.
 
-        A level that fit did not have is an error, or the reference where a list takes down such levels.
+        A level that fit did not have is the reference, with a warning.
         """
         import narwhals as nw
 
-        parts = []
+        parts, unseen = [], list[str]()
         for name, column in columns_of(X):
             if name not in self.levels:
                 parts.append(column.cast(nw.Float64).to_numpy())
@@ -81,15 +82,16 @@ class Encoding:
             values = np.array(_words(column), dtype=object)
             known = self.levels[name]
             new = np.nonzero(~np.isin(values, np.array(known, dtype=object)))[0]
-            if new.size and unseen is not None:
-                unseen.append(f"{values[new[0]]!r} of {one_line(str(name))!r}")
-            elif new.size:
-                raise InvalidInputError(
-                    f"X: got {values[new[0]]!r} in column {one_line(str(name))!r} of {name_subjects(new)}, "
-                    f"expected one of the levels that fit had, {some_of(known)}. Merge the level with one of "
-                    "them, or fit to data that have it."
-                )
+            if new.size:
+                unseen.append(f"{values[new[0]]!r} of {one_line(str(name))!r} ({name_subjects(new)})")
             parts += [(values == level).astype(np.float64) for level in known[1:]]
+        if unseen:
+            warnings.warn(
+                f"X: got the level {unseen[0]}{' and others' if len(unseen) > 1 else ''}, which fit did not "
+                "have. It is taken as the reference level, the first of the fit.",
+                ExtrapolationWarning,
+                stacklevel=5,
+            )
         return np.column_stack(parts)
 
     @property
