@@ -298,10 +298,9 @@ def prepared(estimator: Any, *tables: Any) -> Any:
     Text becomes indicators, with missing as a level; a missing number becomes the median, and an indicator
     says that it was missing.
     """
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
+
+    from censcore.estimators.encoding import column_encoder
 
     first = tables[0]
     text = [name for name in first if any(table[name].dtype.kind not in "biuf" for table in tables)]
@@ -309,14 +308,10 @@ def prepared(estimator: Any, *tables: Any) -> Any:
     if not text and not gaps:
         return estimator
     numbers = [name for name in first if name not in text]
-    preparation = make_column_transformer(
-        (OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False), text),
-        (SimpleImputer(strategy="median", add_indicator=True), numbers),
-    )
     changed = " and ".join(
         [f"text in {', '.join(text)} became indicators"] * bool(text)
         + [f"missing numbers in {', '.join(sorted(set(gaps) - set(text)))} the median"]
         * bool(set(gaps) - set(text))
     )
     typer.echo(visible(f"note: covariates of the censoring distribution: {changed}."), err=True)
-    return make_pipeline(preparation, estimator)
+    return make_pipeline(column_encoder(text, numbers), estimator)

@@ -336,18 +336,7 @@ class BoostedHazards(SurvivalEstimator):
         )
 
     def predict_distribution(self, X: Array | None = None) -> PiecewiseExponential:
-        """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates, as in ``fit``.
-
-        Returns
-        -------
-        PiecewiseExponential
-            One distribution per subject of X, or the pooled one for all subjects.
-        """
+        """Predict the distribution of the event time."""
         self.check_fitted()
         return self._forecast(self._codes(X, reset=False))
 

@@ -11,7 +11,7 @@ from censcore._validation import columns_of
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.cox import CoxRegression
-from censcore.estimators.encoding import is_category
+from censcore.estimators.encoding import column_encoder, is_category
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
@@ -116,17 +116,13 @@ def _test(X: Any, y: RightCensored, weight: Any, groups: Any, seed: int) -> Cens
 
 def _regression(X: Any) -> Any:
     """Cox regression with a penalty, behind an encoder of ordinary columns."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    from sklearn.preprocessing import StandardScaler
 
-    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    if not hasattr(X, "columns"):
-        return make_pipeline(numbers, CoxRegression(alpha=RIDGE))
-    columns = columns_of(X)
-    text = [name for name, column in columns if is_category(column)]
-    others = [name for name, _ in columns if name not in text]
-    levels = OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False)
-    encoder = make_column_transformer((levels, text), (numbers, others))
-    return make_pipeline(encoder, CoxRegression(alpha=RIDGE))
+    text: list[Any] = []
+    numbers: list[Any] = list(range(np.shape(X)[1]))
+    if hasattr(X, "columns"):
+        columns = columns_of(X)
+        text = [name for name, column in columns if is_category(column)]
+        numbers = [name for name, _ in columns if name not in text]
+    return make_pipeline(column_encoder(text, numbers, StandardScaler()), CoxRegression(alpha=RIDGE))

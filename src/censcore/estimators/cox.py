@@ -145,21 +145,7 @@ class CoxRegression(CoefficientInference):
         return self.ties == "product-limit"
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Solve the (penalised) estimating equations and estimate the baseline.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : RightCensored, structured array or frame
-            The outcome, one event time per subject.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Solve the (penalised) estimating equations and estimate the baseline."""
         columns = X if self.strata is None else without_column(X, self.strata)
         covariates, y, weight = self._check_inputs(columns, y, sample_weight)
         check_option(self.ties, "ties", _TIES)

@@ -12,7 +12,7 @@ from censcore._validation import columns_of, name_subjects
 from censcore.exceptions import ExtrapolationWarning
 from censcore.plain_text import one_line, some_of
 
-__all__ = ["Encoding", "is_category"]
+__all__ = ["Encoding", "column_encoder", "is_category"]
 
 _MISSING = "missing"  # the level of subjects without one, the last
 
@@ -107,6 +107,21 @@ class Encoding:
             dropped = [one_line(name) for name in self.dropped]
             notes.append(f"Left out, constant or linear combinations of columns before: {some_of(dropped)}.")
         return notes
+
+
+def column_encoder(text: list[Any], numbers: list[Any], *further: Any) -> Any:
+    """A transformer of ordinary columns: text becomes indicators, a missing number the median.
+
+    An indicator says that a number was missing; ``further`` transformers are applied to the numbers.
+    """
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    levels = OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False)
+    median = SimpleImputer(strategy="median", add_indicator=True)
+    return make_column_transformer((levels, text), (make_pipeline(median, *further), numbers))
 
 
 def is_category(column: Any) -> bool:

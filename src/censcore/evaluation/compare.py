@@ -20,6 +20,7 @@ from censcore.evaluation.pipeline import decide, score
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.plan.readings import reading_notes
 from censcore.evaluation.plan.request import Request
+from censcore.evaluation.report.table_lines import deciding, mean_lines
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
@@ -238,6 +239,8 @@ def note_on_pooled(chosen: Comparison, pooled: Comparison) -> str:
     verdict, other = chosen.verdict, pooled.verdict
     (means, errors), (others, _) = (_means_of(comparison, verdict) for comparison in (chosen, pooled))
     shift = {name: others[name] - mean for name, mean in means.items() if name in others}
+    if not shift:
+        return "With a pooled Kaplan-Meier estimate of C no mean has an error that tells a change."
     moved = max(shift, key=lambda name: abs(shift[name]) / errors[name])
     same = all(getattr(verdict, name) == getattr(other, name) for name in ("best", "tied", "beats_reference"))
     return (
@@ -249,13 +252,9 @@ def note_on_pooled(chosen: Comparison, pooled: Comparison) -> str:
 
 def _means_of(comparison: Comparison, verdict: Verdict) -> tuple[dict[str, float], dict[str, float]]:
     """Means and errors of the score that decides, by the forecasts that have it."""
-    frame = comparison.frame(discrimination=False)
-    frame = frame[
-        (frame["group"] == "all") & (frame["score"] == verdict.score.removesuffix(f"[{verdict.outcome}]"))
-    ]
-    frame = frame[(frame["outcome"] == verdict.outcome) & (frame["at"].isna() | (frame["at"] == verdict.at))]
-    frame = frame[frame["standard_error"] > 0].set_index("model")
-    return dict(frame["mean"]), dict(frame["standard_error"])
+    lines = deciding(comparison, mean_lines(comparison, discrimination=False), verdict.outcome)
+    lines = [x for x in lines if x["standard_error"] > 0]
+    return {x["model"]: x["mean"] for x in lines}, {x["model"]: x["standard_error"] for x in lines}
 
 
 def _compared(asked: Request) -> Comparison:

@@ -57,8 +57,8 @@ class FitFromMemory(GeneratorTraining):
         censoring : Distribution, estimator or "auto", optional
             The censoring distribution: given, or an estimator that is fitted to the flipped outcome, apart
             from the generator. Without it, it is what is known (no censoring, or ``y.censoring_time``), and
-            otherwise a pooled Kaplan-Meier estimate. ``"auto"`` chooses between that and Cox regression by
-            the cross-validated log score of C. A pooled estimate warns where the covariates predict
+            otherwise a pooled Kaplan-Meier estimate. ``"auto"`` chooses between that and a penalised Cox
+            regression by a test of the covariates. A pooled estimate warns where the covariates predict
             censoring, by the test of :func:`~censcore.censoring_diagnostic`; ``censoring_choice_`` says what
             was used.
         eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
