@@ -26,23 +26,6 @@ from censcore._arrays import (
 )
 from censcore._kernels import on_cpu
 
-__all__ = [
-    "FAR",
-    "ORDER",
-    "Antiderivative",
-    "Function",
-    "antiderivative",
-    "at_nodes",
-    "cuts_below_gaps",
-    "integrate",
-    "integrate_panels",
-    "integrate_steps",
-    "legendre",
-    "nodes",
-    "side_by_side",
-    "tail",
-]
-
 ORDER = 12  # nodes per panel of a smooth integrand; fewer are for piecewise polynomials
 FAR = (0.1, 1e-3, 1e-6, 1e-10)  # cuts of a panel that begins many decades below its end
 NEAR = 8.0  # a panel whose antiderivative is read inside spans no more than this factor

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["RISKS", "RiskGroup", "interpolation_error", "risk_groups"]
-
 RISKS = 12
 PART = 10_000  # subjects at a time
 _ANGLES = (2 * np.arange(RISKS) + 1) * np.pi / (2 * RISKS)

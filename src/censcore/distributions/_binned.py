@@ -11,8 +11,6 @@ from censcore._arrays import Array, namespace, searchsorted, take_along
 from censcore.distributions.joint import log_or_never
 from censcore.distributions.univariate import Univariate
 
-__all__ = ["Binned", "decay", "place", "tail_excess"]
-
 
 class Binned(Univariate):
     r"""One coordinate of a :class:`~censcore.distributions.JointGrid`.

@@ -21,23 +21,6 @@ from censcore._arrays import (
 from censcore._numerics import expm1, special
 from censcore.exceptions import DerivativeError
 
-__all__ = [
-    "decaying_area",
-    "exp",
-    "expint_scaled",
-    "gammainc",
-    "gammaincc",
-    "gammainccinv",
-    "gammaincinv",
-    "interior",
-    "log_gammaincc",
-    "log_of_positive",
-    "ndtr",
-    "once_differentiable",
-    "power",
-    "relative_expm1",
-]
-
 
 def interior(
     formula: Callable[[Array], Array], x: Array, at_zero: float, at_end: float, end: float = np.inf

@@ -18,15 +18,6 @@ from censcore.exceptions import (
 from censcore.outcomes import EventOfCause, RightCensored
 from censcore.scores.known_censoring import known_to_exceed
 
-__all__ = [
-    "by_censoring_time",
-    "check_dimensions",
-    "check_given_entry",
-    "check_is_distribution",
-    "in_dtype_of",
-    "one_library",
-]
-
 
 def check_given_entry(y: EventOfCause, F: Univariate) -> None:
     """One cause is scored given that no event of any cause came before the entry, of which F_j is silent."""

@@ -51,14 +51,6 @@ from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
 from censcore.scores.inputs import ScoringInputs
 
-__all__ = [
-    "augmented_indicator",
-    "augmented_integral",
-    "check_event_model_support",
-    "numbers_per_subject",
-    "panel_edges",
-]
-
 
 def augmented_indicator(inputs: ScoringInputs, W: Univariate, t: Array) -> Array:
     r"""Z(t) at times t (1 or n, q): (n, q). Its mean is P(T > t) if C or W is right.

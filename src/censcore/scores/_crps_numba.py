@@ -9,8 +9,6 @@ import numpy as np
 
 from censcore._kernels import compiled
 
-__all__ = ["step_crps", "step_crps_on_panels", "step_in_weighted_time", "step_under_risks"]
-
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile = compiled(fastmath={"reassoc", "contract"})
 

@@ -17,8 +17,6 @@ from censcore.scores.competing_risks import check_causes
 from censcore.scores.energy_pairs import energy_loss
 from censcore.scores.inputs import scoring_inputs
 
-__all__ = ["score_of_causes"]
-
 
 def score_of_causes(
     y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array, method: Method, members: int

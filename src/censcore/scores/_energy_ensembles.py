@@ -17,16 +17,6 @@ from censcore.scores.compatible_times import RandomNumbers, compatible_times, kn
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
 from censcore.scores.inputs import ScoringInputs
 
-__all__ = [
-    "FEW_MEMBERS",
-    "Method",
-    "check_fair",
-    "members_of",
-    "score_of_ensemble",
-    "score_of_samples",
-    "weights_of",
-]
-
 # Up to this many members all pairs cost little more than the draws of C that they are averaged over.
 FEW_MEMBERS = 64
 

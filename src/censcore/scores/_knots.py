@@ -35,8 +35,6 @@ from censcore.scores._lines import are_lines
 from censcore.scores._squares import area
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["are_knots", "knot_losses"]
-
 TOLERANCE = 1e-9  # of what rounding does to a loss, relative to it
 
 Loss = Callable[[ScoringInputs], Array]

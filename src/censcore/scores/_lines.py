@@ -23,8 +23,6 @@ from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["are_lines", "line_below", "line_beyond", "line_kernel", "line_losses"]
-
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from censcore._kernels import compiled
 
-__all__ = ["line_losses"]
-
 _compile = compiled(fastmath={"reassoc", "contract"})
 
 

@@ -30,8 +30,6 @@ from censcore.scores._shared_panels import (
 from censcore.scores._squares import area, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["has_risks", "risk_losses"]
-
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than sums
 FEW = 16  # subjects of a group whose own sums cost less than its tables
 CHUNK = 1_000  # subjects with smooth weights at a time

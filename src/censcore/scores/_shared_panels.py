@@ -26,8 +26,6 @@ from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._kernels import on_cpu
 from censcore._quadrature import legendre
 
-__all__ = ["NODES", "Panels", "Pieces", "Places", "StepWeights", "accurate", "integral"]
-
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
 TOLERANCE = 1e-8  # of a loss, relative to it

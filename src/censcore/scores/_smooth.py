@@ -21,8 +21,6 @@ from censcore.distributions import Distribution, Univariate
 from censcore.scores._shared_panels import NODES, Panels, Pieces, Places, StepWeights, accurate, integral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["Weights", "are_smooth", "smooth_losses"]
-
 RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 CACHED_NUMBERS = 200_000
 MOST_KEPT = 8  # moments that one censoring distribution keeps

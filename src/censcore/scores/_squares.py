@@ -43,20 +43,6 @@ from censcore.distributions import PointMass, Step, Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines, line_below, line_beyond
 
-__all__ = [
-    "area",
-    "area_from",
-    "as_steps",
-    "has_common_areas",
-    "is_shared",
-    "weighted_beyond",
-    "weighted_time_of",
-    "numbers_per_row",
-    "square_below",
-    "square_beyond",
-    "square_of_cdf_beyond",
-]
-
 FEW_JUMPS = 32  # up to here the jumps of a step distribution are panel edges like any other
 CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a distribution has left on the far side of y
 

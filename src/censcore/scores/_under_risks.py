@@ -23,8 +23,6 @@ from censcore.scores._shared_panels import accurate
 from censcore.scores._squares import as_steps, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["are_curves_under_risks", "losses_under_risks"]
-
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than curves
 FEW = 32  # subjects of a group whose own curves cost less than its tables
 CHUNK_NUMBERS = 500_000

@@ -20,8 +20,6 @@ from censcore.scores._shared_panels import NODES, Panels, accurate, antiderivati
 from censcore.scores._squares import as_steps
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["losses_under_smooth", "panels_of_smooth"]
-
 MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
 RATIO = 2.0
 CHUNK_NUMBERS = 500_000
