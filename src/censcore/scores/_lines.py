@@ -57,7 +57,7 @@ def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univari
     if kernel is None:
         return None
     reach, sf = inverse_probability_weights(inputs)[:, 0], F._as_sf(F._levels)
-    weights = _panels(F, below, inverse=True), _panels(F, beyond, inverse=False)
+    weights = tuple(_panels(F, below, inverse=True)), tuple(_panels(F, beyond, inverse=False))
 
     def part(rows: slice) -> Array:
         return kernel(sf if len(sf) == 1 else sf[rows], y[rows], reach[rows], *weights)

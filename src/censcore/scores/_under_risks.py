@@ -103,7 +103,7 @@ def _by_kernel(
     error += interpolation_error(at_times[:, :-1].T).max()
     if end is None:
         error += interpolation_error(at_times[:, -1])
-    last = None if end is None else float(to_numpy(end.location)[0])
+    last = np.nan if end is None else float(to_numpy(end.location)[0])
     loss = kernel((times[0], sf, rows), y, (group.mix, at_times, of_y), reach, last)
     return loss, error * (reach if end is None else 1.0)
 
