@@ -10,12 +10,11 @@ from censcore._arrays import Array, convert, namespace
 from censcore._numerics import previous_float
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
-from censcore.distributions.by_step import ByStep
 from censcore.distributions.by_subdensity import BySubdensity
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.step import Step
+from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 

@@ -20,10 +20,9 @@ from censcore._arrays import (
 )
 from censcore._numerics import run_threads
 from censcore._validation import as_coordinate, check_positive, name_subjects
-from censcore.distributions.by_step import ByStep
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.step import Step
+from censcore.distributions.step import ByStep, Step
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Ensemble"]

@@ -121,7 +121,7 @@ class Joint(Distribution):
         >>> F.sf([[1.0, 1.0], [2.0, 1.0]]).round(3)
         array([1.   , 0.368])
         """
-        from censcore.distributions.given_joint_survival import GivenJointSurvival
+        from censcore.distributions.given_survival import GivenJointSurvival
 
         distribution, column = self._with_start(a)
         if bool((column < 0).all()):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from censcore._arrays import Array, is_neutral
 from censcore.distributions._curve import Curve
+from censcore.distributions.formulas import forwarded
 from censcore.distributions.univariate import Univariate
 
-__all__ = ["Step"]
+__all__ = ["ByStep", "Step"]
 
 
 class Step(Curve):
@@ -141,3 +143,22 @@ class Step(Curve):
         other = distribution._changed(times, levels)
         other._neutral = distribution._neutral and is_neutral(tau)
         return other
+
+
+class ByStep(Univariate):
+    """A distribution whose formulas are those of the step function that it makes of itself."""
+
+    has_density: ClassVar[bool] = False
+    _degree: ClassVar[int | None] = 0
+
+    @abstractmethod
+    def _step(self) -> Step:
+        """The distribution as a step function, made once."""
+
+    def _forward(self, name: str, *arrays: Array) -> Array:
+        return getattr(self._step(), name)(*arrays)
+
+    _sf, _sf_left, _cdf = forwarded("_sf"), forwarded("_sf_left"), forwarded("_cdf")
+    _isf, _icdf, _icdf_beyond = forwarded("_isf"), forwarded("_icdf"), forwarded("_icdf_beyond")
+    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf"), forwarded("_mass_at_infinity")
+    _steps = forwarded("_steps")

@@ -16,7 +16,7 @@ from censcore.exceptions import (
     UnsupportedOutcomeError,
 )
 from censcore.outcomes import EventOfCause, RightCensored
-from censcore.scores.known_censoring import known_to_exceed
+from censcore.scores.known_at import known_to_exceed
 
 
 def check_given_entry(y: EventOfCause, F: Univariate) -> None:

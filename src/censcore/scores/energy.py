@@ -17,11 +17,10 @@ from censcore.scores._energy_ensembles import (
 )
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, subject_keys
 from censcore.scores.crps import crps
-from censcore.scores.inputs import ScoringInputs
+from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
 from censcore.scores.interval import through_visits
-from censcore.scores.known_censoring import known_or_raise
+from censcore.scores.known_at import known_or_raise
 from censcore.scores.registry import GNEITING, ScoreInfo, register
-from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["energy_score"]
 
