@@ -14,7 +14,7 @@ from censcore._arrays import (
     possibly,
     to_numpy,
 )
-from censcore._numerics import expm1, next_float
+from censcore._numerics import expm1, next_float, safe_log
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint, OfJoint
@@ -104,11 +104,7 @@ class GivenSurvival(Univariate):
         """Log P(T > a), (1 or n, 1); polynomials are divided by the probability itself."""
         xp = self._xp
         if self._degree is not None:
-            alive = self._alive()
-            some = alive > 0
-            return xp.where(
-                some, xp.log(xp.where(some, alive, xp.ones_like(alive))), xp.full_like(alive, -np.inf)
-            )
+            return safe_log(self._alive())
         value = self._distribution._logsf(self._start)
         return xp.where(self._entry < 0, xp.zeros_like(value), value)
 

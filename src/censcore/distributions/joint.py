@@ -17,14 +17,14 @@ from censcore._arrays import (
     namespace,
     one_namespace,
 )
-from censcore._numerics import expm1
+from censcore._numerics import expm1, safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_positive
 from censcore.distributions._panels import common_breaks
 from censcore.distributions.base import Distribution
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["First", "FromMarginals", "Joint", "OfJoint", "in_one_library", "log_or_never", "logsumexp"]
+__all__ = ["First", "FromMarginals", "Joint", "OfJoint", "in_one_library", "logsumexp"]
 
 
 class Joint(Distribution):
@@ -202,7 +202,7 @@ class FromMarginals(Joint):
         return self._join([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
 
     def _mass_at_infinity(self) -> Array:
-        logsf = self._join([log_or_never(F._mass_at_infinity()[:, None]) for F in self._marginals])
+        logsf = self._join([safe_log(F._mass_at_infinity()[:, None]) for F in self._marginals])
         return self._xp.exp(logsf)[:, 0]
 
     def _censored_marginals(self, tau: Array) -> list[Univariate]:
@@ -213,7 +213,7 @@ class FromMarginals(Joint):
 def _logsf_left(F: Univariate, t: Array) -> Array:
     """Log P(T >= t): that of P(T > t) where there is no atom, which has digits where P(T > t) underflows."""
     left = F._sf_left(t)
-    return F._xp.where(left == F._sf(t), F._logsf(t), log_or_never(left))
+    return F._xp.where(left == F._sf(t), F._logsf(t), safe_log(left))
 
 
 def in_one_library(distributions: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:
@@ -344,11 +344,3 @@ def logsumexp(x: Array) -> Array:
     empty = total == 0
     inner = xp.log(xp.where(empty, xp.ones_like(total), total)) + top[..., 0]
     return xp.where(empty, xp.full_like(inner, -np.inf), inner)
-
-
-def log_or_never(x: Array) -> Array:
-    """Logarithm; at zero it is -inf and has no gradient."""
-    xp = namespace(x)
-    some = x > 0
-    value = xp.log(xp.where(some, x, xp.ones_like(x)))
-    return xp.where(some, value, xp.full_like(value, -np.inf))

@@ -17,7 +17,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
-from censcore._risk_tables import RiskGroup, interpolation_error, risk_groups
+from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore.distributions import PointMass, ProportionalHazards, Step
 from censcore.scores._shared_panels import accurate
 from censcore.scores._squares import as_steps, square_below, square_beyond
@@ -51,11 +51,12 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
     kernel, step = _kernel(inputs), max(1, CHUNK_NUMBERS // int(inputs.F._breaks().shape[1] + 1))
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
-    for group in risk_groups(inputs.C.risk):
+    C = inputs.C
+    for group in risk_groups(C.risk):
         if len(group.rows) < FEW:
             loss[group.rows] = otherwise(inputs.take(group.rows))
             continue
-        areas = _Areas(inputs.C, group.risks, inverse=end is not None)
+        areas = AreaTable(C._breaks()[0], C._padded()[0], group.risks, inverse=end is not None)
         for start in range(0, len(group.rows), step):
             part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
             if kernel is None:
@@ -71,10 +72,10 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
 
 
 def _by_formula(
-    inputs: ScoringInputs, group: RiskGroup, areas: _Areas, reach: np.ndarray, end: PointMass | None
+    inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, reach: np.ndarray, end: PointMass | None
 ) -> tuple[np.ndarray, np.ndarray]:
     F = as_steps(inputs.F)
-    value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
+    value, error = group.read(_weighted(areas, F._steps(), inputs.y.time, beyond=end is None))
     if end is None:
         return square_below(F, inputs.time) + reach * value, reach * error
     last = inputs.of_events(lambda part: square_beyond(as_steps(part.F), part.time, end))
@@ -84,7 +85,7 @@ def _by_formula(
 def _by_kernel(
     inputs: ScoringInputs,
     group: RiskGroup,
-    areas: _Areas,
+    areas: AreaTable,
     reach: np.ndarray,
     end: PointMass | None,
     kernel: Callable[..., np.ndarray],
@@ -98,8 +99,8 @@ def _by_kernel(
         times, sf = inputs.F._steps()
     else:  # curves are made of few subjects at a time
         (times, sf), rows = inputs.F.take(rows)._steps(), np.arange(len(rows))
-    at_times = np.ascontiguousarray(areas.up_to(np.append(times[0], np.inf)))
-    of_y, error = group.read(areas.up_to(y))
+    at_times = np.ascontiguousarray(areas.up_to(np.append(times[0], np.inf)).T)
+    of_y, error = group.read(areas.up_to(y).T)
     error += interpolation_error(at_times[:, :-1].T).max()
     if end is None:
         error += interpolation_error(at_times[:, -1])
@@ -108,38 +109,17 @@ def _by_kernel(
     return loss, error * (reach if end is None else 1.0)
 
 
-class _Areas:
-    """Integrals of exp(-r H), or of its inverse, from 0 on for a few risks r."""
-
-    def __init__(self, C: ProportionalHazards, risks: np.ndarray, *, inverse: bool) -> None:
-        hazard, self._times = C._padded()[0], C._breaks()[0]
-        self._since = np.append(0.0, self._times)
-        ended = np.isinf(hazard)
-        exponent = np.where(ended, 0.0, hazard)[:, None] * risks * (1.0 if inverse else -1.0)
-        self._heights = np.where(ended[:, None], 0.0, np.exp(np.minimum(exponent, 700.0)))
-        self._passed = np.zeros_like(self._heights)
-        np.cumsum(self._heights[:-1] * np.diff(self._since)[:, None], axis=0, out=self._passed[1:])
-
-    def up_to(self, t: np.ndarray) -> np.ndarray:
-        """(RISKS, q) for times (q,), which may be infinite: the last area ends with follow-up."""
-        k = np.searchsorted(self._times, t, side="left")
-        way = np.where(np.isfinite(t), t, 0.0) - np.where(np.isfinite(t), self._since[k], 0.0)
-        heights = self._heights[k]  # of one time side by side
-        heights *= way[:, None]
-        heights += self._passed[k]
-        return heights.T
-
-    def weighted(self, steps: tuple[Array, Array], y: np.ndarray, *, beyond: bool) -> np.ndarray:
-        """The sum over the jumps t > y (``beyond``) or t < y of falls of S² or rises of F² times areas."""
-        (t,), S = steps[0], steps[1]
-        before = np.concatenate([np.ones_like(S[:, :1]), S[:, :-1]], axis=1)
-        if beyond:  # what is left after the last jump falls at infinity
-            falls = np.where(t > y[:, None], (before - S) * (before + S), 0.0)
-            left = np.broadcast_to(S[:, -1:] ** 2, (len(y), 1))
-            falls, t = np.concatenate([falls, left], axis=1), np.append(t, np.inf)
-        else:
-            falls = np.where(t < y[:, None], (S - before) * (2 - before - S), 0.0)
-        return self.up_to(t) @ falls.T - self.up_to(y) * falls.sum(axis=1)
+def _weighted(areas: AreaTable, steps: tuple[Array, Array], y: np.ndarray, *, beyond: bool) -> np.ndarray:
+    """The sum over the jumps t > y (``beyond``) or t < y of falls of S² or rises of F² times areas."""
+    (t,), S = steps[0], steps[1]
+    before = np.concatenate([np.ones_like(S[:, :1]), S[:, :-1]], axis=1)
+    if beyond:  # what is left after the last jump falls at infinity
+        falls = np.where(t > y[:, None], (before - S) * (before + S), 0.0)
+        left = np.broadcast_to(S[:, -1:] ** 2, (len(y), 1))
+        falls, t = np.concatenate([falls, left], axis=1), np.append(t, np.inf)
+    else:
+        falls = np.where(t < y[:, None], (S - before) * (2 - before - S), 0.0)
+    return areas.up_to(t).T @ falls.T - areas.up_to(y).T * falls.sum(axis=1)
 
 
 def _kernel(inputs: ScoringInputs) -> Callable[..., np.ndarray] | None:
