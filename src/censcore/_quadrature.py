@@ -40,6 +40,15 @@ def legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
     return (x + 1) / 2, weights / 2
 
 
+@cache
+def to_legendre(order: int) -> np.ndarray:
+    """Takes values at the nodes to the coefficients of Legendre polynomials in x = 2u - 1, (order, order)."""
+    u, weights = legendre(order)
+    return (
+        weights[:, None] * np.polynomial.legendre.legvander(2 * u - 1, order - 1) * (2 * np.arange(order) + 1)
+    )
+
+
 def nodes(a: Array, b: Array, order: int) -> tuple[Array, Array]:
     """Nodes (n, p, order) of the panels from a to b, (n, p), and dt/du there, u from 0 to 1 along a panel."""
     u = convert(legendre(order)[0], a)
@@ -215,7 +224,7 @@ def _polynomials(f: Function, edges: Array, order: int) -> tuple[Array, Array]:
     values = at_nodes(f, t) * speed
     whole = xp.vecdot(values, convert(legendre(order)[1], edges), axis=-1)
     before = xp.cumulative_sum(whole, axis=1) - whole
-    return before, values @ convert(_legendre_antiderivative(order), edges)
+    return before, values @ convert(legendre_antiderivative(order), edges)
 
 
 def _read(at: Array, edges: Array, order: int, before: Array, coefficients: Array) -> Array:
@@ -247,17 +256,12 @@ def _position(edges: Array, panel: Array, at: Array, order: int) -> Array:
 
 
 @cache
-def _legendre_antiderivative(order: int) -> np.ndarray:
+def legendre_antiderivative(order: int) -> np.ndarray:
     """Takes values at the nodes to the Legendre coefficients, in x = 2u - 1, of the integral from 0 to u."""
-    u, w = legendre(order)
-    degrees = np.arange(order)
-    to_coefficients = (w[:, None] * np.polynomial.legendre.legvander(2 * u - 1, order - 1)) * (
-        2 * degrees + 1
-    )
     integral = np.zeros((order, order + 1))
     for degree, unit in enumerate(np.eye(order)):
         integral[degree, : degree + 2] = np.polynomial.legendre.legint(unit, lbnd=-1)[: degree + 2] / 2
-    return to_coefficients @ integral
+    return to_legendre(order) @ integral
 
 
 # ---- edges, and what lies beyond the last of them --------------------------------------------------

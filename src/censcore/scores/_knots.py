@@ -12,7 +12,6 @@ known, and such subjects take another route.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +31,11 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines
+from censcore.scores._shared_panels import Loss, mended
 from censcore.scores._squares import area
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 TOLERANCE = 1e-9  # of what rounding does to a loss, relative to it
-
-Loss = Callable[[ScoringInputs], Array]
 
 
 def are_knots(inputs: ScoringInputs) -> bool:
@@ -68,12 +66,7 @@ def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
     beyond = inner + _tail(F, y, inputs.C)
     # what lies beyond a censored time may be infinite, and counts nothing
     loss = below + weight * xp.where(weight > 0, beyond, xp.zeros_like(beyond))
-    bad = np.nonzero(to_numpy(weight * slack > TOLERANCE * detach(loss)))[0]
-    if bad.size == inputs.n:
-        return otherwise(inputs)
-    if bad.size:
-        loss[bad] = otherwise(inputs.take(bad))
-    return loss
+    return mended(loss, to_numpy(weight * slack <= TOLERANCE * detach(loss)), inputs, otherwise)
 
 
 def _between_knots(F: Polyline, y: Array, C: Univariate) -> tuple[Array, Array]:

@@ -10,8 +10,6 @@ subject, such as G of a parametric model, is integrated on shared panels under t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
@@ -21,6 +19,7 @@ from censcore.distributions import ProportionalHazards, Univariate
 from censcore.scores._shared_panels import (
     NODES,
     Integral,
+    Loss,
     Panels,
     Pieces,
     StepWeights,
@@ -34,8 +33,6 @@ WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are f
 FEW = 16  # subjects of a group whose own sums cost less than its tables
 CHUNK = 1_000  # subjects with smooth weights at a time
 RATIO = 2.0
-
-Loss = Callable[[ScoringInputs], Array]
 
 
 def has_risks(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> bool:

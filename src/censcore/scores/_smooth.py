@@ -9,7 +9,6 @@ subjects whose error is not small get narrower ones, and those that need more an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,15 +17,23 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Univariate
-from censcore.scores._shared_panels import NODES, Panels, Pieces, Places, StepWeights, accurate, integral
+from censcore.scores._shared_panels import (
+    NODES,
+    Loss,
+    Panels,
+    Pieces,
+    Places,
+    StepWeights,
+    accurate,
+    integral,
+    mended,
+)
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 CACHED_NUMBERS = 200_000
 MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all subjects that become edges
-
-Loss = Callable[[ScoringInputs], Array]
 
 
 class Weights(NamedTuple):
@@ -129,14 +136,7 @@ class _Route:
 
     def _part(self, inputs: ScoringInputs, below: StepWeights, beyond: StepWeights) -> Array:
         loss, error = self._losses(inputs, below, beyond)
-        good = accurate(detach(loss), error)
-        if good.all():
-            return loss
-        if not good.any():
-            return self._otherwise(inputs)
-        rest = np.nonzero(~good)[0]
-        loss[rest] = self._otherwise(inputs.take(rest))
-        return loss
+        return mended(loss, accurate(detach(loss), error), inputs, self._otherwise)
 
     def _losses(self, inputs: ScoringInputs, below: StepWeights, beyond: StepWeights) -> tuple[Array, Array]:
         """Losses and the estimates of their errors, (n,) each."""

@@ -19,15 +19,13 @@ from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore.distributions import PointMass, ProportionalHazards, Step
-from censcore.scores._shared_panels import accurate
+from censcore.scores._shared_panels import Loss, accurate
 from censcore.scores._squares import as_steps, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than curves
 FEW = 32  # subjects of a group whose own curves cost less than its tables
 CHUNK_NUMBERS = 500_000
-
-Loss = Callable[[ScoringInputs], Array]
 
 
 def are_curves_under_risks(inputs: ScoringInputs) -> bool:

@@ -8,23 +8,27 @@ whose values at the nodes cost less than special functions at a thousand members
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Univariate
-from censcore.scores._shared_panels import NODES, Panels, accurate, antiderivatives, last_coefficients
+from censcore.scores._shared_panels import (
+    NODES,
+    Loss,
+    Panels,
+    accurate,
+    antiderivatives,
+    last_coefficients,
+    mended,
+)
 from censcore.scores._squares import as_steps
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
 RATIO = 2.0
 CHUNK_NUMBERS = 500_000
-
-Loss = Callable[[ScoringInputs], Array]
 
 
 def panels_of_smooth(inputs: ScoringInputs) -> Panels | None:
@@ -57,10 +61,7 @@ def losses_under_smooth(inputs: ScoringInputs, panels: Panels | None, otherwise:
         reach = inverse_probability_weights(subjects)[:, 0]
         steps = as_steps(subjects.F)._steps()
         loss = kernel(steps, subjects.y.time, reach, panels.edges, (before, powers))
-        bad = np.nonzero((reach > 0) & ~accurate(loss, reach * slack))[0]
-        if bad.size:
-            loss[bad] = otherwise(subjects.take(bad))
-        return loss
+        return mended(loss, (reach <= 0) | accurate(loss, reach * slack), subjects, otherwise)
 
     numbers = 2 * jumps + 3 * NODES * len(panels.half)
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CHUNK_NUMBERS)
