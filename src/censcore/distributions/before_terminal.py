@@ -163,10 +163,7 @@ class _SmoothEvent(_Event, BySubdensity):
 class _StepEvent(_Event, ByStep):
     r""":math:`F_j(t)=\sum_{u\le t}\{P(T_j\ge u,T_D\ge u)-P(T_j>u,T_D\ge u)\}` over the jumps of T_j."""
 
-    def _step(self) -> Step:
-        return self._remember("curve", self._make_curve)
-
-    def _make_curve(self) -> Step:
+    def _make_step(self) -> Step:
         xp, joint, u = self._xp, self._joint, self._breaks()
         new = xp.concat([xp.ones_like(u[:, :1]) > 0, u[:, 1:] > u[:, :-1]], axis=1)
         before = previous_float(u)
@@ -180,6 +177,3 @@ class _StepEvent(_Event, ByStep):
         breaks = self._margins[0]._breaks()
         assert breaks is not None
         return merge_edges(breaks)
-
-    def _make_panel_edges(self) -> Array:
-        return self._breaks()

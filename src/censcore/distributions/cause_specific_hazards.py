@@ -154,10 +154,7 @@ class _StepCause(ByStep):
         self._hazards = list(hazards)
         self._number = number
 
-    def _step(self) -> Step:
-        return self._remember("curve", self._make_curve)
-
-    def _make_curve(self) -> Step:
+    def _make_step(self) -> Step:
         times, jumps = _jumps(self._hazards)
         xp = namespace(times)
         left = xp.cumulative_prod(1 - sum(jumps), axis=1)
@@ -169,9 +166,6 @@ class _StepCause(ByStep):
 
     def _breaks(self) -> Array:
         return _all_times(self._hazards)
-
-    def _make_panel_edges(self) -> Array:
-        return self._breaks()
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau)."""

@@ -113,10 +113,6 @@ class CompactStep(Univariate):
     def _breaks(self) -> Array:
         return self._times
 
-    def _make_panel_edges(self) -> Array:
-        """Between its jumps the distribution is constant, so no quantiles are needed."""
-        return self._times
-
 
 def _single(levels: np.ndarray) -> np.ndarray:
     check_probabilities(levels, "sf")

@@ -188,9 +188,9 @@ class Ensemble(ByStep):
                 f"This ensemble has {self.k} event times and the question is about one. Ask "
                 "ensemble.marginal(j) for one of them or ensemble.first() for the earliest."
             )
-        return self._remember("step", self._sorted)
+        return super()._step()
 
-    def _sorted(self) -> Step:
+    def _make_step(self) -> Step:
         xp, m = self._xp, self.m
         if self.weights is None:
             steps = xp.arange(1, m + 1, dtype=self._samples.dtype, device=self._samples.device)

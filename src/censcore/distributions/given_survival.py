@@ -20,7 +20,7 @@ from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint, OfJoint
 from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.step import Step
-from censcore.distributions.univariate import Univariate
+from censcore.distributions.univariate import ONE_TIME, Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
 
 __all__ = ["DRAWS", "GivenJointSurvival", "GivenSurvival", "check_possible", "or_one"]
@@ -79,12 +79,7 @@ class GivenSurvival(Univariate):
     _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
-        check_kind(
-            distribution,
-            "distribution",
-            Univariate,
-            "a distribution of one event time, such as Weibull(shape, scale)",
-        )
+        check_kind(distribution, "distribution", Univariate, ONE_TIME)
         self._neutral = distribution._is_neutral and is_neutral(a)
         self._distribution, self._entry = distribution._with_start(a)
         self._is_estimate = distribution._is_estimate

@@ -243,10 +243,6 @@ class ProportionalHazards(Univariate):
     def _breaks(self) -> Array:
         return self._times
 
-    def _make_panel_edges(self) -> Array:
-        """Between its jumps the distribution is constant, so no quantiles are needed."""
-        return self._times
-
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); of the same kind where ``tau`` is one number."""
         distribution, end = self._with_end(tau)

@@ -152,8 +152,11 @@ class ByStep(Univariate):
     _degree: ClassVar[int | None] = 0
 
     @abstractmethod
+    def _make_step(self) -> Step:
+        """The distribution as a step function."""
+
     def _step(self) -> Step:
-        """The distribution as a step function, made once."""
+        return self._remember("step", self._make_step)
 
     def _forward(self, name: str, *arrays: Array) -> Array:
         return getattr(self._step(), name)(*arrays)

@@ -163,21 +163,12 @@ def _sum_pieces(
     the first piece of each panel, (P + 1,), ``kept`` are the places of pieces, ascending, (m,).
     """
     K, D = weight.shape[1], start.shape[1]
-    whole, aside = np.empty((K, len(first) - 1, D)), np.empty((len(kept), K, D))
-    buffer = np.empty((int(np.diff(first).max()) + 1, K, D))
+    whole, aside, step = np.empty((K, len(first) - 1, D)), np.empty((len(kept), K, D)), -1 if beyond else 1
     first_kept = np.searchsorted(kept, first)
     for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
-        gains, way = buffer[: b - a + 1], stop[a:b] - start[a:b]
-        inner, end = (slice(0, -1), -1) if beyond else (slice(1, None), 0)
-        np.multiply(weight[a:b, :, None], way[:, None, :], out=gains[inner])
-        gains[end] = 0.0  # nothing at the far end, so that no sum is over nothing
-        sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=0)
-        if beyond:
-            sums = np.cumsum(sums[::-1], axis=0)[::-1]
-            whole[:, p], aside[i:j] = sums[0], sums[1:]
-        else:
-            sums = np.cumsum(sums, axis=0)
-            whole[:, p], aside[i:j] = sums[-1], sums[:-1]
+        gains = weight[a:b, :, None] * (stop[a:b] - start[a:b])[:, None, :]
+        sums = np.cumsum(np.concatenate([np.zeros_like(gains[:1]), gains[::step]]), axis=0)
+        whole[:, p], aside[i:j] = sums[-1], sums[:-1][::step][kept[i:j] - a]
     return whole, aside
 
 
