@@ -57,11 +57,9 @@ checks; proportional hazards have ``_hazard``; groups have ``_group``, ``_groups
 """
 
 from censcore.distributions.base import Distribution
-from censcore.distributions.cause_ensemble import CauseEnsemble
 from censcore.distributions.cause_specific_hazards import CauseSpecificHazards
 from censcore.distributions.censored import Censored, CensoredJoint
-from censcore.distributions.compact_step import CompactStep
-from censcore.distributions.competing_risks import TimeAndCause
+from censcore.distributions.competing_risks import CauseEnsemble, TimeAndCause
 from censcore.distributions.copula import Copula
 from censcore.distributions.cumulative_incidence import CumulativeIncidence
 from censcore.distributions.ensemble import Ensemble
@@ -69,8 +67,7 @@ from censcore.distributions.given_survival import GivenJointSurvival, GivenSurvi
 from censcore.distributions.grid import JointGrid
 from censcore.distributions.grouped import Grouped, GroupedCauses
 from censcore.distributions.hazard import ByHazard, Exponential, Gompertz, LogLogistic, Weibull
-from censcore.distributions.independent import Independent
-from censcore.distributions.joint import FromMarginals, Joint
+from censcore.distributions.joint import FromMarginals, Independent, Joint
 from censcore.distributions.mixture import JointMixture, Mixture
 from censcore.distributions.parametric import Gamma, LogNormal, Parametric, Uniform
 from censcore.distributions.piecewise_exponential import PiecewiseExponential
@@ -79,7 +76,7 @@ from censcore.distributions.point_mass import PointMass
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.distributions.quantiles import Quantiles
 from censcore.distributions.scipy_distribution import ScipyDistribution
-from censcore.distributions.step import Step
+from censcore.distributions.step import CompactStep, Step
 from censcore.distributions.univariate import Univariate
 
 __all__ = [

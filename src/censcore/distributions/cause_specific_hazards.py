@@ -9,8 +9,7 @@ from censcore._arrays import Array, namespace
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.by_subdensity import BySubdensity
 from censcore.distributions.competing_risks import TimeAndCause
-from censcore.distributions.independent import Independent
-from censcore.distributions.joint import in_one_library
+from censcore.distributions.joint import Independent, in_one_library
 from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError

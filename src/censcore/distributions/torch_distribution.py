@@ -11,7 +11,7 @@ from censcore._arrays import Array, is_torch
 from censcore.distributions._special import interior
 from censcore.distributions.base import Distribution
 from censcore.distributions.hazard import Exponential, Weibull
-from censcore.distributions.independent import Independent
+from censcore.distributions.joint import Independent
 from censcore.distributions.mixture import Mixture
 from censcore.distributions.parametric import Gamma, LogNormal, Uniform
 from censcore.distributions.univariate import Univariate

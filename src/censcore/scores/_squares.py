@@ -282,10 +282,10 @@ def _shared_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
         return _square_between(height, xp.concat([start, jumps], axis=1), y, k, C.location[:, None])
     since = xp.concat([start, jumps], axis=1)
     finite = xp.isfinite(since)  # nothing follows a jump at infinity
-    pieces = _times_area(height, area(C, xp.where(finite, since, start), xp.where(finite, until, start)))
+    pieces = times_area(height, area(C, xp.where(finite, since, start), xp.where(finite, until, start)))
     later = xp.flip(_summed(xp.flip(pieces, axis=1)), axis=1)
     later = xp.concat([later[:, 1:], start], axis=1)
-    piece = _times_area(take_along(height, k), area(C, y, take_along(until, k)))
+    piece = times_area(take_along(height, k), area(C, y, take_along(until, k)))
     return (piece + take_along(later, k))[:, 0]
 
 
@@ -298,14 +298,14 @@ def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> A
     widths = xp.diff(at, axis=1)
     pieces = height[:, :-1] * xp.where(widths > 0, widths, xp.zeros_like(widths))
     passed = xp.concat([at[:, :1], _summed(pieces)], axis=1)
-    ends = _times_area(take_along(height, last), c - take_along(at, last))
+    ends = times_area(take_along(height, last), c - take_along(at, last))
     starts = take_along(height, k) * (y - take_along(at, k))
     across = take_along(passed, last) - take_along(passed, k) + ends - starts
-    within = _times_area(take_along(height, k), c - y)
+    within = times_area(take_along(height, k), c - y)
     return xp.where(last == k, within, across)[:, 0]
 
 
-def _times_area(height: Array, width: Array) -> Array:
+def times_area(height: Array, width: Array) -> Array:
     """Their product, zero where the height is, however wide."""
     xp = namespace(height)
     return height * xp.where(height > 0, width, xp.zeros_like(width))

@@ -26,7 +26,7 @@ import numpy as np
 
 from censcore._arrays import Array, namespace, to_numpy
 from censcore.distributions import Distribution, PointMass, Univariate
-from censcore.distributions.independent import Independent
+from censcore.distributions.joint import Independent
 from censcore.exceptions import MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores._support import check_unreached
