@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -195,6 +196,8 @@ class Copula(FromMarginals):
 _ENDLESS = 1e30
 # Below this the series of the functions at a removable singularity is exact to the last bit.
 _SERIES = 0.05
+_EXPM1_SERIES = [1 / math.factorial(i) for i in range(1, 11)]
+_LOG1P_SERIES = [(-1) ** i / (i + 1) for i in range(13)]
 
 _STRONGEST = 1e8
 
@@ -394,26 +397,24 @@ def _bounded(H: Array) -> Array:
 
 def _expm1_over(x: Array) -> Array:
     """(exp(x) - 1) / x, with its gradient, also at zero."""
-    xp = namespace(x)
-    near = xp.abs(x) < _SERIES
-    apart = xp.where(near, xp.ones_like(x), x)
-    close = xp.where(near, x, xp.zeros_like(x))
-    series = xp.ones_like(x)
-    for i in range(10, 1, -1):
-        series = 1 + series * close / i
-    return xp.where(near, series, xp.expm1(apart) / apart)
+    return _by_series(x, _EXPM1_SERIES, lambda x: namespace(x).expm1(x) / x)
 
 
 def _log1p_over(y: Array) -> Array:
     """log(1 + y) / y, with its gradient, also at zero."""
-    xp = namespace(y)
-    near = xp.abs(y) < _SERIES
-    apart = xp.where(near, xp.ones_like(y), y)
-    close = xp.where(near, y, xp.zeros_like(y))
-    series = xp.zeros_like(y)
-    for i in range(13, 0, -1):
-        series = 1 / i - close * series
-    return xp.where(near, series, xp.log1p(apart) / apart)
+    return _by_series(y, _LOG1P_SERIES, lambda y: namespace(y).log1p(y) / y)
+
+
+def _by_series(x: Array, coefficients: Sequence[float], formula: Callable[[Array], Array]) -> Array:
+    """A power series near zero, the formula elsewhere."""
+    xp = namespace(x)
+    near = xp.abs(x) < _SERIES
+    apart = xp.where(near, xp.ones_like(x), x)
+    close = xp.where(near, x, xp.zeros_like(x))
+    series = xp.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        series = coefficient + close * series
+    return xp.where(near, series, formula(apart))
 
 
 def _log_ratio(x: Array, R: Array, log_R: Array) -> Array:

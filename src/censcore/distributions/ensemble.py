@@ -11,7 +11,6 @@ from censcore._arrays import (
     as_float,
     common_rows,
     detach,
-    is_neutral,
     is_torch,
     namespace,
     searchsorted,
@@ -132,9 +131,7 @@ class Ensemble(ByStep):
         else:
             limit = limit.reshape((-1, 1, 1) if joint else (-1, 1))
         common_rows(ensemble=len(distribution), tau=limit.shape[0])
-        cut = distribution._with(_minimum(distribution._samples, limit))
-        cut._neutral = distribution._neutral and is_neutral(tau)
-        return cut
+        return distribution._with(_minimum(distribution._samples, limit))
 
     def given_survival(self, a: Array) -> Ensemble:
         """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
@@ -153,7 +150,6 @@ class Ensemble(ByStep):
         other = ensemble._map(lambda array: array)
         other._arrays = ("_samples", "_weights")  # type: ignore[misc]
         other._weights = kept / total
-        other._neutral = self._neutral and is_neutral(a)
         return other
 
     def log_likelihood(self, time: Array, event: Array) -> Array:

@@ -111,10 +111,8 @@ class Grouped(Univariate):
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
         """The subjects of each group that has any, and their distribution: one for all, or one each."""
-        present = [(np.nonzero(self._group == i)[0], F) for i, F in enumerate(self._members)]
-        return [
-            (rows, F if len(F) == 1 else F.take(self._position[rows])) for rows, F in present if rows.size
-        ]
+        groups = ((self._members[i], *places) for i, places in self._group_rows().items())
+        return [(rows, F if len(F) == 1 else F.take(position)) for F, rows, position in groups]
 
     def _group_rows(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         """By number of the group that has subjects: their rows, and their places in its distribution."""

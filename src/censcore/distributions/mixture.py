@@ -238,7 +238,6 @@ class Mixture(Mixed, Univariate):
         shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]
         weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
         other._weights = weights / xp.sum(weights, axis=1, keepdims=True)
-        other._neutral = self._neutral and is_neutral(a)
         return other
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, detach, is_neutral, to_numpy
+from censcore._arrays import Array, detach, to_numpy
 from censcore._numerics import safe_log, special, xlogy
 from censcore._validation import check_between, check_finite, check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
@@ -315,7 +315,6 @@ class Uniform(Parametric):
         check_possible(column >= F._high, column)
         given = F._map(lambda array: array)
         given._low = F._xp.maximum(F._low, column)
-        given._neutral = self._neutral and is_neutral(a)
         return given
 
     def _breaks(self) -> Array:

@@ -10,7 +10,6 @@ import numpy as np
 from censcore._arrays import (
     Array,
     detach,
-    is_neutral,
     requires_grad,
     searchsorted,
     take_along,
@@ -253,7 +252,6 @@ class ProportionalHazards(Univariate):
         other = distribution._map(lambda array: array)
         other._times = xp.concat([distribution._times[:, :kept], end], axis=1)
         other._hazard = xp.concat([distribution._hazard[:, :kept], xp.full_like(end, np.inf)], axis=1)
-        other._neutral = distribution._neutral and is_neutral(tau)
         return other
 
 
