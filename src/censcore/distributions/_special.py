@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    convert,
-    detach,
-    is_torch,
-    namespace,
-    requires_grad,
-    surely,
-    to_numpy,
-)
+from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, surely, to_numpy
 from censcore._numerics import expm1, special
 from censcore.exceptions import DerivativeError
 

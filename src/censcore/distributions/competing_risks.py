@@ -312,12 +312,7 @@ class CauseEnsemble(TimeAndCause):
     _arrays: ClassVar[tuple[str, ...]] = ("_causes",)
 
     def __init__(
-        self,
-        times: Array,
-        causes: Array,
-        *,
-        names: Sequence[str] | None = None,
-        n_causes: int | None = None,
+        self, times: Array, causes: Array, *, names: Sequence[str] | None = None, n_causes: int | None = None
     ) -> None:
         self._members = [Ensemble(times)]
         samples = self._members[0].samples

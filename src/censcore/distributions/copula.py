@@ -260,7 +260,9 @@ class Clayton:
         xp = namespace(exponential)
         dependent = theta > 0
         positive = xp.where(dependent, theta, xp.ones_like(theta))
-        gamma = rng.standard_gamma(_as_draws_take_it(1 + 1 / positive, rng), (n, m))
+        shape_of_V = 1 + 1 / positive
+        shape_of_V = to_numpy(shape_of_V) if isinstance(rng, np.random.Generator) else shape_of_V
+        gamma = rng.standard_gamma(shape_of_V, (n, m))
         log_frailty = xp.log(convert(gamma, exponential))
         log_frailty = log_frailty - positive * convert(rng.standard_exponential((n, m)), exponential)
         x = xp.log(exponential) - log_frailty[:, :, None]
@@ -364,11 +366,6 @@ def _in_one_library(draws: Array, theta: Array, n: int) -> tuple[Array, Array]:
     else:
         theta = convert(theta, draws)
     return draws, namespace(theta).broadcast_to(theta, (n, 1))
-
-
-def _as_draws_take_it(shape: Array, rng: Draws) -> Array:
-    """A parameter of random numbers: for a generator of NumPy an array of NumPy."""
-    return to_numpy(shape) if isinstance(rng, np.random.Generator) else shape
 
 
 def _log_of_risen(log_A: Array, rate: Array, theta: Array) -> Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._arrays import (
@@ -131,7 +129,9 @@ class Ensemble(ByStep):
         else:
             limit = limit.reshape((-1, 1, 1) if joint else (-1, 1))
         common_rows(ensemble=len(distribution), tau=limit.shape[0])
-        return distribution._with(_minimum(distribution._samples, limit))
+        xp, samples = distribution._xp, distribution._samples
+        limit = xp.astype(limit, samples.dtype)
+        return distribution._with(xp.where(samples < limit, samples, limit))
 
     def given_survival(self, a: Array) -> Ensemble:
         """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
@@ -227,12 +227,6 @@ def _cumulative(weights: Array) -> Array:
     """Cumulative weights whose last is exactly one, members of no weight after it included."""
     total = namespace(weights).cumulative_sum(weights, axis=1)
     return total / total[:, -1:]
-
-
-def _minimum(samples: Array, limit: Array) -> Array:
-    xp: Any = namespace(samples)
-    limit = xp.astype(limit, samples.dtype)
-    return xp.where(samples < limit, samples, limit)
 
 
 # Numbers that stay in the cache while they are sorted.

@@ -6,14 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    convert,
-    is_neutral,
-    namespace,
-    possibly,
-    to_numpy,
-)
+from censcore._arrays import Array, convert, is_neutral, namespace, possibly, to_numpy
 from censcore._numerics import expm1, next_float, safe_log
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges

@@ -8,15 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    as_float,
-    common_rows,
-    convert,
-    detach,
-    namespace,
-    one_namespace,
-)
+from censcore._arrays import Array, as_float, common_rows, convert, detach, namespace, one_namespace
 from censcore._numerics import expm1, safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_positive
 from censcore.distributions._panels import common_breaks

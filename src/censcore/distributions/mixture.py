@@ -226,7 +226,8 @@ class Mixture(Mixed, Univariate):
         if bool((column < 0).all()):
             return self
         start = xp.maximum(column, xp.zeros_like(column))
-        logs = [xp.where(column < 0, xp.zeros_like(value), value) for value in _log_survivals(mixture, start)]
+        logs = xp.broadcast_arrays(*(F._logsf(start) for F in mixture._components))
+        logs = [xp.where(column < 0, xp.zeros_like(value), value) for value in logs]
         alive = mixture._log_sum(dict(enumerate(logs)))
         check_possible(alive == -np.inf, column)
         other = mixture._map(lambda array: array)
@@ -239,12 +240,6 @@ class Mixture(Mixed, Univariate):
         weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
         other._weights = weights / xp.sum(weights, axis=1, keepdims=True)
         return other
-
-
-def _log_survivals(mixture: Mixture, t: Array) -> list[Array]:
-    """Log P(T_j > t) of each component, all of the shape (1 or n, 1)."""
-    xp = mixture._xp
-    return list(xp.broadcast_arrays(*(F._logsf(t) for F in mixture._components)))
 
 
 class JointMixture(Mixed, Joint):

@@ -7,14 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    detach,
-    requires_grad,
-    searchsorted,
-    take_along,
-    to_numpy,
-)
+from censcore._arrays import Array, detach, requires_grad, searchsorted, take_along, to_numpy
 from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, AreaTable, interpolation_error, risk_groups
 from censcore._validation import check_positive

@@ -328,12 +328,4 @@ class Univariate(Formulas):
             columns.append(array if array.ndim == 2 else array.reshape(-1, 1))
             rows[name] = columns[-1].shape[0]
         common_rows(**rows, distribution=len(self))
-        return columns, _unchanged if several else _first_column
-
-
-def _unchanged(answer: Array) -> Array:
-    return answer
-
-
-def _first_column(answer: Array) -> Array:
-    return answer[:, 0]
+        return columns, (lambda answer: answer) if several else (lambda answer: answer[:, 0])

@@ -188,7 +188,9 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
     loss, reach = np.empty(inputs.n), inverse_probability_weights(inputs)[:, 0]
-    kernel, step = _kernel_of(inputs), max(1, CHUNK_NUMBERS // int(inputs.F._breaks().shape[1] + 1))
+    jumps = int(inputs.F._breaks().shape[1])
+    kernel = on_cpu("censcore.scores._crps_numba", "step_under_risks", inputs.y.time, 10 * inputs.n * jumps)
+    step = max(1, CHUNK_NUMBERS // (jumps + 1))
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
     C = inputs.C
@@ -260,8 +262,3 @@ def _weighted(areas: AreaTable, steps: tuple[Array, Array], y: np.ndarray, *, be
     else:
         falls = np.where(t < y[:, None], (S - before) * (2 - before - S), 0.0)
     return areas.up_to(t).T @ falls.T - areas.up_to(y).T * falls.sum(axis=1)
-
-
-def _kernel_of(inputs: ScoringInputs) -> Callable[..., np.ndarray] | None:
-    numbers = inputs.n * inputs.F._breaks().shape[1]
-    return on_cpu("censcore.scores._crps_numba", "step_under_risks", inputs.y.time, 10 * numbers)

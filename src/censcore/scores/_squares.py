@@ -20,15 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    convert,
-    detach,
-    namespace,
-    requires_grad,
-    searchsorted,
-    take_along,
-)
+from censcore._arrays import Array, convert, detach, namespace, requires_grad, searchsorted, take_along
 from censcore._quadrature import (
     FAR,
     ORDER,
@@ -92,10 +84,11 @@ def weighted_beyond(
 
     Fewer ``nodes`` of f, and a lower ``order`` of f G, are for polynomials.
     """
+    xp = namespace(y)
     if _is_long(C):
         times, G = C._steps()
-        edges = _edges_beyond([F], y, until=_last_finite(times))
-        edges = namespace(edges).minimum(edges, namespace(edges).maximum(y, detach(C._end())))
+        last = xp.max(xp.where(xp.isfinite(times), times, xp.zeros_like(times)), axis=1, keepdims=True)
+        edges = xp.minimum(_edges_beyond([F], y, until=last), xp.maximum(y, detach(C._end())))
         inner = integrate_steps(f, edges, nodes, times, G)
     else:
         edges = _edges_beyond([F, C], y)
@@ -351,11 +344,6 @@ def _edges_beyond(distributions: list[Univariate], y: Array, until: Array | None
     first = xp.min(xp.where(fixed > y, fixed, xp.max(fixed, axis=1, keepdims=True)), axis=1, keepdims=True)
     edges = side_by_side([edges, *_far(distributions, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
-
-
-def _last_finite(times: Array) -> Array:
-    xp = namespace(times)
-    return xp.max(xp.where(xp.isfinite(times), times, xp.zeros_like(times)), axis=1, keepdims=True)
 
 
 def _far(distributions: list[Univariate], end: Array) -> list[Array]:

@@ -9,12 +9,7 @@ from censcore._validation import as_count, as_number, as_seed, check_flag, check
 from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
-from censcore.scores._energy_ensembles import (
-    Method,
-    score_of_causes,
-    score_of_ensemble,
-    score_of_samples,
-)
+from censcore.scores._energy_ensembles import Method, score_of_causes, score_of_ensemble, score_of_samples
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, subject_keys
 from censcore.scores.crps import crps
 from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
