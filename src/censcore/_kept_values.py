@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["KeepsValues"]
-
 
 class KeepsValues:
     """A base of classes with cached properties and dictionaries of what was made before.

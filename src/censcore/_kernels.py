@@ -22,8 +22,6 @@ from typing import Any
 from censcore._arrays import Array, is_torch, requires_grad
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["WORTH_COMPILING", "compiled", "on_cpu", "on_gpu"]
-
 WORTH_COMPILING = 500_000  # below this many numbers the formulas are as fast
 CALLS_UNTIL_LOADED = 100  # so many times as much work has to be asked for before a kernel is loaded
 

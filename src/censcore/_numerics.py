@@ -15,22 +15,6 @@ import numpy as np
 
 from censcore._arrays import Array, detach, is_torch, namespace, requires_grad
 
-__all__ = [
-    "bits_of",
-    "chunked_rows",
-    "expm1",
-    "fill_rows",
-    "invert_decreasing",
-    "log1p",
-    "next_float",
-    "previous_float",
-    "run_threads",
-    "safe_log",
-    "scramble",
-    "special",
-    "xlogy",
-]
-
 # One chunk of rows works on at most this many numbers, so that memory stays a small multiple of the input.
 CHUNK_NUMBERS = 2_000_000
 

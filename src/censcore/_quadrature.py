@@ -26,23 +26,6 @@ from censcore._arrays import (
 )
 from censcore._kernels import on_cpu
 
-__all__ = [
-    "FAR",
-    "ORDER",
-    "Antiderivative",
-    "Function",
-    "antiderivative",
-    "at_nodes",
-    "cuts_below_gaps",
-    "integrate",
-    "integrate_panels",
-    "integrate_steps",
-    "legendre",
-    "nodes",
-    "side_by_side",
-    "tail",
-]
-
 ORDER = 12  # nodes per panel of a smooth integrand; fewer are for piecewise polynomials
 FAR = (0.1, 1e-3, 1e-6, 1e-10)  # cuts of a panel that begins many decades below its end
 NEAR = 8.0  # a panel whose antiderivative is read inside spans no more than this factor
@@ -55,6 +38,15 @@ def legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss-Legendre nodes and weights on [0, 1]."""
     x, weights = np.polynomial.legendre.leggauss(order)
     return (x + 1) / 2, weights / 2
+
+
+@cache
+def to_legendre(order: int) -> np.ndarray:
+    """Takes values at the nodes to the coefficients of Legendre polynomials in x = 2u - 1, (order, order)."""
+    u, weights = legendre(order)
+    return (
+        weights[:, None] * np.polynomial.legendre.legvander(2 * u - 1, order - 1) * (2 * np.arange(order) + 1)
+    )
 
 
 def nodes(a: Array, b: Array, order: int) -> tuple[Array, Array]:
@@ -232,7 +224,7 @@ def _polynomials(f: Function, edges: Array, order: int) -> tuple[Array, Array]:
     values = at_nodes(f, t) * speed
     whole = xp.vecdot(values, convert(legendre(order)[1], edges), axis=-1)
     before = xp.cumulative_sum(whole, axis=1) - whole
-    return before, values @ convert(_legendre_antiderivative(order), edges)
+    return before, values @ convert(legendre_antiderivative(order), edges)
 
 
 def _read(at: Array, edges: Array, order: int, before: Array, coefficients: Array) -> Array:
@@ -264,17 +256,12 @@ def _position(edges: Array, panel: Array, at: Array, order: int) -> Array:
 
 
 @cache
-def _legendre_antiderivative(order: int) -> np.ndarray:
+def legendre_antiderivative(order: int) -> np.ndarray:
     """Takes values at the nodes to the Legendre coefficients, in x = 2u - 1, of the integral from 0 to u."""
-    u, w = legendre(order)
-    degrees = np.arange(order)
-    to_coefficients = (w[:, None] * np.polynomial.legendre.legvander(2 * u - 1, order - 1)) * (
-        2 * degrees + 1
-    )
     integral = np.zeros((order, order + 1))
     for degree, unit in enumerate(np.eye(order)):
         integral[degree, : degree + 2] = np.polynomial.legendre.legint(unit, lbnd=-1)[: degree + 2] / 2
-    return to_coefficients @ integral
+    return to_legendre(order) @ integral
 
 
 # ---- edges, and what lies beyond the last of them --------------------------------------------------

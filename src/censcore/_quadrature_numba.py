@@ -6,8 +6,6 @@ import numpy as np
 
 from censcore._kernels import compiled
 
-__all__ = ["weighted_gains"]
-
 _compile = compiled(fastmath={"reassoc", "contract"})
 
 

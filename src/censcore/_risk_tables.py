@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["RISKS", "RiskGroup", "interpolation_error", "risk_groups"]
-
 RISKS = 12
 PART = 10_000  # subjects at a time
 _ANGLES = (2 * np.arange(RISKS) + 1) * np.pi / (2 * RISKS)
@@ -68,3 +66,29 @@ def risk_groups(risk: np.ndarray) -> Iterator[RiskGroup]:
         away = (2 * (np.log2(risk[rows]) - low) - 1)[:, None] - _NODES
         weights = _BARYCENTRIC / np.where(np.abs(away) > 1e-15, away, 1e-15)
         yield RiskGroup(rows, 2.0 ** (low + (_NODES + 1) / 2), weights / weights.sum(axis=1, keepdims=True))
+
+
+class AreaTable:
+    """Integrals of exp(-r H), or of its inverse, from 0 on for a few risks r.
+
+    From jumps (J,) and the hazard after 0, 1, ..., J of them, infinite where follow-up has ended.
+    """
+
+    def __init__(
+        self, times: np.ndarray, hazard: np.ndarray, risks: np.ndarray, *, inverse: bool = False
+    ) -> None:
+        ended, self._times, self._starts = np.isinf(hazard)[:, None], times, np.append(0.0, times)
+        exponent = np.where(ended, 0.0, hazard[:, None]) * risks * (1.0 if inverse else -1.0)
+        self._heights = np.where(ended, 0.0, np.exp(np.minimum(exponent, 700.0)))
+        self._passed = np.zeros_like(self._heights)
+        np.cumsum(self._heights[:-1] * np.diff(self._starts)[:, None], axis=0, out=self._passed[1:])
+
+    def up_to(self, t: np.ndarray, k: np.ndarray | None = None) -> np.ndarray:
+        """Integrals to times (q,) with k jumps before them, (q, RISKS); they stand still at the end."""
+        k = np.searchsorted(self._times, t, side="left") if k is None else k
+        heights, way = self._heights[k], (t - self._starts[k])[:, None]
+        if np.isinf(t).any():
+            way = np.where(heights > 0, way, 0.0)
+        heights *= way
+        heights += self._passed[k]
+        return heights

@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore import _kernels
 from censcore.distributions import ProportionalHazards, proportional_hazards
-from censcore.scores import _under_risks
+from censcore.scores import _proportional
 from censcore.scores.inputs import scoring_inputs
 
 routes = importlib.import_module("censcore.scores.routes")
@@ -19,8 +19,8 @@ N = 300
 def tables_for_few(request, monkeypatch):
     if request.param == "kernels":
         monkeypatch.setattr(_kernels, "WORTH_COMPILING", 0)
-    monkeypatch.setattr(_under_risks, "WORTH_TABLES", 0)
-    monkeypatch.setattr(_under_risks, "FEW", 1)
+    monkeypatch.setattr(_proportional, "WORTH_TABLES", 0)
+    monkeypatch.setattr(_proportional, "FEW_CURVES", 1)
     monkeypatch.setattr(proportional_hazards, "WORTH_TABLES", 0)
 
 
@@ -43,7 +43,7 @@ CASES = [(0.3, 1.0), (1.0, 3.0), (3.0, 0.02), (1.0, 1e-3)]
 def test_crps(tables_for_few, spread, top):
     y, F, C = scene(spread, top)
     inputs = scoring_inputs(y, F, C, 1.6)
-    assert _under_risks.are_curves_under_risks(inputs)
+    assert _proportional.are_curves_under_risks(inputs)
     np.testing.assert_allclose(routes.integrated(inputs), routes.exactly(inputs), rtol=1e-8)
 
 

@@ -11,7 +11,7 @@ import censcore as cs
 from censcore import _kernels
 from censcore.distributions import Grouped, ProportionalHazards
 from censcore.exceptions import InvalidInputError
-from censcore.scores import _proportional, _under_risks
+from censcore.scores import _proportional
 from censcore.scores.inputs import scoring_inputs
 
 module = import_module("censcore.scores.routes")
@@ -51,8 +51,7 @@ def test_every_route_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_routes_are_taken_and_agree(name, scale, monkeypatch):
     F, C = CASES[name]
-    for tables in (_proportional, _under_risks):
-        monkeypatch.setattr(tables, "WORTH_TABLES", 0)
+    monkeypatch.setattr(_proportional, "WORTH_TABLES", 0)
     if name == "lines":
         pytest.importorskip("numba")
         monkeypatch.setattr(_kernels, "WORTH_COMPILING", 0)

@@ -24,8 +24,6 @@ from censcore.distributions.monotone import monotone
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Curve"]
-
 _REPAIR = "as_forecast(..., repair=True) takes the nearest monotone curve."
 
 

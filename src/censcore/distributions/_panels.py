@@ -15,8 +15,6 @@ from censcore.distributions._special import exp, relative_expm1
 if TYPE_CHECKING:
     from censcore.distributions.formulas import Formulas
 
-__all__ = ["RunningSums", "common_breaks", "integrated_survival", "merge_edges", "quantile_edges"]
-
 # Levels whose quantiles split a smooth distribution into panels on which it is nearly a polynomial.
 _CDF_LEVELS = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
 _DEEP = (1e-100, 1e-200, 1e-300)

@@ -8,35 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    convert,
-    detach,
-    is_torch,
-    namespace,
-    requires_grad,
-    surely,
-    to_numpy,
-)
+from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, surely, to_numpy
 from censcore._numerics import expm1, special
 from censcore.exceptions import DerivativeError
-
-__all__ = [
-    "decaying_area",
-    "exp",
-    "expint_scaled",
-    "gammainc",
-    "gammaincc",
-    "gammainccinv",
-    "gammaincinv",
-    "interior",
-    "log_gammaincc",
-    "log_of_positive",
-    "ndtr",
-    "once_differentiable",
-    "power",
-    "relative_expm1",
-]
 
 
 def interior(
@@ -119,14 +93,15 @@ def gammainc(k: Array, x: Array) -> Array:
     """Regularized lower incomplete gamma function P(k, x), for 0 <= x <= inf."""
     from scipy.special import gammainc as f
 
-    return _by_scipy(f, (_d_shape, _density), k, x)
+    partials = (lambda k, x: -_in_shape(k, x), lambda k, x: -gammaincc(k, x) * _slope_of_log(k, x))
+    return _by_scipy(f, partials, k, x)
 
 
 def gammaincc(k: Array, x: Array) -> Array:
     """Regularized upper incomplete gamma function Q(k, x), for 0 <= x <= inf."""
     from scipy.special import gammaincc as f
 
-    return _by_scipy(f, (lambda k, x: -_d_shape(k, x), lambda k, x: -_density(k, x)), k, x)
+    return _by_scipy(f, (_in_shape, lambda k, x: gammaincc(k, x) * _slope_of_log(k, x)), k, x)
 
 
 def log_gammaincc(k: Array, x: Array) -> Array:
@@ -134,13 +109,9 @@ def log_gammaincc(k: Array, x: Array) -> Array:
     return _by_scipy(_log_gammaincc, (_d_shape_of_log, _slope_of_log), k, x)
 
 
-def _density(k: Array, x: Array) -> Array:
-    r""":math:`p=\partial_xP(k,x)=x^{k-1}e^{-x}/\Gamma(k)`."""
-    partials = (
-        lambda k, x: _density(k, x) * _log_over_scale(k, x),
-        lambda k, x: _density(k, x) * _slope_of_log_density(k, x),
-    )
-    return _by_scipy(_gamma_density, partials, k, x)
+def _in_shape(k: Array, x: Array) -> Array:
+    r""":math:`\partial_kQ=Q\,\partial_k\log Q`."""
+    return gammaincc(k, x) * _d_shape_of_log(k, x)
 
 
 def _log_over_scale(k: Array, x: Array) -> Array:
@@ -158,17 +129,6 @@ def _slope_of_log_density(k: Array, x: Array) -> Array:
 
 def _inside(x: Array) -> Array:
     return (x > 0) & (x < np.inf)
-
-
-def _d_shape(k: Array, x: Array) -> Array:
-    r""":math:`\partial_kP(k,x)`."""
-    partials = (_d2_shape, lambda k, x: _density(k, x) * _log_over_scale(k, x))
-    return _by_scipy(_shape_derivative, partials, k, x)
-
-
-def _d2_shape(k: Array, x: Array) -> Array:
-    r""":math:`\partial_k^2P(k,x)`, without a derivative of its own."""
-    return _by_scipy(_second_shape_derivative, None, k, x)
 
 
 def _slope_of_log(k: Array, x: Array) -> Array:
@@ -225,20 +185,6 @@ def _expint_scaled(x: np.ndarray) -> np.ndarray:
     return np.where(x < 50, np.exp(moderate) * exp1(moderate), 1 / (x + 1 - fraction))
 
 
-def _gamma_density(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Derivative of P(k, x) in x; none at the ends, where x comes from an end or an underflow and stays."""
-    from scipy.special import gammaln
-
-    inside = (x > 0) & np.isfinite(x)
-    x = np.where(inside, x, 1.0)
-    return np.where(inside, _capped_exp((k - 1) * np.log(x) - x - gammaln(k)), 0.0)
-
-
-def _capped_exp(x: np.ndarray) -> np.ndarray:
-    """``exp(x)``, finite: the slopes that overflow belong to times that are zero for all purposes."""
-    return np.exp(np.minimum(x, 709.0))
-
-
 def _log_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     """From P where Q is near one, from Q, and from the continued fraction of Q where Q underflows."""
     from scipy.special import gammainc, gammaincc, gammaln
@@ -291,21 +237,6 @@ def _slopes_of_smaller(k: np.ndarray, x: np.ndarray, second: bool = False) -> li
     return [np.where(matters, slope, 0.0) for slope in slopes]
 
 
-def _shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Derivative of P(k, x) in k."""
-    from scipy.special import gammainc, gammaincc
-
-    return np.where(x < k, gammainc(k, x), -gammaincc(k, x)) * _slopes_of_smaller(k, x)[0]
-
-
-def _second_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Second derivative of P(k, x) in k, from f'' / f = (log f)'' + (log f)'^2."""
-    from scipy.special import gammainc, gammaincc
-
-    slope, bend = _slopes_of_smaller(k, x, second=True)
-    return np.where(x < k, gammainc(k, x), -gammaincc(k, x)) * (bend + slope**2)
-
-
 def _second_log_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Second derivative of log Q(k, x) in k."""
     slope, bend = _slopes_of_smaller(k, x, second=True)
@@ -322,12 +253,14 @@ def _log_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _log_slope_of_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Derivative of log Q(k, x) in x."""
-    from scipy.special import gammaln, xlogy
+    """Derivative of log Q(k, x) in x; none at zero, where x comes from an end or an underflow and stays."""
+    from scipy.special import gammaln
 
-    finite = np.where(np.isfinite(x), x, 1.0)
-    slope = -_capped_exp(xlogy(k - 1, finite) - finite - gammaln(k) - _log_gammaincc(k, finite))
-    return np.where(np.isfinite(x), slope, -1.0)
+    inside = (x > 0) & np.isfinite(x)
+    x_inside = np.where(inside, x, 1.0)
+    # finite: the slopes that overflow belong to times that are zero for all purposes
+    log_slope = (k - 1) * np.log(x_inside) - x_inside - gammaln(k) - _log_gammaincc(k, x_inside)
+    return np.where(inside, -np.exp(np.minimum(log_slope, 709.0)), np.where(x > 0, -1.0, 0.0))
 
 
 Partials = tuple[Callable[..., Array], ...] | None

@@ -10,12 +10,11 @@ from censcore._arrays import Array, convert, namespace
 from censcore._numerics import previous_float
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
-from censcore.distributions.by_step import ByStep
 from censcore.distributions.by_subdensity import BySubdensity
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.step import Step
+from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
@@ -164,10 +163,7 @@ class _SmoothEvent(_Event, BySubdensity):
 class _StepEvent(_Event, ByStep):
     r""":math:`F_j(t)=\sum_{u\le t}\{P(T_j\ge u,T_D\ge u)-P(T_j>u,T_D\ge u)\}` over the jumps of T_j."""
 
-    def _step(self) -> Step:
-        return self._remember("curve", self._make_curve)
-
-    def _make_curve(self) -> Step:
+    def _make_step(self) -> Step:
         xp, joint, u = self._xp, self._joint, self._breaks()
         new = xp.concat([xp.ones_like(u[:, :1]) > 0, u[:, 1:] > u[:, :-1]], axis=1)
         before = previous_float(u)
@@ -181,6 +177,3 @@ class _StepEvent(_Event, ByStep):
         breaks = self._margins[0]._breaks()
         assert breaks is not None
         return merge_edges(breaks)
-
-    def _make_panel_edges(self) -> Array:
-        return self._breaks()

@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 from censcore._arrays import Array, namespace
 from censcore.distributions._panels import common_breaks, merge_edges
-from censcore.distributions.by_step import ByStep
 from censcore.distributions.by_subdensity import BySubdensity
 from censcore.distributions.competing_risks import TimeAndCause
-from censcore.distributions.independent import Independent
-from censcore.distributions.joint import in_one_library
-from censcore.distributions.step import Step
+from censcore.distributions.joint import Independent, in_one_library
+from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -155,10 +153,7 @@ class _StepCause(ByStep):
         self._hazards = list(hazards)
         self._number = number
 
-    def _step(self) -> Step:
-        return self._remember("curve", self._make_curve)
-
-    def _make_curve(self) -> Step:
+    def _make_step(self) -> Step:
         times, jumps = _jumps(self._hazards)
         xp = namespace(times)
         left = xp.cumulative_prod(1 - sum(jumps), axis=1)
@@ -170,9 +165,6 @@ class _StepCause(ByStep):
 
     def _breaks(self) -> Array:
         return _all_times(self._hazards)
-
-    def _make_panel_edges(self) -> Array:
-        return self._breaks()
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau)."""

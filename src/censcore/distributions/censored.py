@@ -11,7 +11,7 @@ from censcore._validation import check_kind
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.univariate import Univariate
+from censcore.distributions.univariate import ONE_TIME, Univariate
 from censcore.exceptions import NoDensityError
 
 __all__ = ["Censored", "CensoredJoint"]
@@ -48,12 +48,7 @@ class Censored(Univariate):
     _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, distribution: Univariate, tau: Array) -> None:
-        check_kind(
-            distribution,
-            "distribution",
-            Univariate,
-            "a distribution of one event time, such as Weibull(shape, scale)",
-        )
+        check_kind(distribution, "distribution", Univariate, ONE_TIME)
         self._distribution, self._tau = distribution._with_end(tau)
         self._neutral = self._distribution._is_neutral and is_neutral(tau)
 

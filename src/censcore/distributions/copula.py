@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -195,6 +196,8 @@ class Copula(FromMarginals):
 _ENDLESS = 1e30
 # Below this the series of the functions at a removable singularity is exact to the last bit.
 _SERIES = 0.05
+_EXPM1_SERIES = [1 / math.factorial(i) for i in range(1, 11)]
+_LOG1P_SERIES = [(-1) ** i / (i + 1) for i in range(13)]
 
 _STRONGEST = 1e8
 
@@ -257,7 +260,9 @@ class Clayton:
         xp = namespace(exponential)
         dependent = theta > 0
         positive = xp.where(dependent, theta, xp.ones_like(theta))
-        gamma = rng.standard_gamma(_as_draws_take_it(1 + 1 / positive, rng), (n, m))
+        shape_of_V = 1 + 1 / positive
+        shape_of_V = to_numpy(shape_of_V) if isinstance(rng, np.random.Generator) else shape_of_V
+        gamma = rng.standard_gamma(shape_of_V, (n, m))
         log_frailty = xp.log(convert(gamma, exponential))
         log_frailty = log_frailty - positive * convert(rng.standard_exponential((n, m)), exponential)
         x = xp.log(exponential) - log_frailty[:, :, None]
@@ -363,11 +368,6 @@ def _in_one_library(draws: Array, theta: Array, n: int) -> tuple[Array, Array]:
     return draws, namespace(theta).broadcast_to(theta, (n, 1))
 
 
-def _as_draws_take_it(shape: Array, rng: Draws) -> Array:
-    """A parameter of random numbers: for a generator of NumPy an array of NumPy."""
-    return to_numpy(shape) if isinstance(rng, np.random.Generator) else shape
-
-
 def _log_of_risen(log_A: Array, rate: Array, theta: Array) -> Array:
     r""":math:`\theta^{-1}\log\{1+A(e^{\theta r}-1)\}`, which is A r at theta = 0.
 
@@ -394,26 +394,24 @@ def _bounded(H: Array) -> Array:
 
 def _expm1_over(x: Array) -> Array:
     """(exp(x) - 1) / x, with its gradient, also at zero."""
-    xp = namespace(x)
-    near = xp.abs(x) < _SERIES
-    apart = xp.where(near, xp.ones_like(x), x)
-    close = xp.where(near, x, xp.zeros_like(x))
-    series = xp.ones_like(x)
-    for i in range(10, 1, -1):
-        series = 1 + series * close / i
-    return xp.where(near, series, xp.expm1(apart) / apart)
+    return _by_series(x, _EXPM1_SERIES, lambda x: namespace(x).expm1(x) / x)
 
 
 def _log1p_over(y: Array) -> Array:
     """log(1 + y) / y, with its gradient, also at zero."""
-    xp = namespace(y)
-    near = xp.abs(y) < _SERIES
-    apart = xp.where(near, xp.ones_like(y), y)
-    close = xp.where(near, y, xp.zeros_like(y))
-    series = xp.zeros_like(y)
-    for i in range(13, 0, -1):
-        series = 1 / i - close * series
-    return xp.where(near, series, xp.log1p(apart) / apart)
+    return _by_series(y, _LOG1P_SERIES, lambda y: namespace(y).log1p(y) / y)
+
+
+def _by_series(x: Array, coefficients: Sequence[float], formula: Callable[[Array], Array]) -> Array:
+    """A power series near zero, the formula elsewhere."""
+    xp = namespace(x)
+    near = xp.abs(x) < _SERIES
+    apart = xp.where(near, xp.ones_like(x), x)
+    close = xp.where(near, x, xp.zeros_like(x))
+    series = xp.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        series = coefficient + close * series
+    return xp.where(near, series, formula(apart))
 
 
 def _log_ratio(x: Array, R: Array, log_R: Array) -> Array:

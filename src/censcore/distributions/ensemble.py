@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._arrays import (
@@ -11,7 +9,6 @@ from censcore._arrays import (
     as_float,
     common_rows,
     detach,
-    is_neutral,
     is_torch,
     namespace,
     searchsorted,
@@ -20,10 +17,9 @@ from censcore._arrays import (
 )
 from censcore._numerics import run_threads
 from censcore._validation import as_coordinate, check_positive, name_subjects
-from censcore.distributions.by_step import ByStep
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.step import Step
+from censcore.distributions.step import ByStep, Step
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Ensemble"]
@@ -133,9 +129,9 @@ class Ensemble(ByStep):
         else:
             limit = limit.reshape((-1, 1, 1) if joint else (-1, 1))
         common_rows(ensemble=len(distribution), tau=limit.shape[0])
-        cut = distribution._with(_minimum(distribution._samples, limit))
-        cut._neutral = distribution._neutral and is_neutral(tau)
-        return cut
+        xp, samples = distribution._xp, distribution._samples
+        limit = xp.astype(limit, samples.dtype)
+        return distribution._with(xp.where(samples < limit, samples, limit))
 
     def given_survival(self, a: Array) -> Ensemble:
         """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
@@ -154,7 +150,6 @@ class Ensemble(ByStep):
         other = ensemble._map(lambda array: array)
         other._arrays = ("_samples", "_weights")  # type: ignore[misc]
         other._weights = kept / total
-        other._neutral = self._neutral and is_neutral(a)
         return other
 
     def log_likelihood(self, time: Array, event: Array) -> Array:
@@ -189,9 +184,9 @@ class Ensemble(ByStep):
                 f"This ensemble has {self.k} event times and the question is about one. Ask "
                 "ensemble.marginal(j) for one of them or ensemble.first() for the earliest."
             )
-        return self._remember("step", self._sorted)
+        return super()._step()
 
-    def _sorted(self) -> Step:
+    def _make_step(self) -> Step:
         xp, m = self._xp, self.m
         if self.weights is None:
             steps = xp.arange(1, m + 1, dtype=self._samples.dtype, device=self._samples.device)
@@ -232,12 +227,6 @@ def _cumulative(weights: Array) -> Array:
     """Cumulative weights whose last is exactly one, members of no weight after it included."""
     total = namespace(weights).cumulative_sum(weights, axis=1)
     return total / total[:, -1:]
-
-
-def _minimum(samples: Array, limit: Array) -> Array:
-    xp: Any = namespace(samples)
-    limit = xp.astype(limit, samples.dtype)
-    return xp.where(samples < limit, samples, limit)
 
 
 # Numbers that stay in the cache while they are sorted.

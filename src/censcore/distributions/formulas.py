@@ -151,7 +151,9 @@ class Formulas(Distribution):
 
     def _make_panel_edges(self) -> Array:
         breaks = self._breaks()
-        return quantile_edges(self) if breaks is None else merge_edges(quantile_edges(self), breaks)
+        if breaks is None:
+            return quantile_edges(self)
+        return merge_edges(breaks) if self._degree == 0 else merge_edges(quantile_edges(self), breaks)
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
         """By the level left over, or by the level passed while that is smaller and so more exact."""

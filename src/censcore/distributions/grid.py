@@ -23,10 +23,10 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._numerics import CHUNK_NUMBERS
+from censcore._numerics import CHUNK_NUMBERS, safe_log
 from censcore._validation import as_list, check_positive, check_probabilities, name_subjects
 from censcore.distributions._binned import Binned, decay, place, tail_excess
-from censcore.distributions.joint import Joint, log_or_never, logsumexp
+from censcore.distributions.joint import Joint, logsumexp
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -156,7 +156,7 @@ class JointGrid(Joint):
             table = self.probabilities
             for axis in range(1, self.k + 1):
                 table = xp.flip(xp.cumsum(xp.flip(table, axis=axis), axis=axis), axis=axis)
-            return xp.reshape(log_or_never(table), (table.shape[0], -1))
+            return xp.reshape(safe_log(table), (table.shape[0], -1))
 
         return self._remember("log_upper", make)
 
@@ -181,10 +181,8 @@ class JointGrid(Joint):
         bin_, width, rest = place(self._edges[j], t)
         beyond, excess = tail_excess(self._edges[j], t)
         never = xp.full_like(rest, -np.inf)
-        low = xp.where(beyond, never, log_or_never(rest / width))
-        high = xp.where(
-            beyond, -decay(self._rate[:, j : j + 1], excess, left), log_or_never(1 - rest / width)
-        )
+        low = xp.where(beyond, never, safe_log(rest / width))
+        high = xp.where(beyond, -decay(self._rate[:, j : j + 1], excess, left), safe_log(1 - rest / width))
         return [(bin_, low), (bin_ + 1, high)]
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
@@ -218,8 +216,8 @@ class JointGrid(Joint):
         never = xp.full_like(rest, -np.inf)
         rate = self._rate[:, j : j + 1]
         log_tail = -decay(rate, excess)
-        at_event = xp.where(beyond, log_or_never(rate) + log_tail, -xp.log(width))
-        at_censoring = xp.where(beyond, log_tail, log_or_never(rest / width))
+        at_event = xp.where(beyond, safe_log(rate) + log_tail, -xp.log(width))
+        at_censoring = xp.where(beyond, log_tail, safe_log(rest / width))
         here = xp.where(event, at_event, at_censoring)
         later = xp.where(event, never, xp.zeros_like(never))
         bin_, here, later, never = (part[..., None] for part in (bin_, here, later, never))
@@ -324,7 +322,7 @@ def _log_of(probabilities: Array) -> Array:
             f"{float(to_numpy(total)[wrong[0]]):.6g} in {name_subjects(wrong)}. "
             "Use JointGrid.from_logits for unnormalised values."
         )
-    return log_or_never(probabilities) - xp.reshape(xp.log(total), (-1, *(1,) * (probabilities.ndim - 1)))
+    return safe_log(probabilities) - xp.reshape(xp.log(total), (-1, *(1,) * (probabilities.ndim - 1)))
 
 
 def _tail_rate(tail: Array | str, like: Array, k: int) -> Array:

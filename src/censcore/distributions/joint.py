@@ -1,4 +1,4 @@
-"""What joint distributions share: shapes, coordinates, the first event."""
+"""What joint distributions share: shapes, coordinates, the first event; independent event times."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    as_float,
-    common_rows,
-    convert,
-    detach,
-    namespace,
-    one_namespace,
-)
-from censcore._numerics import expm1
+from censcore._arrays import Array, as_float, common_rows, convert, detach, namespace, one_namespace
+from censcore._numerics import expm1, safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_positive
 from censcore.distributions._panels import common_breaks
 from censcore.distributions.base import Distribution
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["First", "FromMarginals", "Joint", "OfJoint", "in_one_library", "log_or_never", "logsumexp"]
+__all__ = ["First", "FromMarginals", "Independent", "Joint", "OfJoint", "in_one_library", "logsumexp"]
 
 
 class Joint(Distribution):
@@ -121,7 +114,7 @@ class Joint(Distribution):
         >>> F.sf([[1.0, 1.0], [2.0, 1.0]]).round(3)
         array([1.   , 0.368])
         """
-        from censcore.distributions.given_joint_survival import GivenJointSurvival
+        from censcore.distributions.given_survival import GivenJointSurvival
 
         distribution, column = self._with_start(a)
         if bool((column < 0).all()):
@@ -202,7 +195,7 @@ class FromMarginals(Joint):
         return self._join([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
 
     def _mass_at_infinity(self) -> Array:
-        logsf = self._join([log_or_never(F._mass_at_infinity()[:, None]) for F in self._marginals])
+        logsf = self._join([safe_log(F._mass_at_infinity()[:, None]) for F in self._marginals])
         return self._xp.exp(logsf)[:, 0]
 
     def _censored_marginals(self, tau: Array) -> list[Univariate]:
@@ -213,7 +206,7 @@ class FromMarginals(Joint):
 def _logsf_left(F: Univariate, t: Array) -> Array:
     """Log P(T >= t): that of P(T > t) where there is no atom, which has digits where P(T > t) underflows."""
     left = F._sf_left(t)
-    return F._xp.where(left == F._sf(t), F._logsf(t), log_or_never(left))
+    return F._xp.where(left == F._sf(t), F._logsf(t), safe_log(left))
 
 
 def in_one_library(distributions: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:
@@ -346,9 +339,53 @@ def logsumexp(x: Array) -> Array:
     return xp.where(empty, xp.full_like(inner, -np.inf), inner)
 
 
-def log_or_never(x: Array) -> Array:
-    """Logarithm; at zero it is -inf and has no gradient."""
-    xp = namespace(x)
-    some = x > 0
-    value = xp.log(xp.where(some, x, xp.ones_like(x)))
-    return xp.where(some, value, xp.full_like(value, -np.inf))
+class Independent(FromMarginals):
+    r"""Joint distribution with independent coordinates, :math:`P(T>t)=\prod_j P(T_j>t_j)`.
+
+    As a censoring distribution it says that every event time has a censoring time of its own (componentwise
+    censoring); one C shared by all coordinates is a distribution of one time instead.
+
+    Parameters
+    ----------
+    distributions : list of distributions of one time
+        The distribution of each coordinate, with one distribution per subject or one for all subjects.
+
+    See Also
+    --------
+    Copula : Event times that depend on each other.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> distribution = cs.Independent([cs.Exponential(rate=1.0), cs.Weibull(shape=2.0, scale=[1.0, 2.0])])
+    >>> distribution.shape
+    (2, 2)
+    >>> distribution.sf([[1.0, 1.0], [1.0, 1.0]]).round(3)
+    array([0.135, 0.287])
+    >>> distribution.first().sf(1.0).round(3)
+    array([0.135, 0.287])
+    """
+
+    def __init__(self, distributions: Sequence[Univariate]) -> None:
+        self._marginals = in_one_library(distributions, type(self).__name__)
+
+    def _join(self, logsf: list[Array]) -> Array:
+        return sum(logsf[1:], start=logsf[0])
+
+    def _log_likelihood(self, t: Array, event: Array) -> Array:
+        return self._join(
+            [marginal._log_likelihood(t[..., j], event[..., j]) for j, marginal in enumerate(self._marginals)]
+        )
+
+    def _sample(self, m: int, rng: Draws) -> Array:
+        n = len(self)
+        draws = [marginal._isf(self._uniforms((n, m), rng)) for marginal in self._marginals]
+        return self._xp.stack(draws, axis=2)
+
+    def censor_at(self, tau: Array) -> Independent:
+        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
+        return Independent(self._fitting(tau)._censored_marginals(tau))
+
+    def given_survival(self, a: Array) -> Independent:
+        """The distribution given that all event times exceed ``a``: each given that it does."""
+        return Independent([F.given_survival(a) for F in self._fitting(a)._marginals])

@@ -18,16 +18,16 @@ from censcore._arrays import (
     possibly,
     to_numpy,
 )
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import as_list, check_kind, check_positive, name_subjects
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
 from censcore.distributions.given_survival import check_possible
-from censcore.distributions.joint import in_one_library, logsumexp
+from censcore.distributions.joint import Joint, in_one_library, logsumexp
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Mixed", "Mixture"]
+__all__ = ["JointMixture", "Mixed", "Mixture"]
 
 
 class Mixed(Distribution):
@@ -226,7 +226,8 @@ class Mixture(Mixed, Univariate):
         if bool((column < 0).all()):
             return self
         start = xp.maximum(column, xp.zeros_like(column))
-        logs = [xp.where(column < 0, xp.zeros_like(value), value) for value in _log_survivals(mixture, start)]
+        logs = xp.broadcast_arrays(*(F._logsf(start) for F in mixture._components))
+        logs = [xp.where(column < 0, xp.zeros_like(value), value) for value in logs]
         alive = mixture._log_sum(dict(enumerate(logs)))
         check_possible(alive == -np.inf, column)
         other = mixture._map(lambda array: array)
@@ -238,11 +239,77 @@ class Mixture(Mixed, Univariate):
         shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]
         weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
         other._weights = weights / xp.sum(weights, axis=1, keepdims=True)
-        other._neutral = self._neutral and is_neutral(a)
         return other
 
 
-def _log_survivals(mixture: Mixture, t: Array) -> list[Array]:
-    """Log P(T_j > t) of each component, all of the shape (1 or n, 1)."""
-    xp = mixture._xp
-    return list(xp.broadcast_arrays(*(F._logsf(t) for F in mixture._components)))
+class JointMixture(Mixed, Joint):
+    r"""Mixture of joint distributions, :math:`P(T>t)=\sum_c w_c\,P(T^{(c)}>t)`.
+
+    Event times that are independent within every component depend on each other through the component that
+    they share.
+
+    Parameters
+    ----------
+    components : sequence of joint distributions
+        Of the same number of event times, in one array library, each for n subjects or one for all.
+    weights : array, (J,) or (n, J)
+        Probabilities of the J components, non-negative, summing to one.
+
+    See Also
+    --------
+    Mixture : The same for one event time.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> early, late = (cs.Independent([cs.Exponential(rate)] * 2) for rate in (2.0, 0.5))
+    >>> F = cs.JointMixture([early, late], weights=[0.5, 0.5])
+    >>> F.sf([[1.0, 1.0]]).round(3), F.marginal(0).sf(1.0).round(3)
+    (array([0.193]), array([0.371]))
+    """
+
+    def __init__(self, components: Sequence[Joint], weights: Array) -> None:
+        self._components = as_list(components, "JointMixture", "joint distributions")
+        for part in self._components:
+            check_kind(part, "components", Joint, "joint distributions, such as Independent([...])")
+        sizes = {part.k for part in self._components}
+        if len(sizes) != 1:
+            raise InvalidInputError(
+                f"components: got distributions of {sorted(sizes)} event times, expected one number for all."
+            )
+        first = Mixture([part.marginal(0) for part in self._components], weights)  # checks the weights
+        self._components = [part.like(first._reference) for part in self._components]
+        self._weights = as_float(first.weights, "weights", like=self._components[0]._reference)
+        common_rows(weights=len(self._weights), components=max(len(part) for part in self._components))
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return self._components[0].k
+
+    def marginal(self, j: int) -> Univariate:
+        """The distribution of coordinate ``j``, a mixture of theirs."""
+        j = self._coordinate(j)
+        return Mixture([part.marginal(j) for part in self._components], self._weights)
+
+    def _logsf(self, t: Array, left: bool = False) -> Array:
+        value = self._log_sum({j: part._logsf(t, left) for j, part in enumerate(self._components)})
+        return self._xp.minimum(value, self._xp.zeros_like(value))  # the weights may sum to 1 + eps
+
+    def _log_likelihood(self, t: Array, event: Array) -> Array:
+        return self._log_sum({j: F._log_likelihood(t, event) for j, F in enumerate(self._components)})
+
+    def _mass_at_infinity(self) -> Array:
+        masses = [part._mass_at_infinity() for part in self._components]
+        return sum(self._weights[:, j] * mass for j, mass in enumerate(masses))
+
+    def _end_of_first(self) -> Array:
+        return self._latest(lambda part: part._end_of_first()[:, None])[:, 0]
+
+    def _sample(self, m: int, rng: Draws) -> Array:
+        """Draw the component, then from it."""
+        xp, chosen = self._xp, self._choice(m, rng)
+        draws = convert(np.full((len(self), m, self.k), np.inf), self._reference)
+        for j, part in enumerate(self._components):
+            draws = xp.where((chosen == j)[..., None], part._sample(m, rng), draws)
+        return draws

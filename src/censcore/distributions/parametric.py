@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
-from censcore._arrays import Array
-from censcore._validation import check_between, check_finite
-from censcore.distributions.univariate import Univariate
+import numpy as np
 
-__all__ = ["Parametric"]
+from censcore._arrays import Array, detach, to_numpy
+from censcore._numerics import safe_log, special, xlogy
+from censcore._validation import check_between, check_finite, check_positive, name_subjects
+from censcore.distributions._panels import merge_edges
+from censcore.distributions._special import (
+    exp,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+    interior,
+    log_gammaincc,
+    ndtr,
+)
+from censcore.distributions.given_survival import check_possible
+from censcore.distributions.univariate import Univariate
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Gamma", "LogNormal", "Parametric", "Uniform"]
 
 
 class Parametric(Univariate):
@@ -63,3 +79,243 @@ class Parametric(Univariate):
     def parameters(self) -> dict[str, Array]:
         """The parameters by name, each (n,) or (1,)."""
         return {name: getattr(self, f"_{name}")[:, 0] for name in self._names}
+
+
+class LogNormal(Parametric):
+    r"""Log-normal distribution: :math:`\log T` is normal, :math:`P(T>t)=\Phi\{(\mu-\log t)/\sigma\}`.
+
+    Parameters
+    ----------
+    mu : array or number
+        Mean of log T, one value per subject or one for all.
+    sigma : array or number
+        Standard deviation of log T, positive.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> distribution = cs.LogNormal(mu=[0.0, 1.0], sigma=0.5)
+    >>> distribution.icdf(0.5).round(3)
+    array([1.   , 2.718])
+    >>> distribution.mean().round(3)
+    array([1.133, 3.08 ])
+    """
+
+    _ranges: ClassVar[dict[str, tuple[float, float]]] = {"mu": (-230.0, 230.0), "sigma": (1e-8, 100.0)}
+    _mu: Array
+    _sigma: Array
+
+    def __init__(self, mu: Array, sigma: Array) -> None:
+        self._set_parameters(mu=mu, sigma=sigma, real={"mu"})
+
+    def _z(self, t: Array) -> Array:
+        return (self._xp.log(t) - self._mu) / self._sigma
+
+    def _sf(self, t: Array) -> Array:
+        return interior(lambda t: ndtr(-self._z(t)), t, 1.0, 0.0)
+
+    def _cdf(self, t: Array) -> Array:
+        return interior(lambda t: ndtr(self._z(t)), t, 0.0, 1.0)
+
+    def _logsf(self, t: Array) -> Array:
+        return interior(lambda t: special(t).log_ndtr(-self._z(t)), t, 0.0, -np.inf)
+
+    def _logpdf(self, t: Array) -> Array:
+        def formula(t: Array) -> Array:
+            constant = safe_log(self._sigma) + float(np.log(2 * np.pi) / 2)
+            return -0.5 * self._z(t) ** 2 - self._xp.log(t) - constant
+
+        return interior(formula, t, -np.inf, -np.inf)
+
+    def _isf(self, p: Array) -> Array:
+        return interior(lambda p: exp(self._mu - self._sigma * special(p).ndtri(p)), p, np.inf, 0.0, end=1.0)
+
+    def _icdf(self, p: Array) -> Array:
+        return interior(lambda p: exp(self._mu + self._sigma * special(p).ndtri(p)), p, 0.0, np.inf, end=1.0)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        r"""From :math:`\int_0^t P(T>s)\,ds=t\,P(T>t)+E[T;T\le t]`, or from the tails if smaller."""
+        xp = self._xp
+
+        def partial_mean(t: Array, sign: int) -> Array:
+            mean = self._mu + self._sigma**2 / 2
+            return exp(mean + special(t).log_ndtr(sign * (self._z(t) - self._sigma)))
+
+        def lower(t: Array) -> Array:
+            return interior(lambda t: t * self._sf(t) + partial_mean(t, 1), t, 0.0, 0.0)
+
+        def upper(t: Array) -> Array:
+            return interior(lambda t: partial_mean(t, -1) - t * self._sf(t), t, 0.0, 0.0)
+
+        mean = exp(self._mu + self._sigma**2 / 2)
+        below = xp.where(xp.isinf(b), mean, lower(b)) - lower(a)
+        late = a > exp(self._mu + self._sigma**2)
+        start, stop = (xp.where(late, t, xp.zeros_like(t)) for t in (a, b))
+        return xp.where(late, upper(start) - upper(stop), below)
+
+
+class Gamma(Parametric):
+    r"""Gamma distribution with density :math:`r^k t^{k-1}e^{-rt}/\Gamma(k)`.
+
+    Parameters
+    ----------
+    shape : array or number
+        k > 0, one value per subject or one for all.
+    rate : array or number
+        r > 0; the mean is k / r.
+
+    Notes
+    -----
+    The incomplete gamma functions of tensors are SciPy's, computed on the CPU in double precision, since
+    torch's own are less accurate and have no derivative in the shape.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> distribution = cs.Gamma(shape=[1.0, 3.0], rate=0.5)
+    >>> distribution.sf(4.0).round(3)
+    array([0.135, 0.677])
+    >>> distribution.mean()
+    array([2., 6.])
+    """
+
+    _shape: Array
+    _rate: Array
+
+    def __init__(self, shape: Array, rate: Array) -> None:
+        self._set_parameters(shape=shape, rate=rate)
+
+    def _turned(self, t: Array) -> Array:
+        """rt, in the unit in which the rate is one."""
+        with np.errstate(over="ignore"):  # beyond the largest float it is infinite
+            return self._rate * t
+
+    def _sf(self, t: Array) -> Array:
+        return interior(lambda t: gammaincc(self._shape, self._turned(t)), t, 1.0, 0.0)
+
+    def _cdf(self, t: Array) -> Array:
+        return interior(lambda t: gammainc(self._shape, self._turned(t)), t, 0.0, 1.0)
+
+    def _logsf(self, t: Array) -> Array:
+        return interior(lambda t: log_gammaincc(self._shape, self._turned(t)), t, 0.0, -np.inf)
+
+    def _logpdf(self, t: Array) -> Array:
+        xp, k, rate = self._xp, self._shape, self._rate
+        endless = xp.isinf(t)
+        t = xp.where(endless, xp.ones_like(t), t)
+        density = k * safe_log(rate) + xlogy(k - 1, t) - self._turned(t) - special(t).gammaln(k)
+        return xp.where(endless, xp.full_like(density, -np.inf), density)
+
+    def _isf(self, p: Array) -> Array:
+        t = interior(lambda p: gammainccinv(self._shape, p) / detach(self._rate), p, np.inf, 0.0, end=1.0)
+        return self._with_gradient(t, self._sf, p, -1)
+
+    def _icdf(self, p: Array) -> Array:
+        t = interior(lambda p: gammaincinv(self._shape, p) / detach(self._rate), p, 0.0, np.inf, end=1.0)
+        return self._with_gradient(t, self._cdf, p, 1)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        r"""From :math:`\int_0^t P(T>s)\,ds=t\,P(T>t)+E[T;T\le t]`, or from the tails if smaller."""
+        xp, k, rate = self._xp, self._shape, self._rate
+        mean = k / rate
+
+        def lower(t: Array) -> Array:
+            return t * gammaincc(k, self._turned(t)) + mean * gammainc(k + 1, self._turned(t))
+
+        def upper(t: Array) -> Array:
+            return mean * gammaincc(k + 1, self._turned(t)) - t * gammaincc(k, self._turned(t))
+
+        def at(t: Array, area: Callable[[Array], Array]) -> Array:
+            return interior(area, t, 0.0, 0.0)
+
+        below = xp.where(xp.isinf(b), mean, at(b, lower)) - at(a, lower)
+        late = a > mean
+        return xp.where(late, at(a, upper) - at(b, upper), below) if bool(xp.any(late)) else below
+
+
+class Uniform(Parametric):
+    r"""Uniform distribution on [low, high], :math:`P(T>t)=(b-t)/(b-a)` for :math:`a\le t\le b`.
+
+    Parameters
+    ----------
+    low : array or number
+        a >= 0, one value per subject or one for all.
+    high : array or number
+        b > a, finite.
+
+    Notes
+    -----
+    As for every distribution on [0, inf], the quantile of level 0 is inf{t >= 0: F(t) >= 0} = 0, not ``low``.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> distribution = cs.Uniform(low=0.0, high=[4.0, 10.0])
+    >>> distribution.sf(3.0)
+    array([0.25, 0.7 ])
+    """
+
+    _degree: ClassVar[int | None] = 1
+    _low: Array
+    _high: Array
+
+    def __init__(self, low: Array, high: Array) -> None:
+        self._set_parameters(low=low, high=high, real={"low"})
+        check_positive(self._low, "low", zero=True)
+        empty = np.nonzero(to_numpy(self._low >= self._high).any(axis=1))[0]
+        if empty.size:
+            raise InvalidInputError(
+                f"Uniform needs low < high; it is not so in {name_subjects(empty)}. For all mass at one time "
+                "use PointMass(location)."
+            )
+
+    def _share(self, part: Array, t: Array, before: float, after: float) -> Array:
+        """``part`` of the interval divided by all of it, and what it becomes outside."""
+        xp = self._xp
+        share = part / (self._high - self._low)
+        return xp.where(t > self._low, xp.where(t < self._high, share, after), before)
+
+    def _within(self, t: Array) -> Array:
+        xp = self._xp
+        return xp.maximum(xp.minimum(t, self._high), self._low)
+
+    def _sf(self, t: Array) -> Array:
+        return self._share(self._high - self._within(t), t, 1.0, 0.0)
+
+    def _cdf(self, t: Array) -> Array:
+        return self._share(self._within(t) - self._low, t, 0.0, 1.0)
+
+    def _logpdf(self, t: Array) -> Array:
+        xp = self._xp
+        density = -safe_log(self._high - self._low) + xp.zeros_like(t)
+        inside = (t >= self._low) & (t <= self._high)
+        return xp.where(inside, density, xp.full_like(density, -np.inf))
+
+    def _isf(self, p: Array) -> Array:
+        t = self._high - p * (self._high - self._low)
+        return self._xp.where(p < 1, t, 0.0)
+
+    def _icdf(self, p: Array) -> Array:
+        t = self._low + p * (self._high - self._low)
+        return self._xp.where(p > 0, t, 0.0)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        r"""The length below ``low``, and a trapezoid above it."""
+        xp = self._xp
+        early = xp.minimum(b, self._low) - xp.minimum(a, self._low)
+        u, v = self._within(a), self._within(b)
+        return early + (v - u) * ((self._high - u) + (self._high - v)) / (2 * (self._high - self._low))
+
+    def _excludes(self, t: Array) -> Array:
+        return (t < self._low) | (t > self._high)
+
+    def given_survival(self, a: Array) -> Univariate:
+        """Uniform on [max(a, low), high]."""
+        F, column = self._with_start(a)
+        check_possible(column >= F._high, column)
+        given = F._map(lambda array: array)
+        given._low = F._xp.maximum(F._low, column)
+        return given
+
+    def _breaks(self) -> Array:
+        return self._remember("breaks", lambda: merge_edges(self._low, self._high))

@@ -7,18 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    detach,
-    is_neutral,
-    requires_grad,
-    searchsorted,
-    take_along,
-    to_numpy,
-)
+from censcore._arrays import Array, detach, requires_grad, searchsorted, take_along, to_numpy
 from censcore._numerics import chunked_rows, log1p, safe_log
-from censcore._risk_tables import RISKS, interpolation_error, risk_groups
+from censcore._risk_tables import RISKS, AreaTable, interpolation_error, risk_groups
 from censcore._validation import check_positive
+from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -215,7 +208,7 @@ class ProportionalHazards(Univariate):
         before_low, before_high = (searchsorted(self._times, t, "left") for t in (low, high))
         area, step = np.zeros(wide), CACHED_NUMBERS // RISKS
         for group in risk_groups(self._risk[:, 0]):
-            table = _AreaTable(self._times[0], self._padded()[0], group.risks)
+            table = AreaTable(self._times[0], self._padded()[0], group.risks)
             number, column = np.nonzero(high[group.rows] > low[group.rows])
             since = table.up_to(low[group.rows, 0], before_low[group.rows, 0])
             for start in range(0, len(number), step):
@@ -234,29 +227,12 @@ class ProportionalHazards(Univariate):
         return area
 
     def _area(self, a: Array, b: Array) -> Array:
-        xp = self._xp
-        starts = xp.concat([xp.zeros_like(self._times[:, :1]), self._times], axis=1)
-        heights = xp.exp(-self._scaled(self._padded()[:, :-1]))
-        areas = xp.cumulative_sum(xp.diff(starts, axis=1) * heights, axis=1)
-
-        def up_to(t: Array) -> tuple[Array, Array]:
-            count = self._passed(t, "left")
-            whole = take_along(areas, xp.clip(count - 1, 0, areas.shape[1] - 1))
-            height, width = xp.exp(-self._after(count)), t - take_along(starts, count)
-            rest = height * xp.where(height > 0, width, xp.zeros_like(width))
-            return xp.where(count > 0, whole, xp.zeros_like(whole)), rest
-
-        (whole_a, rest_a), (whole_b, rest_b) = up_to(a), up_to(b)
-        return (whole_b - whole_a) + (rest_b - rest_a)
+        return Step._trusted(*self._steps(), falls=True)._integrated_sf(a, b)
 
     def _mass_at_infinity(self) -> Array:
         return self._xp.exp(-self._scaled(self._hazard[:, -1:]))[:, 0]
 
     def _breaks(self) -> Array:
-        return self._times
-
-    def _make_panel_edges(self) -> Array:
-        """Between its jumps the distribution is constant, so no quantiles are needed."""
         return self._times
 
     def censor_at(self, tau: Array) -> Univariate:
@@ -269,28 +245,7 @@ class ProportionalHazards(Univariate):
         other = distribution._map(lambda array: array)
         other._times = xp.concat([distribution._times[:, :kept], end], axis=1)
         other._hazard = xp.concat([distribution._hazard[:, :kept], xp.full_like(end, np.inf)], axis=1)
-        other._neutral = distribution._neutral and is_neutral(tau)
         return other
-
-
-class _AreaTable:
-    """Areas under exp(-r H) for a few risks r, read at any times."""
-
-    def __init__(self, times: np.ndarray, hazard: np.ndarray, risks: np.ndarray) -> None:
-        self._starts = np.append(0.0, times)
-        self._heights = np.exp(-hazard[:, None] * risks)
-        self._passed = np.zeros_like(self._heights)
-        np.cumsum(self._heights[:-1] * np.diff(self._starts)[:, None], axis=0, out=self._passed[1:])
-
-    def up_to(self, t: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Areas from 0 to times (p,) with k jumps before them, (p, RISKS); they stand still at the end."""
-        heights = self._heights[k]
-        way = (t - self._starts[k])[..., None]
-        if np.isinf(t).any():
-            way = np.where(heights > 0, way, 0.0)
-        heights *= way
-        heights += self._passed[k]
-        return heights
 
 
 def _beginning(values: Array) -> str:

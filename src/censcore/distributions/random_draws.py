@@ -34,13 +34,8 @@ class Draws(Protocol):
         """Gamma with scale one."""
 
 
-class TorchDraws:
-    """Draws of a torch generator, on its device.
-
-    >>> import torch
-    >>> TorchDraws(torch.Generator().manual_seed(0), torch.float32).random((2, 3)).shape
-    torch.Size([2, 3])
-    """
+class _TorchDraws:
+    """Draws of a torch generator, on its device."""
 
     def __init__(self, generator: Any, dtype: Any) -> None:
         self._generator, self._dtype = generator, dtype
@@ -51,19 +46,15 @@ class TorchDraws:
         return torch.empty(size, dtype=self._dtype, device=self._generator.device)
 
     def random(self, size: tuple[int, ...]) -> Any:
-        """Uniform in [0, 1)."""
         return self._empty(size).uniform_(generator=self._generator)
 
     def standard_normal(self, size: tuple[int, ...]) -> Any:
-        """Standard normal."""
         return self._empty(size).normal_(generator=self._generator)
 
     def standard_exponential(self, size: tuple[int, ...]) -> Any:
-        """Exponential with rate one."""
         return self._empty(size).exponential_(generator=self._generator)
 
     def standard_gamma(self, shape: Any, size: tuple[int, ...]) -> Any:
-        """Gamma with scale one."""
         import torch
 
         alpha = convert(shape, self._empty((0,))).expand(size).contiguous()
@@ -162,5 +153,5 @@ def as_draws(seed: Any, like: Array) -> Draws:
             import torch
 
             dtype = torch.float64
-        return TorchDraws(seed, dtype)
+        return _TorchDraws(seed, dtype)
     return as_generator(seed)

@@ -10,14 +10,11 @@ import numpy as np
 from censcore._arrays import Array, is_torch
 from censcore.distributions._special import interior
 from censcore.distributions.base import Distribution
-from censcore.distributions.exponential import Exponential
-from censcore.distributions.gamma import Gamma
-from censcore.distributions.independent import Independent
-from censcore.distributions.lognormal import LogNormal
+from censcore.distributions.hazard import Exponential, Weibull
+from censcore.distributions.joint import Independent
 from censcore.distributions.mixture import Mixture
-from censcore.distributions.uniform import Uniform
+from censcore.distributions.parametric import Gamma, LogNormal, Uniform
 from censcore.distributions.univariate import Univariate
-from censcore.distributions.weibull import Weibull
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["TorchDistribution", "from_torch"]

@@ -28,7 +28,10 @@ from censcore.distributions.formulas import Formulas
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import html_table
 
-__all__ = ["Univariate"]
+__all__ = ["ONE_TIME", "Univariate"]
+
+#: What errors expect.
+ONE_TIME = "a distribution of one event time, such as Weibull(shape, scale)"
 
 
 class Univariate(Formulas):
@@ -325,12 +328,4 @@ class Univariate(Formulas):
             columns.append(array if array.ndim == 2 else array.reshape(-1, 1))
             rows[name] = columns[-1].shape[0]
         common_rows(**rows, distribution=len(self))
-        return columns, _unchanged if several else _first_column
-
-
-def _unchanged(answer: Array) -> Array:
-    return answer
-
-
-def _first_column(answer: Array) -> Array:
-    return answer[:, 0]
+        return columns, (lambda answer: answer) if several else (lambda answer: answer[:, 0])

@@ -16,16 +16,7 @@ from censcore.exceptions import (
     UnsupportedOutcomeError,
 )
 from censcore.outcomes import EventOfCause, RightCensored
-from censcore.scores.known_censoring import known_to_exceed
-
-__all__ = [
-    "by_censoring_time",
-    "check_dimensions",
-    "check_given_entry",
-    "check_is_distribution",
-    "in_dtype_of",
-    "one_library",
-]
+from censcore.scores.known_at import known_to_exceed
 
 
 def check_given_entry(y: EventOfCause, F: Univariate) -> None:

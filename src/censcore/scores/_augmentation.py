@@ -43,21 +43,15 @@ from censcore._quadrature import (
     integrate,
     integrate_steps,
     legendre,
+    legendre_antiderivative,
     nodes,
     side_by_side,
+    to_legendre,
 )
 from censcore._validation import name_subjects
 from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
 from censcore.scores.inputs import ScoringInputs
-
-__all__ = [
-    "augmented_indicator",
-    "augmented_integral",
-    "check_event_model_support",
-    "numbers_per_subject",
-    "panel_edges",
-]
 
 
 def augmented_indicator(inputs: ScoringInputs, W: Univariate, t: Array) -> Array:
@@ -243,33 +237,24 @@ def _stieltjes(C: Univariate, W: Univariate, edges: Array) -> tuple[Array, Array
     xp = namespace(edges)
     t, _ = nodes(edges[:, :-1], edges[:, 1:], ORDER)
     g = _inverse(at_nodes(C._sf, t))
-    slope = (g - g[:, :, :1]) @ convert(_differentiation().T, edges)
+    slope = (g - g[:, :, :1]) @ convert(_differentiation(), edges)
     integrand = _inverse(at_nodes(W._sf, t)) * slope
     whole = xp.vecdot(integrand, convert(legendre(ORDER)[1], edges), axis=-1)
-    return whole, integrand @ convert(_integration().T, edges)
+    return whole, integrand @ convert(_integration(), edges)
 
 
 @cache
 def _differentiation() -> np.ndarray:
     """Takes the values of a polynomial at the nodes of [0, 1] to its derivative there."""
-    x, _ = legendre(ORDER)
-    V = np.polynomial.legendre.legvander(2 * x - 1, ORDER - 1)
-    dV = np.stack([_legendre_derivative(degree, 2 * x - 1) for degree in range(ORDER)], axis=1)
-    return np.linalg.solve(V.T, 2 * dV.T).T
-
-
-def _legendre_derivative(degree: int, x: np.ndarray) -> np.ndarray:
-    return np.polynomial.legendre.Legendre.basis(degree).deriv()(x)
+    basis = [np.polynomial.legendre.Legendre.basis(degree) for degree in range(ORDER)]
+    return 2 * to_legendre(ORDER) @ np.stack([P.deriv()(2 * legendre(ORDER)[0] - 1) for P in basis])
 
 
 @cache
 def _integration() -> np.ndarray:
     """Takes the values of a polynomial at the nodes of [0, 1] to its integral from 0 to each node."""
-    x, _ = legendre(ORDER)
-    V = np.polynomial.legendre.legvander(2 * x - 1, ORDER - 1)
-    basis = [np.polynomial.legendre.Legendre.basis(degree).integ(lbnd=-1) for degree in range(ORDER)]
-    integrals = np.stack([P(2 * x - 1) / 2 for P in basis], axis=1)
-    return np.linalg.solve(V.T, integrals.T).T
+    x = 2 * legendre(ORDER)[0] - 1
+    return legendre_antiderivative(ORDER) @ np.polynomial.legendre.legvander(x, ORDER).T
 
 
 # ---- panels ----------------------------------------------------------------------------------------

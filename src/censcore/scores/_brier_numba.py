@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from censcore._kernels import compiled
 
-__all__ = ["chances", "weighted_squares"]
-
 _compile = compiled()
 
 

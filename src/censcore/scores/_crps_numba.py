@@ -1,6 +1,7 @@
-"""The CRPS of step forecasts under step censoring distributions, compiled for NumPy.
+"""The CRPS of step forecasts, compiled for NumPy: equal to the formulas of ``_squares`` up to rounding.
 
-Equal to the formulas of ``_squares`` up to rounding.
+All take ``forecast``, ascending times and the survival after each, both (1 or n, J), and observed times y,
+(n,); ``reach`` is 1/G(y-) for events, 0 for censored subjects. They return one loss per subject.
 """
 
 from __future__ import annotations
@@ -9,110 +10,18 @@ import numpy as np
 
 from censcore._kernels import compiled
 
-__all__ = ["step_crps", "step_crps_on_panels", "step_in_weighted_time", "step_under_risks"]
-
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile = compiled(fastmath={"reassoc", "contract"})
 
 
-def step_crps(
-    forecast: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray,
-    kind: tuple[np.ndarray, np.ndarray],
-    censoring: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """One loss per subject.
-
-    Parameters
-    ----------
-    forecast : times and survival after each
-        Both (1 or n, J), times ascending.
-    y : array, (n,)
-        Observed times.
-    kind : arrays of bool, (n,)
-        Whether there is an event, and whether one of another cause.
-    censoring : times, survival after each, area under the curve up to each
-        All (1 or n, K), times ascending.
-    """
-    return _rows(*forecast, y, *kind, *censoring).astype(y.dtype)
-
-
-def step_in_weighted_time(
-    forecast: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray,
-    below: tuple[np.ndarray, np.ndarray],
-    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
-    reach: np.ndarray,
-    never: np.ndarray,
-) -> np.ndarray:
-    """Integrals of F² up to y and of S² from y on, each in its weighted time, one loss per subject.
-
-    Parameters
-    ----------
-    forecast : times and survival after each
-        Both (1 or n, J), times ascending.
-    y : array, (n,)
-        Observed times.
-    below : arrays, (1 or n, J) and (n,)
-        The integral of the weight of F² up to each of the times, and up to each y.
-    beyond : arrays, (1 or n, J), (n,) and (1 or n,)
-        The integral of the weight of S² up to each of the times, up to each y and up to the end, finite.
-    reach : array, (n,)
-        1/G(y-) for events, 0 for censored times.
-    never : array of bool, (n,)
-        Whether the event is of another cause.
-    """
-    return _weighted_rows(*forecast, y, *below, *beyond, reach, never).astype(y.dtype)
-
-
-def step_under_risks(
-    curves: tuple[np.ndarray, np.ndarray, np.ndarray],
-    y: np.ndarray,
-    mixed: tuple[np.ndarray, np.ndarray, np.ndarray],
-    reach: np.ndarray,
-    end: float | None,
-) -> np.ndarray:
-    """The same with one of the two weighted times mixed, for each subject, from a few that all share.
-
-    Parameters
-    ----------
-    curves : times (J,), survival after each (1 or N, J) and rows (n,)
-        The forecasts, and which of them belong to the subjects.
-    y, reach : array, (n,)
-        Observed times, and 1/G(y-) for events, 0 for censored subjects.
-    mixed : arrays, (n, K), (K, J + 1) and (n,)
-        Weights of the K weighted times, these up to each time and up to the end, and the mixture up to y.
-    end : number, optional
-        Where S² counts up to, in plain time: F² is then in mixed time; else F² is in plain time, S² in mixed.
-    """
-    return _risk_rows(*curves, y, *mixed, reach, np.nan if end is None else end)
-
-
-def step_crps_on_panels(
-    forecast: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray,
-    reach: np.ndarray,
-    edges: np.ndarray,
-    areas: tuple[np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """One loss per subject under smooth censoring distributions that end with the last panel.
-
-    Parameters
-    ----------
-    forecast : times and survival after each
-        Both (1 or n, J), times ascending.
-    y, reach : array, (n,)
-        Observed times, and 1/G(y-) for events, 0 for censored subjects.
-    edges : array, (P + 1,)
-        Panels, common to all subjects.
-    areas : arrays, (1 or n, P) and (1 or n, P, D)
-        Area under G before each panel, and inside as a polynomial in x from -1 to 1.
-    """
-    return _panel_rows(*forecast, y, reach, edges, *areas)
-
-
 @_compile
-def _panel_rows(times, sf, y, reach, edges, before, powers):  # type: ignore[no-untyped-def]
+def step_crps_on_panels(forecast, y, reach, edges, areas):  # type: ignore[no-untyped-def]
+    """Under smooth censoring distributions that end with the last of P panels, with edges (P + 1,).
+
+    ``areas`` under G are those before each panel, (1 or n, P), and inside it as a polynomial in x from -1 to
+    1, (1 or n, P, D).
+    """
+    (times, sf), (before, powers) = forecast, areas
     n, last = y.size, edges.size - 2
     loss = np.empty(n)
     for i in range(n):
@@ -153,24 +62,40 @@ def _power_sum(powers, a, b, t):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _weighted_rows(times, sf, y, below, below_y, beyond, beyond_y, end, reach, never):  # type: ignore[no-untyped-def]
-    loss = np.empty(y.size)
+def step_in_weighted_time(forecast, y, below, beyond, reach, never):  # type: ignore[no-untyped-def]
+    """Integrals of F² up to y and of S² from y on, each in its weighted time.
+
+    ``below`` are the integrals of the weight of F² up to each of the times, (1 or n, J), and up to each y;
+    ``beyond`` those of the weight of S², and up to the end, (1 or n,), finite. ``never`` (n,) says whether
+    the event is of another cause.
+    """
+    (times, sf), (below, below_y), (beyond, beyond_y, end) = forecast, below, beyond
+    loss = np.empty_like(y)
     for i in range(y.size):
         S, w = sf[i if sf.shape[0] > 1 else 0], below[i if below.shape[0] > 1 else 0]
-        loss[i] = _square_below(w, S, below_y[i])
+        total = _square_below(w, S, below_y[i])
         if reach[i] > 0:
             v, h = beyond[i if beyond.shape[0] > 1 else 0], end[i if end.size > 1 else 0]
             if never[i]:
                 t = times[i if times.shape[0] > 1 else 0]
                 first, finite = np.searchsorted(t, y[i]), np.searchsorted(t, np.inf)
-                loss[i] += reach[i] * _never_until(v[:finite], S, beyond_y[i], first, h)
+                total += reach[i] * _never_until(v[:finite], S, beyond_y[i], first, h)
             else:
-                loss[i] += reach[i] * _square_beyond(v, S, beyond_y[i], h)
+                total += reach[i] * _square_beyond(v, S, beyond_y[i], h)
+        loss[i] = total
     return loss
 
 
 @_compile
-def _risk_rows(times, sf, rows, y, mix, table, mixed_y, reach, end):  # type: ignore[no-untyped-def]
+def step_under_risks(curves, y, mixed, reach, end):  # type: ignore[no-untyped-def]
+    """The same with one of the two weighted times mixed, for each subject, from K that all share.
+
+    ``curves`` are times (J,), survival after each (1 or N, J) and which of them belong to the subjects, (n,);
+    ``mixed`` are the weights (n, K) of the weighted times, these up to each time and up to the end,
+    (K, J + 1), and the mixture up to y. S² counts up to ``end`` in plain time, and F² is then in mixed time;
+    if it is NaN, F² is in plain time and S² in mixed time.
+    """
+    (times, sf, rows), (mix, table, mixed_y) = curves, mixed
     loss, w, inverse = np.empty(y.size), np.empty(table.shape[1]), not np.isnan(end)
     for i in range(y.size):
         S = sf[rows[i] if sf.shape[0] > 1 else 0]
@@ -215,24 +140,30 @@ def _square_beyond(v, S, y, end):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _rows(times, sf, y, event, never, c, G, area):  # type: ignore[no-untyped-def]
+def step_crps(forecast, y, kind, censoring):  # type: ignore[no-untyped-def]
+    """Under step censoring distributions: times, survival after each and the area up to each, (1 or n, K).
+
+    ``kind`` says whether there is an event, and whether one of another cause, (n,).
+    """
+    (times, sf), (event, never), (c, G, area) = forecast, kind, censoring
     n = y.size
-    loss = np.empty(n)
+    loss = np.empty_like(y)
     for i in range(n):
         t, S = times[i if times.shape[0] > 1 else 0], sf[i if sf.shape[0] > 1 else 0]
         first = np.searchsorted(t, y[i])
-        loss[i] = _below(t, S, y[i], first)
+        total = _below(t, S, y[i], first)
+        loss[i] = total
         if not (event[i] or never[i]):
             continue
         t = t[: np.searchsorted(t, np.inf)]  # members at infinity are mass left after the last finite one
         c_i, G_i = c[i if c.shape[0] > 1 else 0], G[i if G.shape[0] > 1 else 0]
         if never[i]:
             area_i = area[i if area.shape[0] > 1 else 0]
-            loss[i] += _never_beyond(t, S, y[i], first, c_i, G_i, area_i)
+            loss[i] = total + _never_beyond(t, S, y[i], first, c_i, G_i, area_i)
         elif c_i.size == 1 and G_i[0] == 0:
-            loss[i] += _until(t, S, y[i], first, c_i[0])
+            loss[i] = total + _until(t, S, y[i], first, c_i[0])
         else:
-            loss[i] += _beyond(t, S, y[i], first, c_i, G_i, area[i if area.shape[0] > 1 else 0])
+            loss[i] = total + _beyond(t, S, y[i], first, c_i, G_i, area[i if area.shape[0] > 1 else 0])
     return loss
 
 

@@ -1,4 +1,4 @@
-"""Energy score of ensembles, and of samples from other distributions, over draws of C."""
+"""Energy score of ensembles, of samples from other distributions and of competing risks, over draws of C."""
 
 from __future__ import annotations
 
@@ -10,22 +10,14 @@ import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
-from censcore.distributions import Ensemble
+from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks
 from censcore.scores._support import check_infinite
 from censcore.scores.compatible_times import RandomNumbers, compatible_times, known_rows
+from censcore.scores.competing_risks import check_causes
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
-from censcore.scores.inputs import ScoringInputs
-
-__all__ = [
-    "FEW_MEMBERS",
-    "Method",
-    "check_fair",
-    "members_of",
-    "score_of_ensemble",
-    "score_of_samples",
-    "weights_of",
-]
+from censcore.scores.inputs import ScoringInputs, scoring_inputs
 
 # Up to this many members all pairs cost little more than the draws of C that they are averaged over.
 FEW_MEMBERS = 64
@@ -207,3 +199,43 @@ def _recomputed(losses: Callable[[slice], Array]) -> Callable[[slice], Array]:
     from torch.utils.checkpoint import checkpoint
 
     return lambda part: checkpoint(losses, part, use_reentrant=False, preserve_rng_state=False)
+
+
+def score_of_causes(
+    y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array, method: Method, members: int
+) -> Array:
+    """The score of the times (min(T_1, C), ..., min(T_m, C)), of which all but one are C.
+
+    Samples of the forecast are scored, those of an ensemble as they are and others as a fair sample.
+    """
+    F: Any = check_causes(y, forecast)
+    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
+    xp, m, random = inputs.xp, F.n_causes, method.random
+    endless = (inputs.C.mass_at_infinity() > 0) & inputs.y.event
+    check_infinite(xp.where(endless, np.inf, xp.zeros_like(inputs.y.time)), inputs)
+    causes = xp.broadcast_to(convert(to_numpy(y.causes), inputs.y.time), (inputs.n,))
+    of_cause = xp.stack([inputs.y.event & (causes == j + 1) for j in range(m)], axis=1)
+    as_it_is = isinstance(F, CauseEnsemble) and F.weights is None
+    options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or not as_it_is}
+
+    def losses(rows: slice) -> Array:
+        some, numbers = inputs.take(rows), random.take(rows)
+        z = _by_cause(F.take(rows), members, numbers, as_it_is)
+        c = compatible_times(some.y, some.C, numbers.levels(1, like=some.y.time))
+        lags = None
+        if method.pairs == "lagged" or (method.pairs == "auto" and z.shape[1] > FEW_MEMBERS):
+            lags = convert(numbers.lags(z.shape[1]), some.y.time)
+        return _moving_with_c(z, some.time, ~of_cause[rows], c, None, lags, options)
+
+    size = F.samples.time.shape[1] if as_it_is else members
+    return chunked_rows(losses, inputs.n, 4 * m * size, inputs.y.time)
+
+
+def _by_cause(F: Any, members: int, random: RandomNumbers, as_it_is: bool) -> Array:
+    """The times of all causes, (n, M, m), infinite but for the one that happened; drawn for every subject."""
+    n, one = len(random.keys), len(F) == 1
+    drawn = F.samples if as_it_is else F.sample((n if one else 1) * members, random.samples(flat=one))
+    time, cause = drawn if as_it_is else (part.reshape(n, members) for part in drawn)
+    xp = namespace(time)
+    never = xp.full_like(time, np.inf)
+    return xp.stack([xp.where(cause == j + 1, time, never) for j in range(F.n_causes)], axis=2)

@@ -12,8 +12,6 @@ import numpy as np
 
 from censcore._kernels import compiled
 
-__all__ = ["energy_terms"]
-
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile = compiled(fastmath={"reassoc", "contract"})
 

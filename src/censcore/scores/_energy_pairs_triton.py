@@ -9,8 +9,6 @@ from torch import Tensor
 
 from censcore.scores.energy_pairs import energy_terms as array_terms
 
-__all__ = ["energy_terms"]
-
 _BLOCK = 128
 
 

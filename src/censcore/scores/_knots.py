@@ -12,7 +12,6 @@ known, and such subjects take another route.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,14 +31,11 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines
-from censcore.scores._squares import area
+from censcore.scores._shared_panels import Loss, mended
+from censcore.scores._squares import area, times_area
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["are_knots", "knot_losses"]
-
 TOLERANCE = 1e-9  # of what rounding does to a loss, relative to it
-
-Loss = Callable[[ScoringInputs], Array]
 
 
 def are_knots(inputs: ScoringInputs) -> bool:
@@ -70,12 +66,7 @@ def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
     beyond = inner + _tail(F, y, inputs.C)
     # what lies beyond a censored time may be infinite, and counts nothing
     loss = below + weight * xp.where(weight > 0, beyond, xp.zeros_like(beyond))
-    bad = np.nonzero(to_numpy(weight * slack > TOLERANCE * detach(loss)))[0]
-    if bad.size == inputs.n:
-        return otherwise(inputs)
-    if bad.size:
-        loss[bad] = otherwise(inputs.take(bad))
-    return loss
+    return mended(loss, to_numpy(weight * slack <= TOLERANCE * detach(loss)), inputs, otherwise)
 
 
 def _between_knots(F: Polyline, y: Array, C: Univariate) -> tuple[Array, Array]:
@@ -148,7 +139,7 @@ def _tail(F: Polyline, y: Array, C: Univariate) -> Array:
         return xp.zeros_like(y[:, 0])
     begin = xp.maximum(y, F._last)
     if F.tail == "infinity":
-        return _times_area(F._left + 0 * begin, area(C, begin, xp.full_like(begin, np.inf)))[:, 0]
+        return times_area((F._left + 0 * begin) ** 2, area(C, begin, xp.full_like(begin, np.inf)))[:, 0]
     rate = F._rate()
     falls = rate > 0
     r = xp.where(falls, rate, xp.ones_like(rate))
@@ -160,11 +151,6 @@ def _tail(F: Polyline, y: Array, C: Univariate) -> Array:
     decayed = ((0.0 - xp.expm1(-2 * r * way)) @ drops[0])[:, None] + left
     value = height**2 * decayed / (2 * r)
     if not surely(xp.all(falls)):
-        flat = _times_area(F._left + 0 * begin, area(C, begin, xp.full_like(begin, np.inf)))
+        flat = times_area((F._left + 0 * begin) ** 2, area(C, begin, xp.full_like(begin, np.inf)))
         value = xp.where(falls, value, flat)
     return value[:, 0]
-
-
-def _times_area(left: Array, width: Array) -> Array:
-    """S² times a width, zero where nothing is left, however wide."""
-    return left**2 * namespace(left).where(left > 0, width, namespace(left).zeros_like(width))

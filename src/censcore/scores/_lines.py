@@ -23,8 +23,6 @@ from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["are_lines", "line_below", "line_beyond", "line_kernel", "line_losses"]
-
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 
@@ -59,7 +57,7 @@ def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univari
     if kernel is None:
         return None
     reach, sf = inverse_probability_weights(inputs)[:, 0], F._as_sf(F._levels)
-    weights = _panels(F, below, inverse=True), _panels(F, beyond, inverse=False)
+    weights = tuple(_panels(F, below, inverse=True)), tuple(_panels(F, beyond, inverse=False))
 
     def part(rows: slice) -> Array:
         return kernel(sf if len(sf) == 1 else sf[rows], y[rows], reach[rows], *weights)

@@ -5,42 +5,29 @@ Equal to the formulas of ``_lines`` up to rounding.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._kernels import compiled
 
-__all__ = ["line_losses"]
-
 _compile = compiled(fastmath={"reassoc", "contract"})
 
 
-def line_losses(sf: np.ndarray, y: np.ndarray, reach: np.ndarray, below: Any, beyond: Any) -> np.ndarray:
+@_compile
+def line_losses(sf, y, reach, below, beyond):  # type: ignore[no-untyped-def]
     """The integral of F² up to y, and ``reach`` times that of S² beyond, one loss per subject.
 
-    Parameters
-    ----------
-    sf : array, (1 or n, J)
-        Survival at the times of the grid.
-    y, reach : array, (n,)
-        Observed times, and 1/G(y-) for events, 0 for censored subjects.
-    below, beyond : _Panels
-        Of the grid, under the weights of F² and of S².
+    From survival at the times of the grid, (1 or n, J), observed times and 1/G(y-) for events, (n,), and the
+    panels of the grid under the weights of F² and of S².
     """
-    return _rows(sf, y, reach, tuple(below), tuple(beyond)).astype(y.dtype)
-
-
-@_compile
-def _rows(sf, y, reach, below, beyond):  # type: ignore[no-untyped-def]
     n = y.size
-    loss = np.empty(n)
+    loss = np.empty_like(y)
     for i in range(n):
         S = sf[i if sf.shape[0] > 1 else 0]
         k = np.searchsorted(below[0], y[i], side="right") - 1
-        loss[i] = _below(S, y[i], k, *below)
+        total = _below(S, y[i], k, *below)
         if reach[i] > 0:
-            loss[i] += reach[i] * _beyond(S, y[i], k, *beyond)
+            total += reach[i] * _beyond(S, y[i], k, *beyond)
+        loss[i] = total
     return loss
 
 

@@ -24,9 +24,10 @@ import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._kernels import on_cpu
-from censcore._quadrature import legendre
+from censcore._quadrature import legendre, legendre_antiderivative, to_legendre
+from censcore.scores.inputs import ScoringInputs
 
-__all__ = ["NODES", "Panels", "Pieces", "Places", "StepWeights", "accurate", "integral"]
+Loss = Callable[[ScoringInputs], Array]
 
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
@@ -135,7 +136,7 @@ class StepWeights:
     @cached_property
     def at_nodes(self) -> np.ndarray:
         """Weights of the values at the nodes in the integral over each panel, (K, P, NODES)."""
-        return self.whole[..., :NODES] @ _to_coefficients().T * self.panels.half[:, None]
+        return self.whole[..., :NODES] @ to_legendre(NODES).T * self.panels.half[:, None]
 
     @cached_property
     def total(self) -> float:
@@ -162,21 +163,12 @@ def _sum_pieces(
     the first piece of each panel, (P + 1,), ``kept`` are the places of pieces, ascending, (m,).
     """
     K, D = weight.shape[1], start.shape[1]
-    whole, aside = np.empty((K, len(first) - 1, D)), np.empty((len(kept), K, D))
-    buffer = np.empty((int(np.diff(first).max()) + 1, K, D))
+    whole, aside, step = np.empty((K, len(first) - 1, D)), np.empty((len(kept), K, D)), -1 if beyond else 1
     first_kept = np.searchsorted(kept, first)
     for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
-        gains, way = buffer[: b - a + 1], stop[a:b] - start[a:b]
-        inner, end = (slice(0, -1), -1) if beyond else (slice(1, None), 0)
-        np.multiply(weight[a:b, :, None], way[:, None, :], out=gains[inner])
-        gains[end] = 0.0  # nothing at the far end, so that no sum is over nothing
-        sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=0)
-        if beyond:
-            sums = np.cumsum(sums[::-1], axis=0)[::-1]
-            whole[:, p], aside[i:j] = sums[0], sums[1:]
-        else:
-            sums = np.cumsum(sums, axis=0)
-            whole[:, p], aside[i:j] = sums[-1], sums[:-1]
+        gains = weight[a:b, :, None] * (stop[a:b] - start[a:b])[:, None, :]
+        sums = np.cumsum(np.concatenate([np.zeros_like(gains[:1]), gains[::step]]), axis=0)
+        whole[:, p], aside[i:j] = sums[-1], sums[:-1][::step][kept[i:j] - a]
     return whole, aside
 
 
@@ -198,7 +190,7 @@ def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None
     counted = convert(number > panel if weights.beyond else number < panel, f)
     product, moments = _mixed(weights.at_nodes, weights.at(y), f, mix)
     whole = xp.where(counted, xp.vecdot(f, product, axis=-1), 0.0)
-    inside = xp.vecdot(f[here] @ convert(_to_coefficients(), f), moments, axis=-1)
+    inside = xp.vecdot(f[here] @ convert(to_legendre(NODES), f), moments, axis=-1)
     last, further = last_coefficients(detach(f))
     rough = half * last
     left_out, size = convert(weights.left_out, f), convert(weights.size, f)
@@ -237,6 +229,16 @@ def accurate(loss: Array, error: Array) -> np.ndarray:
     return to_numpy(error) < max(TOLERANCE, 32 * eps) * to_numpy(loss)
 
 
+def mended(loss: Array, good: np.ndarray, inputs: ScoringInputs, otherwise: Loss) -> Array:
+    """The losses (n,), those that are not ``good`` by another route."""
+    bad = np.nonzero(~good)[0]
+    if bad.size == len(good):
+        return otherwise(inputs)
+    if bad.size:
+        loss[bad] = otherwise(inputs.take(bad))
+    return loss
+
+
 def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarray]:
     r""":math:`\int f` before each panel, (n, P), and inside as coefficients of powers of x, (n, P, D)."""
     values = f * panels.half[:, None]
@@ -259,27 +261,14 @@ def _from_chebyshev() -> np.ndarray:
 
 
 @cache
-def _to_coefficients() -> np.ndarray:
-    """Takes values at the nodes to Legendre coefficients, (NODES, NODES)."""
-    u, w = legendre(NODES)
-    vander = np.polynomial.legendre.legvander(2 * u - 1, NODES - 1)
-    return w[:, None] * vander * (2 * np.arange(NODES) + 1)
-
-
-@cache
 def _to_estimates() -> np.ndarray:
     """Takes values at the nodes to the last two Legendre coefficients, two of the middle and the mean."""
-    columns = _to_coefficients()[:, [-2, -1, NODES // 2 - 1, NODES // 2]]
+    columns = to_legendre(NODES)[:, [-2, -1, NODES // 2 - 1, NODES // 2]]
     return np.column_stack([columns, legendre(NODES)[1]])
 
 
 @cache
 def _to_powers() -> np.ndarray:
     """Takes values at the nodes to the integral from -1 to x as coefficients of powers of x."""
-    legendre_to_powers = np.polynomial.legendre.leg2poly
-    integrals = [
-        np.polynomial.polynomial.polyint(legendre_to_powers(unit), lbnd=-1)[: NODES + 1]
-        for unit in np.eye(NODES)
-    ]
-    rows = [np.pad(integral, (0, NODES + 1 - len(integral))) for integral in integrals]
-    return _to_coefficients() @ np.array(rows)
+    powers = [np.polynomial.legendre.leg2poly(unit) for unit in np.eye(NODES + 1)]
+    return 2 * legendre_antiderivative(NODES) @ [np.pad(row, (0, NODES + 1 - len(row))) for row in powers]

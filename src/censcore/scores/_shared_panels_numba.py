@@ -6,8 +6,6 @@ import numpy as np
 
 from censcore._kernels import compiled
 
-__all__ = ["sum_pieces"]
-
 _compile = compiled()
 
 

@@ -20,15 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    convert,
-    detach,
-    namespace,
-    requires_grad,
-    searchsorted,
-    take_along,
-)
+from censcore._arrays import Array, convert, detach, namespace, requires_grad, searchsorted, take_along
 from censcore._quadrature import (
     FAR,
     ORDER,
@@ -42,20 +34,6 @@ from censcore._quadrature import (
 from censcore.distributions import PointMass, Step, Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines, line_below, line_beyond
-
-__all__ = [
-    "area",
-    "area_from",
-    "as_steps",
-    "has_common_areas",
-    "is_shared",
-    "weighted_beyond",
-    "weighted_time_of",
-    "numbers_per_row",
-    "square_below",
-    "square_beyond",
-    "square_of_cdf_beyond",
-]
 
 FEW_JUMPS = 32  # up to here the jumps of a step distribution are panel edges like any other
 CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a distribution has left on the far side of y
@@ -106,10 +84,11 @@ def weighted_beyond(
 
     Fewer ``nodes`` of f, and a lower ``order`` of f G, are for polynomials.
     """
+    xp = namespace(y)
     if _is_long(C):
         times, G = C._steps()
-        edges = _edges_beyond([F], y, until=_last_finite(times))
-        edges = namespace(edges).minimum(edges, namespace(edges).maximum(y, detach(C._end())))
+        last = xp.max(xp.where(xp.isfinite(times), times, xp.zeros_like(times)), axis=1, keepdims=True)
+        edges = xp.minimum(_edges_beyond([F], y, until=last), xp.maximum(y, detach(C._end())))
         inner = integrate_steps(f, edges, nodes, times, G)
     else:
         edges = _edges_beyond([F, C], y)
@@ -296,10 +275,10 @@ def _shared_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
         return _square_between(height, xp.concat([start, jumps], axis=1), y, k, C.location[:, None])
     since = xp.concat([start, jumps], axis=1)
     finite = xp.isfinite(since)  # nothing follows a jump at infinity
-    pieces = _times_area(height, area(C, xp.where(finite, since, start), xp.where(finite, until, start)))
+    pieces = times_area(height, area(C, xp.where(finite, since, start), xp.where(finite, until, start)))
     later = xp.flip(_summed(xp.flip(pieces, axis=1)), axis=1)
     later = xp.concat([later[:, 1:], start], axis=1)
-    piece = _times_area(take_along(height, k), area(C, y, take_along(until, k)))
+    piece = times_area(take_along(height, k), area(C, y, take_along(until, k)))
     return (piece + take_along(later, k))[:, 0]
 
 
@@ -312,14 +291,14 @@ def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> A
     widths = xp.diff(at, axis=1)
     pieces = height[:, :-1] * xp.where(widths > 0, widths, xp.zeros_like(widths))
     passed = xp.concat([at[:, :1], _summed(pieces)], axis=1)
-    ends = _times_area(take_along(height, last), c - take_along(at, last))
+    ends = times_area(take_along(height, last), c - take_along(at, last))
     starts = take_along(height, k) * (y - take_along(at, k))
     across = take_along(passed, last) - take_along(passed, k) + ends - starts
-    within = _times_area(take_along(height, k), c - y)
+    within = times_area(take_along(height, k), c - y)
     return xp.where(last == k, within, across)[:, 0]
 
 
-def _times_area(height: Array, width: Array) -> Array:
+def times_area(height: Array, width: Array) -> Array:
     """Their product, zero where the height is, however wide."""
     xp = namespace(height)
     return height * xp.where(height > 0, width, xp.zeros_like(width))
@@ -365,11 +344,6 @@ def _edges_beyond(distributions: list[Univariate], y: Array, until: Array | None
     first = xp.min(xp.where(fixed > y, fixed, xp.max(fixed, axis=1, keepdims=True)), axis=1, keepdims=True)
     edges = side_by_side([edges, *_far(distributions, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
-
-
-def _last_finite(times: Array) -> Array:
-    xp = namespace(times)
-    return xp.max(xp.where(xp.isfinite(times), times, xp.zeros_like(times)), axis=1, keepdims=True)
 
 
 def _far(distributions: list[Univariate], end: Array) -> list[Array]:

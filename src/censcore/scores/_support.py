@@ -20,8 +20,6 @@ from censcore.outcomes import RightCensored
 if TYPE_CHECKING:
     from censcore.scores.inputs import ScoringInputs
 
-__all__ = ["LOCALIZED", "chance_to_be_seen", "check_infinite", "check_unreached", "check_unreached_before"]
-
 #: What the errors of scores with both scales end with.
 LOCALIZED = "scale='localized' needs no such division."
 

@@ -30,8 +30,6 @@ from censcore.scores._squares import (
 )
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["TimeIntegral", "by_formula", "by_sums", "squares"]
-
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 Kernel = Callable[..., np.ndarray]

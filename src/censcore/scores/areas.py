@@ -13,11 +13,7 @@ __all__ = ["squared_cdf_area", "squared_sf_area"]
 def squared_cdf_area(F: Univariate, t: Array) -> Array:
     r""":math:`\int_0^tF(s)^2\,ds` at finite times t, (n, q): what living subjects pay.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import censcore as cs
-    >>> from censcore.scores.areas import squared_cdf_area
+    >>> import numpy as np, censcore as cs
     >>> squared_cdf_area(cs.Uniform(0.0, 1.0), np.array([[0.5, 1.0]])).round(6)
     array([[0.041667, 0.333333]])
     """

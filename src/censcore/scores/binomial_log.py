@@ -9,26 +9,34 @@ import numpy as np
 from censcore._arrays import Array, is_torch
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows, safe_log, xlogy
-from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
-from censcore.outcomes import OutcomeLike
+from censcore.distributions import ProportionalHazards, Step, Univariate
 from censcore.scores.brier import CACHED_NUMBERS, columns_of
 from censcore.scores.competing_risks import multinomial_log_score
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs
 from censcore.scores.known_at import KnownAt
-from censcore.scores.registry import GRAF, ScoreInfo, register
+from censcore.scores.registry import GRAF
 
 __all__ = ["binomial_log_score"]
 
 
-def binomial_log_score(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    times: Array = None,
-    *,
-    horizon: Array = None,
-) -> Array:
+@score(
+    title="binomial log score",
+    formula=r"-1\{y>t\}\log\{1-F(t)\}-\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\log F(t)",
+    reference=GRAF,
+    axis="time",
+    over_causes=multinomial_log_score,
+    uses_censoring="at times",
+    unit="nats",
+    range="0 to infinity",
+    proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
+    pitfalls=(
+        "A forecast of exactly 0 or 1 that is wrong costs infinity. Step curves and small ensembles "
+        "often have such forecasts.",
+        "It is localized: as for the Brier score, its height falls as follow-up ends.",
+    ),
+)
+def binomial_log_score(inputs: ScoringInputs, times: Array) -> Array:
     r"""Logarithmic score of "the event happens by :math:`\tau`", at given times.
 
     .. math::
@@ -37,21 +45,6 @@ def binomial_log_score(
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score with logarithms in place of
     squares, under the same weights and the same assumption, C independent of T given the covariates and
     its distribution right.
-
-    Parameters
-    ----------
-    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
-        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
-        or after T, with the forecast sent through the same visits.
-    forecast : Distribution
-        Distribution of T given the covariates, one per subject or one for all.
-    censoring : Distribution, optional
-        Distribution of C given the covariates. It may be left out only where it is known: nothing is
-        censored, or ``y.censoring_time`` is given.
-    times : array or number
-        Evaluation times, (q,) or (n, q), in any order, below the horizon.
-    horizon : number or (n,) array, optional
-        End of follow-up for the score: C becomes min(C, horizon).
 
     Returns
     -------
@@ -84,13 +77,8 @@ def binomial_log_score(
            [0.75  , 1.25  ],
            [0.75  , 0.    ]])
     """
-    return _losses(y, forecast, censoring, times, horizon=horizon)
-
-
-@score(None, axis="time", over_causes=multinomial_log_score)
-def _losses(inputs: ScoringInputs, t: Array) -> Array:
     whole = is_torch(inputs.y.time) or inputs.has_never
-    return _binomial_log(inputs, t) if whole else _in_parts(inputs, t)
+    return _binomial_log(inputs, times) if whole else _in_parts(inputs, times)
 
 
 def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
@@ -148,24 +136,3 @@ def _chance(F: Univariate, t: np.ndarray, alive: np.ndarray) -> np.ndarray:
     log_survival: np.ndarray = F._logsf(t)
     log_cdf: np.ndarray = safe_log(F._cdf(t))
     return np.where(alive, log_survival, log_cdf)
-
-
-register(
-    ScoreInfo(
-        "binomial_log_score",
-        binomial_log_score,
-        "binomial log score",
-        r"-1\{y>t\}\log\{1-F(t)\}-\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\log F(t)",
-        GRAF,
-        axis="time",
-        uses_censoring="at times",
-        unit="nats",
-        range="0 to infinity",
-        proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
-        pitfalls=(
-            "A forecast of exactly 0 or 1 that is wrong costs infinity. Step curves and small ensembles "
-            "often have such forecasts.",
-            "It is localized: as for the Brier score, its height falls as follow-up ends.",
-        ),
-    )
-)

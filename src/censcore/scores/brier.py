@@ -7,8 +7,7 @@ import numpy as np
 from censcore._arrays import Array, searchsorted
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows
-from censcore.distributions import Distribution, Step, Univariate
-from censcore.outcomes import OutcomeLike
+from censcore.distributions import Step, Univariate
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, check_scale
 from censcore.scores.registry import GRAF, ScoreInfo, register
@@ -19,15 +18,25 @@ __all__ = ["CACHED_NUMBERS", "brier_score", "columns_of"]
 CACHED_NUMBERS = 131_072
 
 
-def brier_score(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    times: Array = None,
-    *,
-    scale: str = "localized",
-    horizon: Array = None,
-) -> Array:
+@score(
+    title="Brier score",
+    formula=r"1\{y>t\}F(t)^2+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\{1-F(t)\}^2",
+    reference=(
+        "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly "
+        "Weather Review 78, 1-3."
+    ),
+    axis="time",
+    uses_censoring="at times",
+    unit="none (a squared probability)",
+    range="0 to 1",
+    proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
+    pitfalls=(
+        "It falls to zero at the end of follow-up, where almost nobody is left. Compare forecasts "
+        "by it, and do not read its height as accuracy.",
+        "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
+    ),
+)
+def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized") -> Array:
     r"""Brier score of a right-censored event time at given times.
 
     .. math::
@@ -40,22 +49,10 @@ def brier_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
-        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
-        or after T, with the forecast sent through the same visits.
-    forecast : Distribution
-        Distribution of T given the covariates, one per subject or one for all.
-    censoring : Distribution, optional
-        Distribution of C given the covariates. It may be left out only where it is known: nothing is
-        censored, or ``y.censoring_time`` is given.
-    times : array or number
-        Evaluation times, (q,) or (n, q), in any order, below the horizon.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` divides by :math:`G(\tau)`, the classical inverse-probability-of-censoring-weighted
         score, whose mean estimates the uncensored Brier score; times where any subject
         has :math:`G(\tau)=0` are an error.
-    horizon : number or (n,) array, optional
-        End of follow-up for the score: C becomes min(C, horizon).
 
     Returns
     -------
@@ -94,19 +91,13 @@ def brier_score(
            [0.2784, 0.    ]])
     """
     check_scale(scale)
-    return _brier(y, forecast, censoring, times, scale=scale, horizon=horizon)
-
-
-@score(None, axis="time")
-def _brier(inputs: ScoringInputs, t: Array, *, scale: str) -> Array:
-    r""":math:`w\,F(t)^2` without the event by t, :math:`w\,(1-F(t))^2` with it, (n, q)."""
-    n, q, known = inputs.n, t.shape[1], inputs.known_at(t, scale)
+    t, n, q, known = times, inputs.n, times.shape[1], inputs.known_at(times, scale)
     kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, n * q)
 
     def formula(rows: slice) -> Array:
         part, (alive, weight) = inputs.take(rows), known.status(rows)
         S = part.F._sf(t if t.shape[0] == 1 else t[rows])
-        return weight * inputs.xp.where(alive | part.never, 1 - S, S) ** 2
+        return weight * inputs.xp.where(alive | part.never, 1 - S, S) ** 2  # F² without the event by t
 
     if kernel is None:
         return chunked_rows(formula, n, q, like=inputs.y.time, budget=CACHED_NUMBERS)
@@ -131,27 +122,6 @@ def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return S, searchsorted(times, t, "right")[0] - 1
     return F._sf(t), np.arange(t.shape[1])
 
-
-register(
-    ScoreInfo(
-        "brier_score",
-        brier_score,
-        "Brier score",
-        r"1\{y>t\}F(t)^2+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\{1-F(t)\}^2",
-        "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly "
-        "Weather Review 78, 1-3.",
-        axis="time",
-        uses_censoring="at times",
-        unit="none (a squared probability)",
-        range="0 to 1",
-        proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
-        pitfalls=(
-            "It falls to zero at the end of follow-up, where almost nobody is left. Compare forecasts "
-            "by it, and do not read its height as accuracy.",
-            "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
-        ),
-    )
-)
 
 register(
     ScoreInfo(

@@ -37,24 +37,11 @@ def known_rows(y: RightCensored, C: Any) -> np.ndarray:
 
 
 def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
-    r"""Quantiles of C given the observation, without a gradient.
+    r"""Quantiles of C given the observation at ``levels`` in (0, 1), without a gradient; (n, D, 1 or k) both.
 
     One C shared by all coordinates is the censored time where any coordinate is censored, and has the
     distribution of :math:`C\mid C\ge\max_j y_j` elsewhere. One C per coordinate (``Independent``) is
     :math:`y_j` where coordinate j is censored and :math:`C_j\mid C_j\ge y_j` elsewhere.
-
-    Parameters
-    ----------
-    y : RightCensored
-        n subjects.
-    C : Distribution
-        Censoring distribution, one for all coordinates or ``Independent`` ones.
-    levels : array, (n, D, 1) or (n, D, k) for one distribution per coordinate
-        Probabilities in (0, 1).
-
-    Returns
-    -------
-    array, (n, D, 1) or (n, D, k)
     """
     n = len(y)
     time, event = y.time.reshape(n, -1), ~y.censored.reshape(n, -1)

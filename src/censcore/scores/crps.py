@@ -10,7 +10,7 @@ from censcore._validation import check_flag
 from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike
-from censcore.scores.decorator import score
+from censcore.scores.decorator import described, score
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 from censcore.scores.registry import GNEITING, ScoreInfo, register
 from censcore.scores.routes import integrated
@@ -18,6 +18,7 @@ from censcore.scores.routes import integrated
 __all__ = ["crps"]
 
 
+@described
 def crps(
     y: OutcomeLike,
     forecast: Distribution,
@@ -39,17 +40,6 @@ def crps(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
-        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
-        or after T, with the forecast sent through the same visits.
-    forecast : Distribution
-        Distribution of T given the covariates, one per subject or one for all.
-    censoring : Distribution, optional
-        Distribution of C given the covariates. It may be left out only where it is known: nothing is
-        censored, or ``y.censoring_time`` is given.
-    horizon : number or (n,) array, optional
-        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
-        count; of discrete times take the first one after those that count (13 to judge month 12).
     fair : bool
         True scores an :class:`~censcore.Ensemble` as a sample from a distribution, unbiased for the score of
         that distribution: of m members the CRPS itself is larger by a share of about 1/m. Other forecasts

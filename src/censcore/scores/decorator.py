@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import update_wrapper
-from inspect import Parameter, Signature, signature
-from typing import Any
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any, Protocol, TypeVar
 
 from censcore._arrays import Array, as_loss
 from censcore.distributions import Distribution
@@ -19,9 +20,43 @@ from censcore.scores.registry import Axis, ScoreInfo, register
 __all__ = ["score"]
 
 Formula = Callable[..., Array]
-Score = Callable[..., Array]
+Losses = TypeVar("Losses", bound=Callable[..., Array])
+
+
+class Score(Protocol):
+    """How scores are called, with ``times`` or ``levels`` after ``censoring`` where there is such an axis."""
+
+    def __call__(
+        self,
+        y: OutcomeLike,
+        forecast: Distribution,
+        censoring: Distribution | None = None,
+        *at: Array,
+        horizon: Array = None,
+        **options: Any,
+    ) -> Array: ...
+
 
 COLUMNS = {"time": "times", "level": "levels", "": ""}  # the argument of each axis
+
+#: What scores take alike. Docstrings that do not describe it are completed.
+SHARED = {
+    "y": """RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+    The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+    or after T, with the forecast sent through the same visits.""",
+    "forecast": """Distribution
+    Distribution of T given the covariates, one per subject or one for all.""",
+    "censoring": """Distribution, optional
+    Distribution of C given the covariates. It may be left out only where it is known: nothing is
+    censored, or ``y.censoring_time`` is given.""",
+    "times": """array or number
+    Evaluation times, (q,) or (n, q), in any order, below the horizon.""",
+    "levels": """array or number
+    Quantile levels strictly between 0 and 1, (q,) or (n, q).""",
+    "horizon": """number or (n,) array, optional
+    End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+    count; of discrete times take the first one after those that count (13 to judge month 12).""",
+}
 
 
 def score(
@@ -60,7 +95,9 @@ def score(
     Returns
     -------
     callable
-        A decorator. Keyword arguments of the formula become arguments of the score.
+        A decorator. Keyword arguments of the formula become arguments of the score. The docstring of the
+        formula is that of the score; if it has a section Returns, arguments that all scores have are added to
+        its parameters.
 
     Notes
     -----
@@ -147,7 +184,20 @@ def _score_of(function: Formula, axis: Axis, over_causes: Callable[..., Array] |
 
     update_wrapper(losses, function)
     losses.__signature__ = _signature(function, columns)  # type: ignore[attr-defined]
-    return as_loss(losses)
+    return described(as_loss(losses), causes=over_causes is not None)
+
+
+def described(score: Losses, causes: bool = True) -> Losses:
+    """The score, the parameters of its docstring completed by those that all scores have."""
+    text, returns, rest = cleandoc(score.__doc__ or "").partition("\nReturns\n")
+    if returns:
+        text, _, own = text.partition("\nParameters\n----------\n")
+        left_out = [name for name in signature(score).parameters if not re.search(rf"(?m)^{name}\b", own)]
+        entries = {name: f"{name} : {SHARED[name]}\n" for name in SHARED if name in left_out}
+        last = entries.pop("horizon", "")
+        first = "".join(entries.values()).replace("" if causes else "CompetingRisks, ", "")
+        score.__doc__ = f"{text}\nParameters\n----------\n{first}{own}{last}{returns}{rest}"
+    return score
 
 
 def _of_all(loss: Array, inputs: ScoringInputs, function: Formula, *columns: int) -> Array:
@@ -167,12 +217,7 @@ def _signature(function: Formula, columns: str) -> Signature:
     """That of the score: the outcome and the distributions in place of the inputs, and a horizon."""
     _, *own = signature(function).parameters.values()
     options = [part.replace(kind=Parameter.KEYWORD_ONLY) for part in own[bool(columns) :]]
-    either, optional = Parameter.POSITIONAL_OR_KEYWORD, [name for name in ("censoring", columns) if name]
-    return Signature(
-        [
-            *(Parameter(name, either) for name in ("y", "forecast")),
-            *(Parameter(name, either, default=None) for name in optional),
-            *options,
-            Parameter("horizon", Parameter.KEYWORD_ONLY, default=None),
-        ]
-    )
+    _, y, forecast, censoring, at, horizon, _ = signature(Score.__call__).parameters.values()
+    at = at.replace(name=columns or "at", kind=Parameter.POSITIONAL_OR_KEYWORD, default=None)
+    shared = [y, forecast, censoring, at] if columns else [y, forecast, censoring]
+    return Signature([*shared, *options, horizon], return_annotation="Array")

@@ -9,19 +9,13 @@ from censcore._validation import as_count, as_number, as_seed, check_flag, check
 from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
-from censcore.scores._energy_causes import score_of_causes
-from censcore.scores._energy_ensembles import (
-    Method,
-    score_of_ensemble,
-    score_of_samples,
-)
+from censcore.scores._energy_ensembles import Method, score_of_causes, score_of_ensemble, score_of_samples
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, subject_keys
 from censcore.scores.crps import crps
-from censcore.scores.inputs import ScoringInputs
+from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
 from censcore.scores.interval import through_visits
-from censcore.scores.known_censoring import known_or_raise
+from censcore.scores.known_at import known_or_raise
 from censcore.scores.registry import GNEITING, ScoreInfo, register
-from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["energy_score"]
 

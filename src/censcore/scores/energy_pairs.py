@@ -43,38 +43,22 @@ def energy_loss(
     Nothing is checked here: :func:`~censcore.energy_score` does that and calls this, and so does a training
     loss. Gradients flow to ``samples``; members beyond c, and coinciding members, give zero.
 
-    Parameters
-    ----------
-    samples : array, (n or 1, m, k)
-        Members z.
-    y : array, (n, k)
-        Observed times.
-    c : array, (n or 1, D, k or 1) or (n or 1, D, m, k or 1), optional
-        Censoring times compatible with the observation, one for all coordinates or one for each. With the
-        axis m every member brings its own: :math:`\|\psi_{c_i}(z_i)-y\|` and
-        :math:`\|\psi_{c_i}(z_i)-\psi_{c_i}(z_j)\|`, which has the same mean over draws of C and gives
-        training m draws for the cost of one. Infinite, which censors nothing, by default.
-    weights : array, (n or 1, m), optional
-        Member weights that sum to one; equal by default.
-    mask : array of bool, (n, k), optional
-        False leaves a coordinate out.
-    beta : float
-        Exponent, between 0 and 2.
-    fair : bool
-        Leave out the pairs of a member with itself (a U-statistic: members are a sample from the forecast).
-    lags : array of int, (n or 1, L), optional
-        Pair each member only with the one ``lag`` places further: lag d for censoring time d (L = D), or
-        several lags for one censoring time (D = 1). All pairs by default.
-    terms : callable, optional
-        What computes the two sums, see :func:`fastest_terms`.
-    branches : int
-        With B > 1 the members are B blocks of m/B draws each: member i of every block is a possible value of
-        draw i, whose probabilities are the weights. Values of one draw are no pair. Then ``y`` may lie
-        beyond c, for an event that never happens: what is seen of it is c.
+    Members z are ``samples`` (n or 1, m, k) with ``weights`` (n or 1, m) that sum to one, equal by default.
+    Observed times y are (n, k); where the ``mask`` (n, k) is False a coordinate is left out. The exponent
+    ``beta`` lies between 0 and 2. ``fair`` leaves out the pairs of a member with itself (a U-statistic:
+    members are a sample from the forecast). ``terms`` computes the two sums, see :func:`fastest_terms`.
 
-    Returns
-    -------
-    array, (n,)
+    Censoring times c compatible with the observation are (n or 1, D, k or 1), or (n or 1, D, m, k or 1) where
+    every member brings its own: :math:`\|\psi_{c_i}(z_i)-y\|` and
+    :math:`\|\psi_{c_i}(z_i)-\psi_{c_i}(z_j)\|`, which has the same mean over draws of C and gives training m
+    draws for the cost of one. By default nothing is censored.
+
+    All pairs enter by default. With ``lags`` (n or 1, L) each member is paired only with the one ``lag``
+    places further: lag d for censoring time d (L = D), or several lags for one censoring time (D = 1).
+
+    With B > 1 ``branches`` the members are B blocks of m/B draws each: member i of every block is a possible
+    value of draw i, whose probabilities are the weights. Values of one draw are no pair. Then y may lie
+    beyond c, for an event that never happens: what is seen of it is c.
     """
     xp = namespace(samples)
     if mask is not None:  # coordinates that are zero on both sides add nothing to a distance

@@ -28,8 +28,9 @@ from censcore._arrays import (
 )
 from censcore._validation import check_between, check_levels, check_option, check_positive
 from censcore.distributions import Distribution, PointMass
+from censcore.distributions.before_terminal import before_terminal
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.scores._alignment import (
     by_censoring_time,
     check_dimensions,
@@ -38,8 +39,15 @@ from censcore.scores._alignment import (
     one_library,
 )
 from censcore.scores._support import LOCALIZED, chance_to_be_seen
-from censcore.scores.known_at import KnownAt, followed_to_entry, inverse_probability_weights, known_at
-from censcore.scores.known_censoring import known_censoring, known_or_raise, known_to_exceed
+from censcore.scores.known_at import (
+    KnownAt,
+    followed_to_entry,
+    inverse_probability_weights,
+    known_at,
+    known_censoring,
+    known_or_raise,
+    known_to_exceed,
+)
 
 __all__ = [
     "ScoringInputs",
@@ -48,6 +56,7 @@ __all__ = [
     "check_scale",
     "evaluation_times",
     "inverse_probability_weights",
+    "joint_scoring_inputs",
     "known_censoring",
     "known_to_exceed",
     "quantile_levels",
@@ -335,3 +344,34 @@ def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]
     columns = array.reshape(1, -1) if array.ndim < 2 else array
     common_rows(outcome=len(y), **{name: columns.shape[0]})
     return columns, array.ndim == 0
+
+
+def joint_scoring_inputs(
+    y: Any,
+    forecast: Distribution,
+    censoring: Distribution | None,
+    horizon: Array = None,
+    *,
+    needs_censoring: bool = True,
+    one_cause: bool = False,
+) -> ScoringInputs:
+    """The inputs of a score that takes several event times per subject, also those of semi-competing risks.
+
+    Of these the censoring distribution is checked against the terminal event, to which subjects are followed,
+    and an event that the forecast puts after the terminal one is one that never happens.
+    """
+    if not isinstance(y, SemiCompetingRisks):
+        return scoring_inputs(
+            y, forecast, censoring, horizon, joint=True, needs_censoring=needs_censoring, one_cause=one_cause
+        )
+    check_is_distribution(forecast, "forecast")
+    if forecast.k != y.k:
+        raise InvalidInputError(f"forecast: got {forecast.k} event times, expected {y.k}, as in the outcome.")
+    forecast = before_terminal(forecast, y.terminal)
+    end = scoring_inputs(
+        y.terminal_event(), forecast.marginal(y.terminal), censoring, horizon, needs_censoring=needs_censoring
+    )
+    seen = y if len(y) == end.n else y.take(np.zeros(end.n, dtype=np.int64))
+    seen = seen.like(end.y.time)
+    seen = seen if horizon is None else seen.censor_at(check_horizon(horizon, end.y))
+    return ScoringInputs(cast(RightCensored, seen), forecast.like(end.y.time), end.C, end.reached)

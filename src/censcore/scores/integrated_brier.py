@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from censcore._arrays import Array
 from censcore._validation import check_flag
-from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, check_scale
-from censcore.scores.registry import GRAF, ScoreInfo, register
+from censcore.scores.registry import GRAF
 from censcore.scores.routes import end_of, integrated
 
 __all__ = ["integrated_brier_score"]
 
 
+@score(
+    "integrated_brier_score:ipcw",
+    title="integrated Brier score, ipcw",
+    formula=r"\frac1h\int_0^h\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2\,dt",
+    reference=GRAF,
+    scale="ipcw",
+    uses_censoring="integrated",
+    options=(("scale", "ipcw"), ("normalize", True)),
+    unit="none (a squared probability, averaged over [0, h])",
+    range="0 to the largest weight, 1/G(h-)",
+    proper="Strictly proper for F on [0, h), if P(C >= h) > 0 for every subject.",
+    pitfalls=(
+        "It has no value without its horizon h. Numbers with different horizons cannot be compared.",
+        "Sums over a grid of times are another number than the integral, and depend on the grid.",
+    ),
+)
 def integrated_brier_score(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    *,
-    scale: str = "localized",
-    normalize: bool = False,
-    horizon: Array = None,
+    inputs: ScoringInputs, *, scale: str = "localized", normalize: bool = False
 ) -> Array:
     r"""Brier score integrated over all times, exactly: no grid of times is involved.
 
@@ -38,14 +46,6 @@ def integrated_brier_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
-        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
-        or after T, with the forecast sent through the same visits.
-    forecast : Distribution
-        Distribution of T given the covariates, one per subject or one for all.
-    censoring : Distribution, optional
-        Distribution of C given the covariates. It may be left out only where it is known: nothing is
-        censored, or ``y.censoring_time`` is given.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h)
         > 0 for every subject, or without a horizon P(C > t) > 0 at every t. Beyond the support of C events
@@ -89,38 +89,12 @@ def integrated_brier_score(
     """
     check_scale(scale)
     check_flag(normalize, "normalize")
-    if normalize and horizon is None:
+    if normalize and inputs.horizon is None:
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
         )
-    return _losses(y, forecast, censoring, scale=scale, normalize=normalize, horizon=horizon)
-
-
-@score(None)
-def _losses(inputs: ScoringInputs, *, scale: str, normalize: bool) -> Array:
     end = end_of(inputs)
     loss = integrated(inputs, end if scale == "ipcw" else None)
     if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
         loss = loss * followed
     return loss / end.location if normalize else loss
-
-
-register(
-    ScoreInfo(
-        "integrated_brier_score:ipcw",
-        integrated_brier_score,
-        "integrated Brier score, ipcw",
-        r"\frac1h\int_0^h\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2\,dt",
-        GRAF,
-        scale="ipcw",
-        uses_censoring="integrated",
-        options=(("scale", "ipcw"), ("normalize", True)),
-        unit="none (a squared probability, averaged over [0, h])",
-        range="0 to the largest weight, 1/G(h-)",
-        proper="Strictly proper for F on [0, h), if P(C >= h) > 0 for every subject.",
-        pitfalls=(
-            "It has no value without its horizon h. Numbers with different horizons cannot be compared.",
-            "Sums over a grid of times are another number than the integral, and depend on the grid.",
-        ),
-    )
-)

@@ -49,32 +49,13 @@ def through_visits(
 ) -> Parts:
     """Turn interval-censored data and a forecast of T into data and a forecast of the detection time.
 
-    Parameters
-    ----------
-    y : IntervalCensored, or another outcome, which is passed on with everything else
-        The outcome of n subjects, with ``visits``.
-    forecast : Distribution
-        Of T given the covariates.
-    censoring : Distribution, optional
-        Of the last visit that a subject attends, where subjects drop out (see :func:`on_own_visits`).
-        Without it all planned visits took place: up to the horizon, or else up to the last visit of the
-        subject.
-    horizon : number or (n,) array, optional
-        End of the score.
-    times : array, optional
-        Evaluation times, for scores that have them: the last visit counts for them.
-    members : bool
-        Keep the members of an ensemble, each moved to the first visit at or after it.
+    Another outcome is passed on with everything else. ``censoring`` is the distribution of the last visit
+    that a subject attends, where subjects drop out (see :func:`on_own_visits`); without it all planned visits
+    took place, up to the horizon, or else up to the last visit of the subject. For scores with evaluation
+    ``times`` the last visit counts. ``members`` keeps those of an ensemble, each moved to the first visit at
+    or after it.
 
-    Returns
-    -------
-    y, forecast, censoring
-        A right-censored outcome, its forecast, and its censoring distribution.
-
-    Examples
-    --------
     >>> import censcore as cs
-    >>> from censcore.scores.interval import through_visits
     >>> y = cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0, 6.0])
     >>> seen, D, _ = through_visits(y, cs.Exponential(0.5))
     >>> seen.time, D.sf([[2.0, 3.0, 4.0]]).round(3)
@@ -94,16 +75,7 @@ def through_visits(
 
 
 def detection_forecast(y: IntervalCensored, forecast: Distribution) -> Step:
-    """The forecast of the detection time, given survival to the entry: steps at the visits of each subject.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore.scores.interval import detection_forecast
-    >>> y = cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0, 6.0])
-    >>> detection_forecast(y, cs.Exponential(0.5)).sf([[2.0, 3.0, 4.0]]).round(3)
-    array([[0.368, 0.368, 0.135]])
-    """
+    """The forecast of the detection time, given survival to the entry: steps at visits of each subject."""
     return cast(Step, _coarsened(*_aligned(y, forecast), members=False))
 
 
@@ -111,26 +83,11 @@ def on_own_visits(y: IntervalCensored, censoring: Distribution, end: Array = np.
     r"""The censoring distribution of the detection times, from that of the last visit that subjects attend.
 
     Drop-out censors a subject just before the first visit that it misses, :math:`P(C\ge v_k)=P(M\ge k)` with
-    M the number of the last visit attended: until then the last result stands.
+    M the number of the last visit attended: until then the last result stands. ``censoring`` is that of M, as
+    ``Censoring(...)`` estimates it from intervals; or of the time of that visit, which is one of the
+    subject's own. Visits count up to the ``end`` of the score.
 
-    Parameters
-    ----------
-    y : IntervalCensored
-        The outcome of n subjects, with ``visits``.
-    censoring : Distribution
-        Of M, as ``Censoring(...)`` estimates it from intervals; or of the time of that visit, which is one of
-        the subject's own.
-    end : number or (n,) array
-        End of the score, up to which visits count.
-
-    Returns
-    -------
-    Univariate
-
-    Examples
-    --------
     >>> import censcore as cs
-    >>> from censcore.scores.interval import on_own_visits
     >>> y = cs.IntervalCensored([0.0, 1.1], [0.9, 2.3], visits=[[0.9, 2.0], [1.1, 2.3]])
     >>> on_own_visits(y, cs.Step([[0.9, 2.0], [1.1, 2.3]], sf=[0.8, 0.0])).sf([[1.9, 2.2, 2.3]])
     array([[1. , 0.8, 0.8],
@@ -223,10 +180,7 @@ def log_probability(F: Univariate, lower: Array, upper: Array) -> Array:
     From logarithms of survival functions, which keep their digits in both tails: far out S underflows, and
     early log S is about -F. An infinite u includes mass at infinity; l = 0 includes T = 0.
 
-    Examples
-    --------
-    >>> import numpy as np, censcore as cs
-    >>> from censcore.scores.interval import log_probability
+    >>> import censcore as cs
     >>> far = np.array([[1000.0]])
     >>> log_probability(cs.Exponential(np.array([2.0])), far, far + 0.1).round(6)
     array([[-2001.707772]])
@@ -249,29 +203,7 @@ def interval_log_score(
 ) -> Array:
     r"""The log score of intervals, :math:`-\log\{F(u)-F(l)\}`, or :math:`-\log f(t)` of exact times, (n,).
 
-    Parameters
-    ----------
-    y : IntervalCensored
-        The outcome of n subjects; visits are needed only where a horizon cuts them.
-    forecast : Distribution
-        Of T given the covariates; with a density where times are exact.
-    censoring : Distribution, optional
-        It drops out.
-    horizon : number or (n,) array, optional
-        Visits after it are left out.
-
-    Returns
-    -------
-    array, (n,)
-        One loss per subject.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore.scores.interval import interval_log_score
-    >>> y = cs.IntervalCensored([0.0, 2.0], [1.0, 2.0])
-    >>> interval_log_score(y, cs.Exponential(0.5)).round(4)
-    array([0.9328, 1.6931])
+    The censoring distribution drops out. Visits are needed only where a horizon cuts them.
     """
     if censoring is not None:
         check_is_distribution(censoring, "censoring")

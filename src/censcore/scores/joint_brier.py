@@ -16,10 +16,9 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 from censcore.scores._support import LOCALIZED
 from censcore.scores.compatible_times import check_componentwise, subject_keys
-from censcore.scores.inputs import ScoringInputs, check_scale, evaluation_times
+from censcore.scores.inputs import ScoringInputs, check_scale, evaluation_times, joint_scoring_inputs
 from censcore.scores.known_at import known_at
 from censcore.scores.registry import GRAF, ScoreInfo, register
-from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["decided_outcome", "event_rule", "joint_brier_score", "joint_weights"]
 

@@ -95,11 +95,7 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
 
 
 def clustered_mean(
-    losses: Array,
-    weight: Array,
-    groups: Any = None,
-    added: Array | None = None,
-    counted: Array | None = None,
+    losses: Array, weight: Array, groups: Any = None, added: Array | None = None, counted: Array | None = None
 ) -> tuple[Array, Array]:
     r"""A weighted mean, and the influence of each group of subjects on it.
 

@@ -6,25 +6,30 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution
-from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import area
 from censcore.scores._support import check_infinite
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
-from censcore.scores.registry import ScoreInfo, register
 
 __all__ = ["pinball_of", "pinball_score"]
 
 
-def pinball_score(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    levels: Array = None,
-    *,
-    horizon: Array = None,
-) -> Array:
+@score(
+    title="pinball score",
+    formula=r"\alpha(y-q_\alpha)_++\delta\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds",
+    reference="Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
+    axis="level",
+    uses_censoring="area",
+    over_causes=None,
+    unit="the unit of time",
+    range="0 or more",
+    proper="Consistent for the quantile q, if P(C > q) > 0.",
+    pitfalls=(
+        "A quantile beyond follow-up cannot be judged: with 30 % events there is no median to score.",
+        "It judges one quantile. A forecast with a good median may have useless tails.",
+    ),
+)
+def pinball_score(inputs: ScoringInputs, levels: Array) -> Array:
     r"""Pinball (quantile) score of a right-censored event time at given levels.
 
     .. math::
@@ -35,22 +40,6 @@ def pinball_score(
     its quantile :math:`\min(q_\alpha,C)`, averaged over the values of C that the observation allows.
     Consistent for a quantile q with P(C > q) > 0, if C is independent of T given the covariates and its
     distribution is right. Exact for every forecast.
-
-    Parameters
-    ----------
-    y : RightCensored, IntervalCensored, structured array or frame
-        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
-        or after T, with the forecast sent through the same visits.
-    forecast : Distribution
-        Distribution of T given the covariates, one per subject or one for all.
-    censoring : Distribution, optional
-        Distribution of C given the covariates. It may be left out only where it is known: nothing is
-        censored, or ``y.censoring_time`` is given.
-    levels : array or number
-        Quantile levels strictly between 0 and 1, (q,) or (n, q).
-    horizon : number or (n,) array, optional
-        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
-        count; of discrete times take the first one after those that count (13 to judge month 12).
 
     Returns
     -------
@@ -80,7 +69,7 @@ def pinball_score(
            [0.6062, 0.8069],
            [0.3562, 0.3069]])
     """
-    return _pinball(y, forecast, censoring, levels, horizon=horizon)
+    return pinball_of(inputs, levels)
 
 
 def pinball_of(inputs: ScoringInputs, alpha: Array, quantiles: Array = None) -> Array:
@@ -92,9 +81,6 @@ def pinball_of(inputs: ScoringInputs, alpha: Array, quantiles: Array = None) -> 
 
     loss = chunked_rows(part, inputs.n, 4 * alpha.shape[1], like=inputs.y.time)
     return check_infinite(loss, inputs)
-
-
-_pinball = score(None, axis="level", over_causes=None)(pinball_of)
 
 
 def _losses(inputs: ScoringInputs, alpha: Array, q: Array) -> Array:
@@ -110,24 +96,3 @@ def _losses(inputs: ScoringInputs, alpha: Array, q: Array) -> Array:
     later = inputs.never & xp.isfinite(q)
     start = xp.where(later & (q > y), q, y)
     return loss + alpha * weight * area(C, start, xp.where(later, xp.full_like(y, np.inf), start))
-
-
-register(
-    ScoreInfo(
-        "pinball_score",
-        pinball_score,
-        "pinball score",
-        r"\alpha(y-q_\alpha)_++\delta\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds",
-        "Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
-        axis="level",
-        uses_censoring="area",
-        over_causes=False,
-        unit="the unit of time",
-        range="0 or more",
-        proper="Consistent for the quantile q, if P(C > q) > 0.",
-        pitfalls=(
-            "A quantile beyond follow-up cannot be judged: with 30 % events there is no median to score.",
-            "It judges one quantile. A forecast with a good median may have useless tails.",
-        ),
-    )
-)

@@ -17,13 +17,11 @@ from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.outcomes import OutcomeLike
 from censcore.scores._knots import are_knots, knot_losses
 from censcore.scores._lines import line_kernel, line_losses
-from censcore.scores._proportional import has_risks, risk_losses
-from censcore.scores._smooth import Weights, are_smooth, smooth_losses
+from censcore.scores._proportional import are_curves_under_risks, has_risks, losses_under_risks, risk_losses
+from censcore.scores._smooth import Weights, are_smooth, losses_under_smooth, panels_of_smooth, smooth_losses
 from censcore.scores._squares import as_steps, is_shared
 from censcore.scores._support import check_infinite, check_unreached_before
 from censcore.scores._time_integral import TimeIntegral, by_formula, by_sums, squares
-from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
-from censcore.scores._under_smooth import losses_under_smooth, panels_of_smooth
 from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
 from censcore.scores.interval import through_visits
 
