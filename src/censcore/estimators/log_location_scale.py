@@ -16,7 +16,7 @@ import numpy as np
 from censcore._arrays import Array
 from censcore._validation import name_subjects
 from censcore.distributions import Univariate
-from censcore.estimators.covariates import as_matrix
+from censcore.estimators.encoding import as_matrix
 from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns

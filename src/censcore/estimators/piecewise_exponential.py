@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import as_count, check_positive
 from censcore.distributions import PiecewiseExponential
-from censcore.estimators.covariates import as_matrix
+from censcore.estimators.encoding import as_matrix
 from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns

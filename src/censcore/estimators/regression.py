@@ -12,8 +12,8 @@ import numpy as np
 from censcore._arrays import Array
 from censcore._validation import as_labels, as_number, name_subjects
 from censcore.estimators.base import SurvivalEstimator, one_event_time
-from censcore.estimators.covariates import as_matrix, check_rows, check_weights
-from censcore.estimators.encoding import Encoding
+from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.outcomes import OutcomeLike, RightCensored
@@ -36,11 +36,12 @@ class CoefficientInference(SurvivalEstimator):
     writes :meth:`coefficient_influence`, and extends :meth:`estimates` where ``covariance_`` is about more
     than ``coef_``.
 
-    Columns of text and categories of a data frame are encoded by indicators of their levels but the first.
+    Columns of text and categories of a data frame are encoded by indicators of their levels but the first; a
+    missing one is a level. A missing number becomes the median, and an indicator says that it is missing.
     Without a penalty, columns that are constant or linear combinations of those before them are left out, as
     R does. Levels that separate events from others are held by a penalty of 0.1. ``columns_`` are the
-    names that ``coef_`` belongs to, and ``notes_`` say the reference levels, what was left out and what is
-    held; so does :meth:`summary`.
+    names that ``coef_`` belongs to, and ``notes_`` say the reference levels, where numbers were missing, what
+    was left out and what is held; so does :meth:`summary`.
 
     See Also
     --------
@@ -67,6 +68,11 @@ class CoefficientInference(SurvivalEstimator):
     notes_: list[str]
     _encoding: Encoding
     _reference: Array  # whose library and dtype predictions have
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _covariance_from(self, slope: np.ndarray, information: np.ndarray) -> np.ndarray:
         """Covariance of estimates with the derivative ``slope`` by the parameters of the likelihood.
