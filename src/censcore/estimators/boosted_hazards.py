@@ -13,8 +13,8 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_number
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.base import SurvivalEstimator, one_event_time
-from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.folds import Fold, completed_folds, seed_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike

@@ -10,8 +10,8 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.estimators.encoding import as_matrix
 from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
+from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.estimators.risk_sets import entries_of, warn_of_empty_risk_set

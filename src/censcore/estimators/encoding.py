@@ -1,4 +1,4 @@
-"""Ordinary tables as numbers: categories, missing values, aliased columns, values far from those of the fit."""
+"""Ordinary tables as numbers: categories, missing values, and values far from those of the fit."""
 
 from __future__ import annotations
 

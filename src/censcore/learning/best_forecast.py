@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from censcore._validation import as_count
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.boosted_hazards import BoostedHazards
-from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.cox import CoxRegression
+from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.stacking import Stacking

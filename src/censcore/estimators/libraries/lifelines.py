@@ -36,12 +36,16 @@ __all__ = ["FittedHazard", "fit", "read"]
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
     """A fitted univariate or regression fitter; those without a formula here are asked for their hazard.
 
+    Aalen-Johansen is read as the time of its event of interest, infinite where another event comes first.
     Curves for parametric Cox models with strata; None for fitters that are read by their survival curve:
     Kaplan-Meier and others without parameters.
     """
     kinds = [kind.__name__ for kind in type(model).__mro__]
     if "ParametricUnivariateFitter" in kinds:
         return _univariate(model, kinds) if hasattr(model, "_fitted_parameters_") else None
+    if "AalenJohansenFitter" in kinds and hasattr(model, "cumulative_density_"):  # never, for other causes
+        incidence = model.cumulative_density_.iloc[:, 0]
+        return Step(incidence.index.to_numpy(dtype=np.float64), sf=1 - incidence.to_numpy()[None, :])
     if not any(kind in kinds for kind in ("RegressionFitter", "SemiParametricPHFitter")):
         return None
     if not hasattr(model, "params_") and not hasattr(model, "cumulative_hazards_"):
