@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from inspect import cleandoc
 from typing import Any, Self
@@ -16,6 +17,9 @@ from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
+
+#: Where a section of a docstring begins.
+_SECTION = re.compile(r"\n\s*(?=[A-Z][\w ]*\n *-{4,}\n)")
 
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
@@ -81,12 +85,15 @@ class SurvivalEstimator(BaseEstimator, ABC):
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Complete one-line docstrings of ``fit`` and ``predict_distribution`` by what they share."""
+        """Complete the docstrings of ``fit`` and ``predict_distribution`` by the sections that they share."""
         super().__init_subclass__(**kwargs)
         for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution):
             own = vars(cls).get(shared.__name__)
-            if own is not None and shared.__doc__ and own.__doc__ and "\n" not in own.__doc__:
-                own.__doc__ += "\n" + cleandoc(shared.__doc__).partition("\n")[2]
+            if own is not None and own.__doc__:
+                summary, *sections = _SECTION.split(cleandoc(own.__doc__))
+                sections = [*_SECTION.split(cleandoc(shared.__doc__ or ""))[1:], *sections]
+                by_title = {section.partition("\n")[0]: section for section in sections}
+                own.__doc__ = "\n\n".join([summary, *by_title.values()])
 
     @property
     def represents_atoms(self) -> bool:
@@ -155,7 +162,6 @@ def one_event_time(y: Any, estimator: str, *, entry: bool = False) -> RightCenso
     Returns
     -------
     RightCensored
-        The outcome, with times (n,).
 
     Examples
     --------

@@ -62,31 +62,8 @@ def choose_censoring(
 
     Kaplan-Meier where the test finds nothing (p of 0.01 or more) or cannot be made; else a Cox regression of
     C with a small penalty on standardised columns, in which text becomes indicators, and a missing number the
-    median with an indicator.
-
-    Parameters
-    ----------
-    X : array or frame, (n, d), or None
-        Covariates.
-    y : RightCensored
-        The outcome, (n,) or (n, k).
-    sample_weight, groups : array, (n,), optional
-        Weights, and labels of subjects that depend on each other.
-    seed : int
-        Of the test.
-
-    Returns
-    -------
-    CensoringChoice
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(400, 1))
-    >>> T, C = rng.exponential(size=400), rng.exponential(np.exp(x[:, 0]))
-    >>> choose_censoring(x, RightCensored(np.minimum(T, C), T <= C)).pooled
-    False
+    median with an indicator. ``groups`` are labels of subjects that depend on each other, ``seed`` is that of
+    the test.
     """
     test = _test(X, y, sample_weight, groups, seed)
     if isinstance(test, str):

@@ -28,21 +28,12 @@ CHUNK = 2**21  # numbers of features held at a time
 class CensoringTest:
     """Test of "the covariates do not predict censoring".
 
-    Attributes
-    ----------
-    p_value : float
-        For all departures together; at least 1 / 2000, which is what the sign changes resolve.
-    kind : str
-        The departure that speaks loudest, for instance ``"interaction of age and sex"``.
-    kinds : dict
-        p-value of each kind of departure (trend, curve, interaction, and each changing over time), adjusted
-        for all kinds.
-    features : dict
-        The ten largest standardised scores of single features, largest first.
-    clusters, censored : int
-        Independent groups, and censorings that were compared with subjects still at risk.
-    notes : list of str
-        What was done about missing values, rare levels and large numbers of columns.
+    ``p_value`` is for all departures together; at least 1 / 2000, which is what the sign changes resolve.
+    ``kind`` is the departure that speaks loudest, for instance ``"interaction of age and sex"``, and
+    ``kinds`` has the p-value of each kind (trend, curve, interaction, and each changing over time), adjusted
+    for all kinds. ``features`` are the ten largest standardised scores of single features, largest first;
+    ``clusters`` and ``censored`` count independent groups, and censorings that were compared with subjects
+    still at risk. ``notes`` say what was done about missing values, rare levels and large numbers of columns.
     """
 
     p_value: float

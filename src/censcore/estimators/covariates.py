@@ -18,10 +18,7 @@ __all__ = ["check_rows", "check_weights", "column_of", "fit_weighted", "take_row
 
 
 def check_rows(X: Any, n: int) -> None:
-    """Check that covariates, where there are any, have one row for each of the n subjects of the outcome.
-
-    >>> check_rows([[0.1], [0.2]], 2)
-    """
+    """Check that covariates, where there are any, have one row for each of the n subjects of the outcome."""
     if X is None:
         return
     rows = count_rows(X)
@@ -30,11 +27,7 @@ def check_rows(X: Any, n: int) -> None:
 
 
 def count_rows(X: Any) -> int:
-    """The number of subjects that covariates describe.
-
-    >>> count_rows([[0.1], [0.2]])
-    2
-    """
+    """The number of subjects that covariates describe."""
     check_instance(X, "X")
     check_entries(X, "X")
     if hasattr(X, "columns"):
@@ -50,12 +43,7 @@ def count_rows(X: Any) -> int:
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """The covariates of some subjects, in the same kind of table; None for None.
-
-    >>> take_rows([[0.1], [0.2], [0.3]], np.array([2, 0]))
-    array([[0.3],
-           [0.1]])
-    """
+    """The covariates of some subjects, in the same kind of table; None for None."""
     if X is None:
         return None
     if hasattr(X, "columns"):
@@ -64,11 +52,7 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 
 
 def column_of(X: Any, column: str | int) -> np.ndarray:
-    """One column of X, (n,), by its name in a frame, or by its number.
-
-    >>> column_of(np.array([[0.1, 1.0], [0.2, 2.0]]), 1)
-    array([1., 2.])
-    """
+    """One column of X, (n,), by its name in a frame, or by its number."""
     if X is None:
         raise InvalidInputError(f"X is needed for its column {column!r}; got None.")
     if hasattr(X, "columns"):
@@ -94,11 +78,7 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """The weights of n subjects, checked, (n,) in double precision; ones for None.
-
-    >>> check_weights(None, 2), check_weights([1, 3], 2)
-    (array([1., 1.]), array([1., 3.]))
-    """
+    """The weights of n subjects, checked, (n,) in double precision; ones for None."""
     if sample_weight is None:
         return np.ones(n)
     return as_weights(sample_weight, n)
@@ -146,14 +126,7 @@ def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool, **options: Any
 
 @contextmanager
 def scikit_learn_errors() -> Iterator[None]:
-    """Give what scikit-learn says of covariates as an error of this library, in the same words.
-
-    >>> with scikit_learn_errors():
-    ...     raise ValueError("Expected 2D array, got scalar array instead")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidInputError: Expected 2D array, got scalar array instead
-    """
+    """Give what scikit-learn says of covariates as an error of this library, in the same words."""
     try:
         yield
     except CenscoreError:

@@ -23,21 +23,9 @@ class DropOut(KaplanMeier):
 
     where :math:`d_j` of the :math:`n_j` subjects at risk leave after visit j. Beyond the last number K with
     ten subjects at risk all numbers share one hazard, :math:`h=\sum_{j\ge K}d_j/\sum_{j\ge K}n_j`, so that a
-    few subjects with many visits do not make it zero or one.
+    few subjects with many visits do not make it zero or one. ``Censoring(KaplanMeier())`` uses it for
+    detection times with visits (``IntervalCensored.detection``).
 
-    ``Censoring(KaplanMeier())`` uses it for detection times with visits (``IntervalCensored.detection``).
-
-    Parameters
-    ----------
-    stratify : str or int, optional
-        A column of X: hazards for each of its values.
-
-    See Also
-    --------
-    KaplanMeier : Attributes, and the estimate without pooling.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> y = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, float("inf"), 6.0], visits=[2.0, 4.0, 6.0])
     >>> DropOut().fit(None, y.detection().flip()).predict_distribution().sf([[0.0, 1.0, 2.0]]).round(3)

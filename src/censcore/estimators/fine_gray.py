@@ -81,21 +81,7 @@ class FineGray(CoxRegression):
         self.alpha = alpha
 
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Estimate coefficients and baseline.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : CompetingRisks, structured array or frame
-            Times and causes.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Estimate coefficients and baseline from CompetingRisks."""
         y = as_competing_risks(y)
         cause = as_count(self.cause, "cause", most=y.n_causes)
         first = y.any_cause()

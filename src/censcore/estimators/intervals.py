@@ -15,12 +15,7 @@ __all__ = ["as_intervals", "check_some_event", "ends_of"]
 
 
 def as_intervals(y: Any, estimator: str) -> IntervalCensored:
-    """An outcome of one event time as intervals; entries are kept. Errors name the estimator.
-
-    >>> import censcore as cs
-    >>> as_intervals(cs.RightCensored([1.0, 2.0], [1, 0]), "MyEstimator").upper
-    array([ 1., inf])
-    """
+    """An outcome of one event time as intervals; entries are kept. Errors name the estimator."""
     if isinstance(y, IntervalCensored):
         return y
     return IntervalCensored.from_right_censored(one_event_time(y, estimator, entry=True))
@@ -30,10 +25,6 @@ def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lower and upper ends in double precision, and the entry, zero where there is none; each (n,).
 
     T > entry is known, so that no interval starts before it.
-
-    >>> import censcore as cs
-    >>> ends_of(cs.IntervalCensored([1.0], [2.0]))
-    (array([1.]), array([2.]), array([0.]))
     """
     lower, upper = (to_numpy(x).astype(np.float64) for x in (y.lower, y.upper))
     entry = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry).astype(np.float64)

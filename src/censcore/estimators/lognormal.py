@@ -34,11 +34,8 @@ class LogNormalRegression(LogLocationScale):
         beta.
     covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
         Of ``coef_``, ``intercept_`` and the logarithm of ``sigma_``, in this order, under the model.
-    columns_, notes_ : list of str
-        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
-        without a penalty. The notes say reference levels and what was left out.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names where X is a frame.
+    columns_, notes_, n_features_in_, feature_names_in_
+        As in :class:`~censcore.estimators.regression.CoefficientInference`.
 
     Notes
     -----
@@ -103,11 +100,8 @@ class LogLogisticRegression(LogLocationScale):
         beta.
     covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
         Of ``coef_``, ``intercept_`` and the logarithm of ``shape_``, in this order, under the model.
-    columns_, notes_ : list of str
-        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
-        without a penalty. The notes say reference levels and what was left out.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names where X is a frame.
+    columns_, notes_, n_features_in_, feature_names_in_
+        As in :class:`~censcore.estimators.regression.CoefficientInference`.
 
     See Also
     --------

@@ -44,11 +44,8 @@ class PiecewiseExponentialRegression(CoefficientInference):
         beta, log hazard ratios.
     covariance_, standard_errors_ : array, (p + K, p + K) and (p + K,)
         Of ``coef_`` and the logarithms of ``rates_``, in this order, under the model.
-    columns_, notes_ : list of str
-        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
-        without a penalty. The notes say reference levels and what was left out.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names where X is a frame.
+    columns_, notes_, n_features_in_, feature_names_in_
+        As in :class:`~censcore.estimators.regression.CoefficientInference`.
 
     See Also
     --------

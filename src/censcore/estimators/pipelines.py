@@ -33,17 +33,7 @@ def last_estimator(model: Any) -> Any:
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
-    """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it.
-
-    >>> import numpy as np, censcore as cs
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.impute import SimpleImputer
-    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 0, 1, 1])
-    >>> X = np.array([[0.0], [1.0], [np.nan], [2.0]])
-    >>> model = make_pipeline(SimpleImputer(), cs.KaplanMeier()).fit(X, y)
-    >>> last_step(model, X)[1].ravel()
-    array([0., 1., 1., 2.])
-    """
+    """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it."""
     while not isinstance(model, type):
         if _is_pipeline(model):
             if X is None and len(model.steps) > 1:

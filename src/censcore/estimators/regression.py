@@ -219,12 +219,8 @@ class CoefficientInference(SurvivalEstimator):
 
         Parameters
         ----------
-        level : float
-            Between 0 and 1.
-        robust : bool
-            Use :meth:`robust_covariance` instead of ``covariance_``.
-        groups : array, (n,), optional
-            Cluster of each subject; implies ``robust``.
+        level, robust, groups
+            As in :meth:`summary`.
 
         Returns
         -------
@@ -274,21 +270,9 @@ class CoefficientInference(SurvivalEstimator):
 class CoefficientTable:
     """Estimates of a regression with their uncertainty; prints as a table.
 
-    Attributes
-    ----------
-    names : list of str
-        Names of the estimates.
-    coef, standard_error, z, p, lower, upper : array
-        Values, standard errors, z statistics, two-sided p values and ends of confidence intervals.
-    level : float
-        Confidence level.
-    kind : str
-        Which standard errors: model-based or robust.
-    notes : list of str
-        Reference levels of categories, and columns that were left out.
+    Values, standard errors, z statistics, two-sided p values and ends of confidence intervals of a ``level``;
+    whether the errors are model-based or robust (``kind``), and ``notes`` on categories and columns left out.
 
-    Examples
-    --------
     >>> import numpy as np, censcore as cs
     >>> y = cs.RightCensored(np.arange(1.0, 9.0), np.ones(8))
     >>> table = cs.WeibullRegression().fit(None, y).summary()
@@ -316,7 +300,11 @@ class CoefficientTable:
                 "to_frame() needs pandas: pip install pandas. Its columns are attributes here."
             ) from error
 
-        columns = {
+        return pd.DataFrame(self._columns, index=self.names)
+
+    @property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {
             "coef": self.coef,
             "exp(coef)": np.exp(self.coef),
             "se": self.standard_error,
@@ -325,15 +313,12 @@ class CoefficientTable:
             "lower": self.lower,
             "upper": self.upper,
         }
-        return pd.DataFrame(columns, index=self.names)
 
     def __str__(self) -> str:
         names = [one_line(name) for name in self.names]
         width = max(map(len, names), default=0)
-        titles = ("coef", "exp(coef)", "se", "z", "p", "lower", "upper")
-        lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
-        numbers = (self.coef, np.exp(self.coef), self.standard_error, self.z, self.p, self.lower, self.upper)
-        for name, *values in zip(names, *numbers, strict=True):
+        lines = [" " * width + "".join(f"{title:>11}" for title in self._columns)]
+        for name, *values in zip(names, *self._columns.values(), strict=True):
             words = [f"{value:.4g}" for value in values]
             words[4] = _p_value(values[4])
             lines.append(f"{name:{width}}" + "".join(f"{word:>11}" for word in words))
@@ -344,14 +329,7 @@ class CoefficientTable:
 
 
 def sum_in_groups(parts: np.ndarray, groups: Any) -> np.ndarray:
-    """Influences of subjects (n, ...), summed within groups; each subject alone where there are none.
-
-    Examples
-    --------
-    >>> sum_in_groups(np.array([[1.0], [2.0], [4.0]]), ["a", "b", "a"])
-    array([[5.],
-           [2.]])
-    """
+    """Influences of subjects (n, ...), summed within groups; each subject alone where there are none."""
     if groups is None:
         return parts
     _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
@@ -376,23 +354,7 @@ def _p_value(p: float) -> str:
 
 @dataclass(frozen=True)
 class StandardisedColumns:
-    """Centred and scaled columns Z of X; a regression is fitted to Z and mapped back to X.
-
-    Attributes
-    ----------
-    Z : array, (n, p)
-        The standardised columns.
-    center, scale : array, (p,)
-        What was subtracted and divided by.
-    names : list of str
-        Names of the columns.
-
-    Examples
-    --------
-    >>> columns = StandardisedColumns.of(np.array([[1.0], [3.0]]), np.ones(2), None)
-    >>> columns.Z.ravel(), columns.center, columns.scale
-    (array([-1.,  1.]), array([2.]), array([1.]))
-    """
+    """Columns Z (n, p) of X less ``center`` and divided by ``scale``, to which a regression is fitted."""
 
     Z: np.ndarray
     center: np.ndarray

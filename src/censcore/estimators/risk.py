@@ -143,11 +143,6 @@ def breslow(eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> tuple[np.n
     """Distinct event times (J,), and the logarithm of Breslow's cumulative baseline hazard after each.
 
     ``eta`` are the log hazard ratios of the subjects.
-
-    >>> import censcore as cs
-    >>> times, log_hazard = breslow(np.zeros(2), cs.RightCensored([1.0, 2.0], [1, 1]), np.ones(2))
-    >>> np.exp(log_hazard)
-    array([0.5, 1.5])
     """
     time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event).astype(bool)
     event &= weight > 0

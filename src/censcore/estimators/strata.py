@@ -14,22 +14,14 @@ __all__ = ["fitted_strata", "strata_of"]
 
 
 def fitted_strata(X: Any, stratify: str | int | None, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The strata of the subjects of a fit, and which of them each subject is in.
-
-    >>> fitted_strata(np.array([[2.0], [1.0], [2.0]]), 0, 3)
-    (array([1., 2.]), array([1, 0, 1]))
-    """
+    """The strata of the subjects of a fit, and which of them each subject is in."""
     if stratify is None:
         return np.array(["all"]), np.zeros(n, dtype=np.intp)
     return _distinct_values(column_of(X, stratify), stratify)
 
 
 def strata_of(X: Any, stratify: str | int, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The strata that occur in X, as numbers of fitted ones, and which of them each subject is in.
-
-    >>> strata_of(np.array([[2.0], [2.0]]), 0, np.array([1.0, 2.0]))
-    (array([1]), array([0, 0]))
-    """
+    """The strata that occur in X, as numbers of fitted ones, and which of them each subject is in."""
     values, row_value = _distinct_values(column_of(X, stratify), stratify)
     number = {stratum: i for i, stratum in enumerate(strata.tolist())}
     unknown = [value for value in values.tolist() if value not in number]

@@ -17,11 +17,6 @@ class Columns:
     """Columns ``wanted`` of a pandas or polars frame; those that it does not have are an error.
 
     The error tells to name the ``parameters``, such as ``"time=..., event=..."``.
-
-    >>> import pandas as pd
-    >>> columns = Columns(pd.DataFrame({"weeks": [6.0, 9.0]}), ["weeks"], "time=...")
-    >>> columns.read("weeks"), columns.read(None)
-    (array([6., 9.]), None)
     """
 
     def __init__(self, frame: Any, wanted: list[str], parameters: str) -> None:

@@ -232,49 +232,21 @@ class CompetingRisks(Outcome):
         return self._any
 
     def censor_at(self, tau: Array) -> CompetingRisks:
-        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 3.0], [1, 2, 2]).censor_at(3.0).causes
-        array([1, 0, 2])
-        """
+        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there."""
         cut = self._any.censor_at(tau)
         return self._changed(_any=cut, _cause=namespace(self._cause).where(cut.event, self._cause, 0))
 
     def at_risk(self, s: Array) -> Array:
-        """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 6.0], [1, 0, 2]).at_risk(3.0)
-        array([False,  True,  True])
-        """
+        """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`."""
         return self._any.at_risk(s)
 
     def after(self, s: Array) -> CompetingRisks:
-        """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 6.0], [1, 0, 2]).after(3.0).causes
-        array([0, 2])
-        """
+        """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`."""
         kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
         return self._changed(_any=self._any.after(s), _cause=self._cause[as_rows(kept)])
 
     def flip(self) -> RightCensored:
-        """The same data seen as an outcome of C: censoring is the event, events of all causes come first.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2]).flip().event
-        array([False,  True, False])
-        """
+        """The same data seen as an outcome of C: censoring is the event, events of all causes come first."""
         return self._any.flip()
 
     def __repr__(self) -> str:

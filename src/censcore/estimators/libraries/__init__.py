@@ -85,11 +85,6 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     Anything with ``fit(X, y)`` receives a structured array of ``event`` and ``time``. An estimator with
     ``predict_distribution``, also at the end of a pipeline or a search, is fitted to y itself where such an
     array does not hold all of it.
-
-    >>> import censcore as cs, lifelines
-    >>> y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 1])
-    >>> fit_model(lifelines.ExponentialFitter(), None, y).lambda_.round(3)
-    np.float64(2.0)
     """
     last = last_estimator(model)
     takes_it = hasattr(last, "predict_distribution") and not structured.holds(
@@ -107,10 +102,6 @@ def takes_entry(model: Any) -> bool:
     """Whether a model respects delayed entry, or raises an error of its own where it does not.
 
     The second is the contract of estimators with ``predict_distribution``.
-
-    >>> import lifelines
-    >>> takes_entry(lifelines.KaplanMeierFitter()), takes_entry(lifelines.CoxPHFitter())
-    (True, False)
     """
     if hasattr(model, "predict_distribution"):
         return True

@@ -37,10 +37,6 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
 
     For models that fit each time on its own and promise no monotone curve; see
     :func:`censcore.distributions.monotone.monotone`.
-
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     monotone(np.array([[0.5, 0.75, 0.25]]), "example")
-    array([[0.625, 0.625, 0.25 ]])
     """
     levels, repair = nearest(sf, falls=True, repair=True)
     if repair is not None:

@@ -13,9 +13,6 @@ def as_frame(X: Any, names: list[str] | None = None) -> Any:
     """Covariates as a pandas frame with rows numbered from 0.
 
     Columns of arrays are called ``names``, where there are as many, and x0, x1, ... otherwise.
-
-    >>> as_frame([[1.0, 2.0]]).columns.tolist()
-    ['x0', 'x1']
     """
     import numpy as np
     import pandas as pd

@@ -250,11 +250,6 @@ class FittedHazard(Univariate):
 
     ``evaluate`` maps a formula of the model, times (1 or n, q) and the design (n, p), the covariates as the
     model transforms them, to values (n, q).
-
-    >>> import lifelines
-    >>> fitter = lifelines.SplineFitter([1.0, 3.0]).fit([1.0, 2.0, 2.5, 4.0, 3.0, 1.5])
-    >>> read(fitter, None, None)
-    FittedHazard(shape=(1,))
     """
 
     def __init__(self, model: Any, evaluate: Callable[..., np.ndarray], design: Array) -> None:
