@@ -10,7 +10,7 @@ from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.weibull import WeibullRegression
+from censcore.estimators.parametric_regressions import WeibullRegression
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["CENSORING_ESTIMATORS", "censoring_estimator"]

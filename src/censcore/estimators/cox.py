@@ -10,6 +10,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
+from censcore.estimators.base import one_event_time
 from censcore.estimators.cox_equations import SCORES, PartialScore, RiskSets
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
@@ -141,8 +142,9 @@ class CoxRegression(CoefficientInference):
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Solve the (penalised) estimating equations and estimate the baseline."""
+        y = one_event_time(y, type(self).__name__, entry=True)
         columns = X if self.strata is None else without_column(X, self.strata)
-        covariates, y, weight = self._check_inputs(columns, y, sample_weight)
+        covariates, weight = self._check_inputs(columns, len(y), sample_weight)
         check_option(self.ties, "ties", tuple(SCORES))
         used, entry = np.nonzero(weight > 0)[0], entries_of(y)
         time, entry = to_numpy(y.time)[used], None if entry is None else entry[used]

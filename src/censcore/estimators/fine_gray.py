@@ -89,7 +89,7 @@ class FineGray(CoxRegression):
             raise UnsupportedOutcomeError(
                 "FineGray takes no delayed entry. Use CauseSpecific(CoxRegression())."
             )
-        covariates, first, weight = self._check_inputs(X, first, sample_weight)
+        covariates, weight = self._check_inputs(X, len(first), sample_weight)
         used = np.nonzero(weight > 0)[0]
         causes = to_numpy(y.causes)[used]
         if not (causes == cause).any():

@@ -11,12 +11,11 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._validation import as_labels, as_number, name_subjects
-from censcore.estimators.base import SurvivalEstimator, one_event_time
+from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
 from censcore.exceptions import InvalidInputError, MissingPackageError
-from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.plain_text import one_line, some_of
 
 __all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns", "sum_in_groups"]
@@ -85,19 +84,17 @@ class CoefficientInference(SurvivalEstimator):
         return by_score
 
     def _check_inputs(
-        self, X: Array | None, y: OutcomeLike, sample_weight: Array | None
-    ) -> tuple[np.ndarray, RightCensored, np.ndarray]:
-        """Covariates (n, p) with p = 0 for None, the outcome and the weights, all checked."""
-        name = type(self).__name__
-        outcome = one_event_time(y, name, entry=True)
-        check_rows(X, len(outcome))
+        self, X: Array | None, n: int, sample_weight: Array | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Covariates (n, p) with p = 0 for None, and the weights, of n subjects."""
+        check_rows(X, n)
         as_number(self.alpha, "alpha", least=0)
-        weight = check_weights(sample_weight, len(outcome))
+        weight = check_weights(sample_weight, n)
         matrix = as_matrix(self, X, reset=True)
         if matrix is None:
-            matrix = np.zeros((len(outcome), 0))
+            matrix = np.zeros((n, 0))
             self._encoding = Encoding.of(matrix)
-        return self._keep_columns(matrix, weight), outcome, weight
+        return self._keep_columns(matrix, weight), weight
 
     def _keep_columns(self, matrix: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """The columns whose coefficients are determined; all of them with a penalty."""

@@ -15,8 +15,8 @@ from censcore.estimators.cox import CoxRegression
 from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.parametric_regressions import WeibullRegression
 from censcore.estimators.stacking import Stacking
-from censcore.estimators.weibull import WeibullRegression
 from censcore.learning.engression import CensoredEngression, Network, Training
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
 
