@@ -49,6 +49,12 @@ class Outcome:
         """(n,), or (n, k) for several event times."""
         return tuple(self._reference.shape)
 
+    @property
+    def has_delayed_entry(self) -> bool:
+        """Whether any subject entered after time zero."""
+        entry = self.entry  # type: ignore[attr-defined]
+        return entry is not None and bool((entry > 0).any())
+
     __array__ = no_array
 
     def __len__(self) -> int:

@@ -8,12 +8,11 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import as_list, check_flag, check_kind, check_method, check_positive, name_subjects
+from censcore._validation import check_flag, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
-from censcore.outcomes.columns import Columns
 from censcore.outcomes.detection_times import DetectionTimes
-from censcore.outcomes.parts import one_each
+from censcore.outcomes.parts import one_each, read_columns
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import (
     as_visits,
@@ -200,20 +199,7 @@ class IntervalCensored(Outcome):
     ) -> IntervalCensored:
         """From named columns of a pandas or polars frame; a missing ``upper`` is infinity.
 
-        Parameters
-        ----------
-        frame : frame
-            One row per subject.
-        lower, upper : str
-            Columns of the ends of the intervals.
-        visits : list of str, optional
-            Columns of the examination times, missing where a subject has fewer.
-        entry : str, optional
-            Column of the entry times.
-
-        Returns
-        -------
-        IntervalCensored
+        ``visits`` are the columns of the examination times, missing where a subject has fewer.
 
         Examples
         --------
@@ -222,16 +208,10 @@ class IntervalCensored(Outcome):
         >>> cs.IntervalCensored.from_frame(frame, lower="left", upper="right").upper
         array([ 6., inf])
         """
-        given = [] if visits is None else as_list(visits, "visits", "names of columns")
-        wanted = [lower, upper, *given, *([] if entry is None else [entry])]
-        columns = Columns(frame, wanted, "lower=..., upper=...")
-        high = as_float(columns.read(upper), "upper")
-        return cls(
-            columns.read(lower),
-            np.where(np.isnan(high), np.inf, high),
-            columns.read(given or None),
-            entry=columns.read(entry),
-        )
+        columns = lower, upper, visits or None, entry
+        low, high, visited, a = read_columns(frame, "lower=..., upper=...", *columns)
+        high = as_float(high, "upper")
+        return cls(low, np.where(np.isnan(high), np.inf, high), visited, entry=a)
 
     # ---- what is known -------------------------------------------------------------------------
 
@@ -244,11 +224,6 @@ class IntervalCensored(Outcome):
     def exact(self) -> Array:
         """Whether T is known exactly: L = U."""
         return self.lower == self.upper
-
-    @property
-    def has_delayed_entry(self) -> bool:
-        """Whether any subject entered after time zero."""
-        return self.entry is not None and bool((self.entry > 0).any())
 
     @property
     def last_visit(self) -> Array:
