@@ -17,8 +17,7 @@ from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, fit_weighted, take_rows
 from censcore.estimators.cox import CoxRegression
-from censcore.estimators.drop_out import DropOut
-from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.kaplan_meier import DropOut, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys

@@ -16,8 +16,7 @@ from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.estimators.risk_sets import entries_of, warn_of_empty_risk_set
-from censcore.estimators.strata import fitted_strata, strata_of
-from censcore.estimators.stratified_times import StratifiedTimes, without_column
+from censcore.estimators.strata import StratifiedTimes, fitted_strata, strata_of, without_column
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 

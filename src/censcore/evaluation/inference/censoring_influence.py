@@ -25,8 +25,8 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.covariates import column_of
-from censcore.estimators.drop_out import DropOut
 from censcore.estimators.encoding import as_matrix
+from censcore.estimators.kaplan_meier import DropOut
 from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.measures.case import Case
 
