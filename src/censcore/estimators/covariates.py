@@ -11,7 +11,7 @@ import numpy as np
 from censcore._arrays import check_entries, to_numpy
 from censcore._validation import as_frame, as_index, as_weights, check_instance, columns_of
 from censcore.distributions import Distribution
-from censcore.estimators.pipelines import last_estimator, weight_argument
+from censcore.estimators.pipelines import weights_for
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
 __all__ = ["check_rows", "check_weights", "column_of", "fit_weighted", "take_rows", "validated"]
@@ -55,26 +55,20 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
     """One column of X, (n,), by its name in a frame, or by its number."""
     if X is None:
         raise InvalidInputError(f"X is needed for its column {column!r}; got None.")
-    if hasattr(X, "columns"):
-        columns = columns_of(X)
-        names = [name for name, _ in columns]
-        if isinstance(column, str) and column not in names:
-            raise InvalidInputError(f"X has no column {column!r}; got the columns {names[:20]}.")
-        place = names.index(column) if isinstance(column, str) else as_index(column, "The number of a column")
-        if not -len(names) <= place < len(names):
-            raise InvalidInputError(f"X of shape {(count_rows(X), len(names))} has no column number {place}.")
-        return columns[place][1].to_numpy()
-    if not isinstance(column, str):
-        column = as_index(column, "The number of a column")
-    else:
+    columns = columns_of(X) if hasattr(X, "columns") else None
+    names = [] if columns is None else [name for name, _ in columns]
+    if isinstance(column, str) and columns is None:
         raise InvalidTypeError(
             f"Column {column!r}: got X as {type(X).__name__}, which has no names. Pass a data frame, or "
             "the number of the column."
         )
-    array = to_numpy(X, "X")
-    if array.ndim != 2 or not -array.shape[1] <= column < array.shape[1]:
-        raise InvalidInputError(f"X of shape {array.shape} has no column number {column}.")
-    return array[:, column]
+    if isinstance(column, str) and column not in names:
+        raise InvalidInputError(f"X has no column {column!r}; got the columns {names[:20]}.")
+    place = names.index(column) if isinstance(column, str) else as_index(column, "The number of a column")
+    array = to_numpy(X, "X") if columns is None else np.empty((count_rows(X), len(names)), dtype=bool)
+    if array.ndim != 2 or not -array.shape[1] <= place < array.shape[1]:
+        raise InvalidInputError(f"X of shape {array.shape} has no column number {place}.")
+    return array[:, place] if columns is None else columns[place][1].to_numpy()
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -94,16 +88,7 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
     >>> fit_weighted(cs.KaplanMeier(), None, y, np.array([1.0, 3.0])).predict_distribution().sf(1.0)
     array([0.75])
     """
-    if sample_weight is None:
-        return estimator.fit(X, y)
-    argument = weight_argument(estimator)
-    if argument is None:
-        raise InvalidInputError(
-            f"{type(last_estimator(estimator)).__name__}.fit takes no sample_weight, so that it cannot be "
-            "fitted to weighted subjects. Use an estimator that does, such as KaplanMeier() or "
-            "CoxRegression(), or repeat each subject as often as it counts and pass groups=."
-        )
-    return estimator.fit(X, y, **{argument: sample_weight})
+    return estimator.fit(X, y, **weights_for(estimator, sample_weight))
 
 
 def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from censcore._validation import as_count
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.cox_equations import PartialScore, RiskSets
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_competing_risks
 
 __all__ = ["FineGray"]
@@ -84,11 +84,7 @@ class FineGray(CoxRegression):
         """Estimate coefficients and baseline from CompetingRisks."""
         y = as_competing_risks(y)
         cause = as_count(self.cause, "cause", most=y.n_causes)
-        first = y.any_cause()
-        if first.has_delayed_entry:
-            raise UnsupportedOutcomeError(
-                "FineGray takes no delayed entry. Use CauseSpecific(CoxRegression())."
-            )
+        first = y.any_cause().require_no_entry("FineGray")
         covariates, weight = self._check_inputs(X, len(first), sample_weight)
         used = np.nonzero(weight > 0)[0]
         causes = to_numpy(y.causes)[used]

@@ -94,11 +94,7 @@ def from_risk(
         raise InvalidInputError(
             f"train_risk: got {len(train)} scores, expected {len(y)}, one per subject of y_train."
         )
-    if getattr(y, "entry", None) is not None:
-        raise InvalidInputError(
-            "from_risk: got outcomes with delayed entry, expected subjects followed from time 0."
-        )
-    weight = np.ones(len(y)) if sample_weight is None else check_weights(sample_weight, len(y))
+    weight = check_weights(sample_weight, len(y))
     b = _slope(slope, train, y, weight)
     train, test = (_times_slope(b, eta, name) for eta, name in ((train, "train_risk"), (test, "test_risk")))
     times, log_hazard = breslow(train, y, weight)

@@ -48,7 +48,7 @@ def _distinct_values(column: np.ndarray, name: str | int) -> tuple[np.ndarray, n
 
 @dataclass(frozen=True, eq=False)
 class StratifiedTimes:
-    """Times by their rank among ``values``, each stratum on a stretch of one clock that is entered at its start.
+    """Times by their rank among ``values``, each stratum on a stretch of one clock entered at its start.
 
     So the risk sets of delayed entry are those of the strata, exactly.
 

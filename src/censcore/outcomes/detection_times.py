@@ -32,14 +32,6 @@ class DetectionTimes(RightCensored):
         super().__init__(time, event)
         self.visits: Array = as_visits(visits, self.time)
 
-    @classmethod
-    def _of(cls, seen: RightCensored, visits: Array) -> DetectionTimes:
-        """From a valid outcome and visits, which are not checked again."""
-        other = cls.__new__(cls)
-        other.__dict__.update(seen.__dict__)
-        other.visits = visits
-        return other
-
     @property
     def attendance(self) -> RightCensored:
         """The number of the last visit attended; an event where no drop-out could follow.
@@ -71,7 +63,7 @@ class DetectionTimes(RightCensored):
         xp, limit = namespace(self.time), as_float(tau, "tau", like=self.time)
         cut = super().censor_at(tau)
         kept = self.visits <= (limit[:, None] if limit.ndim else limit)
-        return self._of(cut, xp.where(kept, self.visits, xp.full_like(self.visits, float("inf"))))
+        return self._made(cut, visits=xp.where(kept, self.visits, xp.full_like(self.visits, float("inf"))))
 
     def __repr__(self) -> str:
         return super().__repr__().replace("RightCensored", "DetectionTimes", 1)

@@ -225,12 +225,17 @@ class IntervalCensored(Outcome):
         """Whether T is known exactly: L = U."""
         return self.lower == self.upper
 
+    def _planned(self, name: str) -> Array:
+        """The visits, or an error which says that ``name`` needs them."""
+        if self.visits is None:
+            raise missing_visits(name)
+        return self.visits
+
     @property
     def last_visit(self) -> Array:
         """The last visit of each subject, planned ones included, (n,)."""
-        if self.visits is None:
-            raise missing_visits("last_visit")
-        return namespace(self.lower).broadcast_to(last_visit(self.visits), self.lower.shape)
+        last = last_visit(self._planned("last_visit"))
+        return namespace(self.lower).broadcast_to(last, self.lower.shape)
 
     @property
     def _reference(self) -> Array:
@@ -251,9 +256,8 @@ class IntervalCensored(Outcome):
         late, beyond, exact = self.upper > tau, self.lower > tau, self.exact
         end = tau
         if bool((beyond & ~exact).any()):
-            if self.visits is None:
-                raise missing_visits("A horizon before the end of follow-up")
-            end = xp.where(exact, end, last_visit(self.visits, until=tau[:, None]))
+            planned = self._planned("A horizon before the end of follow-up")
+            end = xp.where(exact, end, last_visit(planned, until=tau[:, None]))
         lower, endless = xp.where(beyond, end, self.lower), xp.full_like(self.upper, np.inf)
         visits = self.visits
         if visits is not None:
@@ -277,11 +281,8 @@ class IntervalCensored(Outcome):
         >>> y.dropped_out()
         array([False,  True, False])
         """
-        if self.visits is None:
-            raise missing_visits("dropped_out")
-        return missed_visits(
-            self.visits, self._known_free, self.found, as_float(until, "until", like=self.lower)
-        )
+        until = as_float(until, "until", like=self.lower)
+        return missed_visits(self._planned("dropped_out"), self._known_free, self.found, until)
 
     def detection(self, until: Array = None, *, dropout: bool = False) -> RightCensored:
         """The detection time, the first visit at or after T, as a right-censored outcome.
@@ -323,7 +324,8 @@ class IntervalCensored(Outcome):
             return self._with_dropout(seen, self.last_visit if until is None else until)
         if until is None:
             outcome = RightCensored(seen, found)
-            outcome = outcome if self.visits is None else DetectionTimes._of(outcome, self.visits_after_entry)
+            if self.visits is not None:
+                outcome = DetectionTimes._made(outcome, visits=self.visits_after_entry)
         else:
             until = one_each(until, self.lower, "until")
             check_positive(until, "until", zero=True, infinite=True)
@@ -338,23 +340,16 @@ class IntervalCensored(Outcome):
         xp, visits = namespace(seen), self.visits_after_entry
         missed = previous_float(first_missed(visits, self._known_free))
         end = xp.minimum(missed, xp.maximum(seen, as_float(until, "until", like=seen)))
-        return DetectionTimes._of(RightCensored(xp.where(self.found, seen, end), self.found), visits)
+        return DetectionTimes._made(RightCensored(xp.where(self.found, seen, end), self.found), visits=visits)
 
     @property
     def visits_after_entry(self) -> Array:
         """The planned visits, those after the entry where subjects enter late, (1 or n, K)."""
-        if self.visits is None:
-            raise missing_visits("The distribution of the last visit that subjects attend")
-        return visits_after(self.visits, self.entry) if self.has_delayed_entry else self.visits
+        visits = self._planned("The distribution of the last visit that subjects attend")
+        return visits_after(visits, self.entry) if self.has_delayed_entry else visits
 
     def check_planned_visits(self, name: str) -> None:
-        """An error where ``name`` needs the visits after detection and none are given.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0]).check_planned_visits("The CRPS")
-        """
+        """An error where ``name`` needs the visits after detection and none are given."""
         check_detection_times(self.visits, self.lower, self.upper)
         if self.visits is None:
             return
@@ -393,8 +388,7 @@ class IntervalCensored(Outcome):
         array([[0.9, 2.2, 3.2, 4.2],
                [1.2, 2.1, inf, inf]])
         """
-        if self.visits is None:
-            raise missing_visits("continue_visits")
+        visits = self._planned("continue_visits")
         expected = "a distribution of the time between visits"
         check_method(gaps, "gaps", "icdf", expected)
         if gaps.k != 1:
@@ -403,7 +397,7 @@ class IntervalCensored(Outcome):
         ended = to_numpy(self.found)
         if dropped_out is not None:
             ended = ended | to_numpy(RightCensored(self.lower, dropped_out).event)
-        later = visits_after_detection(self.visits, self.last_visit, ended, gaps, until, seed)
+        later = visits_after_detection(visits, self.last_visit, ended, gaps, until, seed)
         return self._changed(visits=as_visits(later, self.lower))
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
 from censcore._validation import as_coordinate, check_kind, check_positive, name_subjects
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.parts import (
     as_censoring_time,
@@ -92,33 +92,8 @@ class RightCensored(Outcome):
             self.entry = one_each(entry, self.time, "entry")
             check_entry(self.entry, self.time)
 
-    def require_no_entry(self, name: str) -> RightCensored:
-        """The outcome itself, or an error which says that ``name`` cannot take delayed entry into account.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.RightCensored([2.0, 3.0], [1, 0]).require_no_entry("A median")
-        RightCensored(n=2, events=1 (50.0 %), time 2 to 3)
-        """
-        if self.has_delayed_entry:
-            late = np.nonzero(to_numpy(self.entry) > 0)[0]
-            raise UnsupportedOutcomeError(
-                f"{name} does not take delayed entry (left truncation) into account, and ignoring it is "
-                f"biased; got entry > 0 in {name_subjects(late)}. Proper scores, compare(), KaplanMeier, "
-                "CoxRegression and WeibullRegression do; or restrict the data to subjects with entry = 0."
-            )
-        return self
-
     def require_one_time(self, name: str) -> RightCensored:
-        """The outcome with times (n,), or an error which says that ``name`` is of one event time.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.RightCensored([[2.0], [3.0]], [[1], [0]]).require_one_time("A median").shape
-        (2,)
-        """
+        """The outcome with times (n,), or an error which says that ``name`` is of one event time."""
         if self.k > 1:
             raise InvalidInputError(
                 f"{name} is for one event time per subject; got an outcome of shape {self.shape}. Use "
