@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ __all__ = ["Truth", "keep_truth", "open_truth"]
 
 _FORMAT = 1  # raise it when the same rows get other draws
 _DRAWS_AT_ONCE = 2_000_000  # bounds the memory of a part
+_PARTS_AHEAD = 4  # are drawn while one is scored
 
 Columns = dict[str, NDArray[Any]]
 
@@ -91,16 +94,27 @@ class Truth:
         stays = _Stays(self.build, np.unique(rows.stay_id))
         at = np.round(rows.elapsed * 3600) / 3600  # single precision, but whole seconds
         _check(rows, at, stays)
-        ends = np.append(np.flatnonzero(np.diff(rows.stay_id)) + 1, len(rows))
-        waiting: list[NDArray[np.float64]] = []
-        for first, last in zip(np.append(0, ends[:-1]), ends, strict=True):
+
+        def draws(first: int, last: int) -> NDArray[np.float64]:
             stay = int(rows.stay_id[first])
             rng = np.random.default_rng([seed, stay])
-            waiting.append(draw_remaining(stays[stay], at[first:last], members, rng))
-            if sum(draws.size for draws in waiting) >= _DRAWS_AT_ONCE or last == len(rows):
-                # whole seconds, as the rows have: an onset at a horizon is at it
-                yield torch.from_numpy(np.round(np.concatenate(waiting) * 3600) / 3600)
-                waiting = []
+            hours = draw_remaining(stays[stay], at[first:last], members, rng)
+            return np.round(hours * 3600) / 3600  # as the rows have them: an onset at a horizon is at it
+
+        ends = np.append(np.flatnonzero(np.diff(rows.stay_id)) + 1, len(rows))
+        parts: deque[list[Future[NDArray[np.float64]]]] = deque()
+        with ThreadPoolExecutor() as pool:
+            size = _DRAWS_AT_ONCE
+            for first, last in zip(np.append(0, ends[:-1]), ends, strict=True):
+                if size >= _DRAWS_AT_ONCE:
+                    if len(parts) > _PARTS_AHEAD:
+                        yield torch.from_numpy(np.concatenate([stay.result() for stay in parts.popleft()]))
+                    parts.append([])
+                    size = 0
+                parts[-1].append(pool.submit(draws, first, last))
+                size += 2 * members * int(last - first)
+            for part in parts:
+                yield torch.from_numpy(np.concatenate([stay.result() for stay in part]))
 
 
 def _check(rows: AkiRows, at: NDArray[np.float64], stays: _Stays) -> None:
