@@ -32,11 +32,6 @@ class AalenJohansen(CurveInference):
     :math:`1-S(t)`. Consistent if censoring is independent of time and cause (within a stratum). The standard
     errors are of Greenwood's kind [2]_.
 
-    Parameters
-    ----------
-    stratify : str or int, optional
-        A column of X: one set of curves for each of its values.
-
     Attributes
     ----------
     times_ : array, (J,)

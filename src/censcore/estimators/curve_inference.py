@@ -27,6 +27,11 @@ class CurveInference(SurvivalEstimator):
 
     A subclass gives the curves at times, Greenwood's variances and each subject's influence.
 
+    Parameters
+    ----------
+    stratify : str or int, optional
+        A column of X: curves for each of its values.
+
     See Also
     --------
     censcore.KaplanMeier, censcore.AalenJohansen : The estimators.

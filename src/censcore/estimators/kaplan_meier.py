@@ -37,11 +37,6 @@ class KaplanMeier(CurveInference):
     :class:`~censcore.exceptions.RiskSetWarning` says so, and ``fit(X, y.after(s))`` estimates the
     distribution given T > s, from a time s at which enough subjects are at risk.
 
-    Parameters
-    ----------
-    stratify : str or int, optional
-        A column of X: one curve for each of its values.
-
     Attributes
     ----------
     event_table_ : structured array

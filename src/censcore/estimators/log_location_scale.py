@@ -65,9 +65,31 @@ LOGISTIC = Baseline(_logistic, lambda u: -np.logaddexp(0.0, u))
 
 
 class LogLocationScale(IntervalRegression):
-    """Base class of regressions of log T: a subclass has a baseline and the distribution it predicts.
+    r"""Base class of regressions of log T: a subclass has a baseline and the distribution it predicts.
 
     The parameter a, to the power of ``_scale_sign``, is reported as the attribute ``_scale_name``.
+
+    Parameters
+    ----------
+    alpha : float
+        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log-likelihood, with
+        :math:`\gamma=a\beta` for a shape a and :math:`\gamma=\beta/\sigma` for a spread. It makes the fit
+        unique where columns are collinear or separate events from non-events. Without it, collinear columns
+        are left out, and a column of numbers that separates raises an error.
+
+    Attributes
+    ----------
+    shape_, sigma_ : float
+        The shape a, or of log-normal times the standard deviation of log T given x.
+    intercept_ : float
+        beta_0.
+    coef_ : array, (p,)
+        beta, effects on the log scale of time.
+    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
+        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
+        with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
+    columns_, notes_, n_features_in_, feature_names_in_
+        As in :class:`~censcore.estimators.regression.CoefficientInference`.
     """
 
     _baseline: ClassVar[Baseline]

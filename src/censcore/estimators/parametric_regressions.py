@@ -16,30 +16,9 @@ class WeibullRegression(LogLocationScale):
     .. math:: P(T>t\mid x)=\exp\{-(t/\lambda(x))^a\},\qquad \log\lambda(x)=\beta_0+x^\top\beta.
 
     An accelerated-failure-time and a proportional-hazards model at once: the hazard ratios are
-    :math:`\exp(-a\beta)`. Without covariates (``fit(None, y)``) it is the pooled Weibull distribution.
-    Assumes that censoring is independent of T given x, and that T given x has a Weibull distribution.
-
-    Parameters
-    ----------
-    alpha : float
-        Ridge penalty: :math:`\tfrac{\alpha}{2}\|a\beta\|^2`, on the log hazard ratios as in
-        :class:`CoxRegression`, is taken off the log-likelihood. It makes the fit unique where columns
-        are collinear or separate events from non-events. Without it, collinear columns are left out, and a
-        column of numbers that separates raises an error.
-
-    Attributes
-    ----------
-    shape_ : float
-        a.
-    intercept_ : float
-        beta_0.
-    coef_ : array, (p,)
-        beta, effects on the log scale of time.
-    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
-        Of ``coef_``, ``intercept_`` and the logarithm of ``shape_``, in this order, under the model, with
-        weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
-    columns_, notes_, n_features_in_, feature_names_in_
-        As in :class:`~censcore.estimators.regression.CoefficientInference`.
+    :math:`\exp(-a\beta)`, on whose logarithms the penalty is, as in :class:`CoxRegression`. Without
+    covariates (``fit(None, y)``) it is the pooled Weibull distribution. Assumes that censoring is independent
+    of T given x, and that T given x has a Weibull distribution.
 
     Notes
     -----
@@ -94,24 +73,6 @@ class LogNormalRegression(LogLocationScale):
     interval-censored data, and delayed entry. Assumes that censoring, or the examination times, are
     independent of T given x, and that T given x has a log-normal distribution.
 
-    Parameters
-    ----------
-    alpha : float
-        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\beta/\sigma\|^2` is taken off the log-likelihood.
-
-    Attributes
-    ----------
-    sigma_ : float
-        Standard deviation of log T given x.
-    intercept_ : float
-        beta_0.
-    coef_ : array, (p,)
-        beta.
-    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
-        Of ``coef_``, ``intercept_`` and the logarithm of ``sigma_``, in this order, under the model.
-    columns_, notes_, n_features_in_, feature_names_in_
-        As in :class:`~censcore.estimators.regression.CoefficientInference`.
-
     Notes
     -----
     In :math:`1/\sigma` and :math:`\beta/\sigma` the log-likelihood is concave [1]_, so Newton's method finds
@@ -156,24 +117,6 @@ class LogLogisticRegression(LogLocationScale):
     An accelerated-failure-time and a proportional-odds model at once. Takes right-censored and
     interval-censored data, and delayed entry. Assumes that censoring, or the examination times, are
     independent of T given x, and that T given x has a log-logistic distribution.
-
-    Parameters
-    ----------
-    alpha : float
-        Ridge penalty: :math:`\tfrac{\alpha}{2}\|a\beta\|^2` is taken off the log-likelihood.
-
-    Attributes
-    ----------
-    shape_ : float
-        a.
-    intercept_ : float
-        beta_0, the log median at x = 0.
-    coef_ : array, (p,)
-        beta.
-    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
-        Of ``coef_``, ``intercept_`` and the logarithm of ``shape_``, in this order, under the model.
-    columns_, notes_, n_features_in_, feature_names_in_
-        As in :class:`~censcore.estimators.regression.CoefficientInference`.
 
     See Also
     --------
