@@ -222,7 +222,7 @@ def test_covariates_with_text_and_gaps(files, tmp_path):
     )  # fmt: skip
     assert "text in sex became indicators and missing numbers in x the median" in text
     settings = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["settings"]
-    assert settings["censoring distribution"].startswith("Pipeline of CoxRegression")
+    assert settings["censoring distribution"].startswith("CoxRegression")
 
 
 def grid_file(folder: Path, columns: int, n: int = 3000, **changes: float) -> Path:

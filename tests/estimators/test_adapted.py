@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 
 import censcore as cs
 from censcore.estimators import Adapted
-from censcore.exceptions import InvalidInputError, InvalidTypeError, NotFittedError
+from censcore.exceptions import InvalidInputError, NotFittedError
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_estimators_of_your_own(data):
     distribution = estimator.predict_distribution(X[:4])
     assert distribution.shape == (4,)
     np.testing.assert_allclose(distribution.sf(4.1 * y.time.mean()), 0.25)
-    with pytest.raises(InvalidTypeError, match="no sample_weight"):
+    with pytest.raises(InvalidInputError, match="no sample_weight"):
         Adapted(Halving()).fit(X, y, sample_weight=np.ones(150))
 
 

@@ -42,6 +42,17 @@ def test_aalen_johansen_is_that_of_lifelines_and_hazardous():
         model = lifelines.AalenJohansenFitter(calculate_variance=False)
         curve = model.fit(y.time, y.causes, event_of_interest=j).cumulative_density_.iloc[:, 0]
         np.testing.assert_allclose(ours.cause(j).cdf(curve.index.to_numpy()[None, :])[0], curve, atol=1e-12)
+    fitted = [
+        lifelines.AalenJohansenFitter(calculate_variance=False).fit(y.time, y.causes, event_of_interest=j)
+        for j in (1, 2)
+    ]
+    times = np.array([0.1, 0.5, 1.0, 2.0])
+    theirs = cs.as_competing_forecast(fitted)
+    np.testing.assert_allclose(theirs.cif(times), ours.cif(times), atol=1e-12)
+    assert theirs.names == ("CIF_1", "CIF_2")
+    alone = cs.as_forecast(fitted[0])
+    np.testing.assert_allclose(alone.cdf(times[None, :]), ours.cause(1).cdf(times[None, :]), atol=1e-12)
+    np.testing.assert_allclose(alone.sf(1e9), ours.cause(1).sf(1e9), atol=1e-12)  # of never
     sampler = pytest.importorskip("hazardous._km_sampler")._AalenJohansenSampler()
     pd = pytest.importorskip("pandas")
     sampler.fit(pd.DataFrame({"event": y.causes, "duration": y.time}))
@@ -188,6 +199,16 @@ def test_pycox_deephit():
     X = np.random.default_rng(0).normal(size=(7, 2)).astype(np.float32)
     F = cs.as_competing_forecast(model, X)
     np.testing.assert_allclose(F.cif(grid), np.moveaxis(model.predict_cif(X), 2, 0), atol=1e-6)
+
+
+def test_frames_with_a_column_per_cause():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"death": [0.3, 0.1], "relapse": [0.4, 0.2]}, index=[2.0, 1.0])
+    F = cs.as_competing_forecast(frame)
+    assert F.names == ("death", "relapse")
+    np.testing.assert_array_equal(F.cif([0.5, 1.0, 2.0]), [[[0.0, 0.1, 0.3], [0.0, 0.2, 0.4]]])
+    apart = cs.as_competing_forecast([frame[["death"]], frame[["relapse"]].iloc[1:]], names=["d", "r"])
+    np.testing.assert_array_equal(apart.cif([1.0, 2.0]), [[[0.1, 0.3], [0.2, 0.2]]])
 
 
 def test_matrices_in_other_conventions():

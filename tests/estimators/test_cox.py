@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore.distributions import ProportionalHazards
 from censcore.estimators import CoxRegression
-from censcore.estimators.cox_equations import RiskSets, score_of
+from censcore.estimators.cox_equations import SCORES, RiskSets
 from censcore.exceptions import InvalidInputError, NotFittedError
 
 
@@ -176,4 +176,4 @@ def test_risks_that_underflow_lie_outside_the_domain():
     Z = rng.normal(size=(50, 1))
     sets = RiskSets(rng.random(50), np.ones(50, dtype=bool), np.ones(50))
     for ties in ("product-limit", "efron", "breslow"):
-        assert not score_of(ties)(sets, Z[sets.order], np.array([5000.0])).valid
+        assert not SCORES[ties](sets, Z[sets.order], np.array([5000.0])).valid

@@ -93,19 +93,79 @@ def test_levels_without_events_are_held_and_columns_of_numbers_an_error(estimato
         estimator.fit(numbers, none)
 
 
-def test_new_levels_and_missing_values_are_named():
+def test_new_levels_are_named():
     X, y = table()
     model = cs.CoxRegression().fit(X, y)
     with pytest.warns(ExtrapolationWarning, match=r"got the level 'IV' of 'stage' \(1 subject"):
         new = model.predict_distribution(X.iloc[:3].assign(stage=["I", "IV", "II"]))
     known = model.predict_distribution(X.iloc[:3].assign(stage=["I", "I", "II"]))
     np.testing.assert_array_equal(new.sf(1.0), known.sf(1.0))
-    with pytest.raises(InvalidInputError, match=r"missing values of 1 subjects in columns 'stage'"):
-        cs.CoxRegression().fit(X.assign(stage=X["stage"].where(X.index > 0)), y)
     with pytest.raises(
         InvalidInputError, match="expected a data frame, since fit had the categories of stage"
     ):
         model.predict_distribution(np.zeros((2, 4)))
+
+
+def with_gaps(X):
+    """Every ninth age and every eleventh stage missing."""
+    return X.assign(
+        age=X["age"].where(X.index % 9 > 0),
+        stage=X["stage"].where(X.index % 11 > 0),
+        sex=X["sex"].astype(str),
+    )
+
+
+def completed_by_hand(X):
+    gone = X["age"].isna()
+    levels = {f"stage = {level}": X["stage"] == level for level in ("II", "III")}
+    levels |= {"stage = missing": X["stage"].isna(), "sex = m": X["sex"] == "m"}
+    known = {"age": X["age"].fillna(X["age"].median()), **levels, "flag": X["flag"], "age is missing": gone}
+    return pd.DataFrame(known).astype(float)
+
+
+@pytest.mark.parametrize("estimator", REGRESSIONS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("censoring", [False, True])
+def test_missing_values_are_medians_and_levels_with_indicators(estimator, censoring):
+    X, y = table()
+    X = with_gaps(X)
+    model = cs.Censoring(estimator) if censoring else estimator
+    expected = model.fit(completed_by_hand(X), y).predict_distribution(completed_by_hand(X)).sf(1.0)
+    found = model.fit(X, y)
+    np.testing.assert_allclose(found.predict_distribution(X).sf(1.0), expected, rtol=1e-8)
+    inner = found.estimators_[0] if censoring else found
+    assert inner.columns_ == list(completed_by_hand(X))
+    assert "Missing numbers became the median, with an indicator: age." in inner.notes_
+    alone = found.predict_distribution(X.iloc[[0]])
+    np.testing.assert_allclose(alone.sf(1.0), expected[0], rtol=1e-8)
+
+
+def test_missing_values_of_one_cause_and_of_arrays():
+    X, y = table()
+    rng = np.random.default_rng(1)
+    risks = cs.CompetingRisks(y.time, np.where(y.event, rng.integers(1, 3, len(y)), 0))
+    hand, gaps = completed_by_hand(with_gaps(X)), with_gaps(X)
+    a, b = cs.FineGray().fit(gaps, risks), cs.FineGray().fit(hand, risks)
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-8)
+    array = gaps[["age", "flag"]].to_numpy(dtype=float)
+    assert cs.CoxRegression().fit(array, y).columns_ == ["column 0", "column 1", "column 0 is missing"]
+
+
+def test_gaps_that_fit_did_not_have_are_medians_with_a_warning():
+    X, y = table()
+    model = cs.CoxRegression().fit(X, y)
+    with pytest.warns(ExtrapolationWarning, match="missing values of age, of which fit had none"):
+        found = model.predict_distribution(X.iloc[[0]].assign(age=np.nan))
+    median = model.predict_distribution(X.iloc[[0]].assign(age=X["age"].median()))
+    np.testing.assert_array_equal(found.sf(1.0), median.sf(1.0))
+
+
+def test_cross_validation_takes_missing_values():
+    X, y = table(300)
+    C = cs.Censoring(cs.CoxRegression())
+    found = cs.cross_validate(
+        {"cox": cs.CoxRegression()}, with_gaps(X), y, censoring=C, cv=3, scores="crps", discrimination=False
+    )
+    assert np.isfinite(found.frame()["mean"]).all()
 
 
 def test_other_frames_have_the_same_numbers():

@@ -168,8 +168,8 @@ def test_shapes_states_and_libraries():
         WeibullRegression().fit(X, y[:49])
     with pytest.raises(InvalidInputError, match="alpha"):
         WeibullRegression(alpha=-1.0).fit(X, y)
-    with pytest.raises(ValueError, match="NaN"):
-        WeibullRegression().fit(np.where(X < 0, np.nan, X), y)
+    with pytest.raises(ValueError, match="infinity"):
+        WeibullRegression().fit(np.where(X < 0, np.inf, X), y)
     assert len(model.predict_distribution(X[:7])) == 7
     torch = pytest.importorskip("torch")
     tensors = WeibullRegression().fit(torch.as_tensor(X), y.like(torch.zeros(1, dtype=torch.float64)))

@@ -293,25 +293,16 @@ class Source:
 
 
 def prepared(estimator: Any, *tables: Any) -> Any:
-    """The estimator behind an encoder of text and an imputer of missing numbers, where the tables need them.
-
-    Text becomes indicators, with missing as a level; a missing number becomes the median, and an indicator
-    says that it was missing.
-    """
-    from sklearn.pipeline import make_pipeline
-
-    from censcore.estimators.encoding import column_encoder
-
+    """The estimator itself, with a note on what it makes of text and of missing numbers."""
     first = tables[0]
     text = [name for name in first if any(table[name].dtype.kind not in "biuf" for table in tables)]
     gaps = [name for name in first if any(table[name].isna().any() for table in tables)]
     if not text and not gaps:
         return estimator
-    numbers = [name for name in first if name not in text]
     changed = " and ".join(
         [f"text in {', '.join(text)} became indicators"] * bool(text)
         + [f"missing numbers in {', '.join(sorted(set(gaps) - set(text)))} the median"]
         * bool(set(gaps) - set(text))
     )
     typer.echo(visible(f"note: covariates of the censoring distribution: {changed}."), err=True)
-    return make_pipeline(column_encoder(text, numbers), estimator)
+    return estimator

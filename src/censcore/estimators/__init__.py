@@ -16,12 +16,15 @@ from censcore.estimators.fine_gray import FineGray
 from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.libraries.draws import from_draws
-from censcore.estimators.lognormal import LogLogisticRegression, LogNormalRegression
+from censcore.estimators.parametric_regressions import (
+    LogLogisticRegression,
+    LogNormalRegression,
+    WeibullRegression,
+)
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
 from censcore.estimators.risk import from_risk
 from censcore.estimators.stacking import Stacking
 from censcore.estimators.turnbull import Turnbull
-from censcore.estimators.weibull import WeibullRegression
 
 __all__ = [
     "AalenJohansen",

@@ -9,11 +9,9 @@ import numpy as np
 
 from censcore._arrays import Array, convert, to_numpy
 from censcore.distributions import CumulativeIncidence
-from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.curve_inference import CurveInference
 from censcore.estimators.kaplan_meier import at_times, event_table, table_influence
-from censcore.estimators.risk_sets import entries_of
-from censcore.estimators.strata import fitted_strata, strata_of
+from censcore.estimators.strata import strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.plain_text import some_of
@@ -33,11 +31,6 @@ class AalenJohansen(CurveInference):
     function is that of Kaplan-Meier for the first event of any cause, and the cumulative incidences sum to
     :math:`1-S(t)`. Consistent if censoring is independent of time and cause (within a stratum). The standard
     errors are of Greenwood's kind [2]_.
-
-    Parameters
-    ----------
-    stratify : str or int, optional
-        A column of X: one set of curves for each of its values.
 
     Attributes
     ----------
@@ -75,31 +68,20 @@ class AalenJohansen(CurveInference):
             [0.   , 0.179]]])
     """
 
-    represents_atoms = True
-
-    def __init__(self, stratify: str | int | None = None) -> None:
-        self.stratify = stratify
-
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
         """Estimate the curves of CompetingRisks; only the stratifying column of X is used."""
         outcome = as_competing_risks(y)
         check_every_cause(outcome, "AalenJohansen")
-        check_rows(X, len(outcome))
-        weight = check_weights(sample_weight, len(outcome))
-        time, cause = to_numpy(outcome.time), to_numpy(outcome.causes)
-        entry = entries_of(outcome.any_cause())
-        self.strata_, stratum = fitted_strata(X, self.stratify, len(outcome))
+        self._keep(X, outcome.any_cause(), to_numpy(outcome.causes), sample_weight)
+        _, time, cause, weight, _ = self._training
         self.names_ = outcome.names
         self.times_ = np.unique(time[(cause > 0) & (weight > 0)])
-        of_cause = weight * (cause == np.arange(1, outcome.n_causes + 1)[:, None])
-        self._incidences = []
-        for number in range(len(self.strata_)):
-            rows = stratum == number
-            since = None if entry is None else entry[rows]
-            table = event_table(time[rows], cause[rows] > 0, weight[rows], since)
-            self._incidences.append(_Incidences.of(table, time[rows], of_cause[:, rows]))
+        causes = np.arange(1, outcome.n_causes + 1)[:, None]
+        self._incidences = [
+            _Incidences.of(event_table(time, cause > 0, weight, entry), time, weight * (cause == causes))
+            for _, time, cause, weight, entry in self._by_stratum()
+        ]
         self.cif_ = self._curves(self.times_)
-        self._training = stratum, time, cause, weight, entry
         self._reference = outcome.time[:0]
         return self
 
@@ -121,14 +103,12 @@ class AalenJohansen(CurveInference):
         return np.array([[part.greenwood(j, times) for j in causes] for part in self._incidences])
 
     def _influences(self, times: np.ndarray) -> np.ndarray:
-        stratum, time, cause, weight, entry = self._training
-        result = np.zeros((len(time), *self.cif_.shape[:2], len(times)))
-        for i, part in enumerate(self._incidences):
-            rows = np.nonzero(stratum == i)[0]
-            since = None if entry is None else entry[rows]
+        result = np.zeros((len(self._training[0]), *self.cif_.shape[:2], len(times)))
+        for i, (rows, time, cause, weight, entry) in enumerate(self._by_stratum()):
             for j in range(len(self.names_)):
-                result[rows, i, j] = part.influence(j, times, time[rows], cause[rows], since)
-        return weight[:, None, None, None] * result
+                parts = self._incidences[i].influence(j, times, time, cause, entry)
+                result[rows, i, j] = weight[:, None] * parts
+        return result
 
 
 def check_every_cause(y: CompetingRisks, estimator: str) -> None:

@@ -99,21 +99,10 @@ class Adapted(SurvivalEstimator):
         return bool(getattr(model, "represents_atoms", type(model).__name__ in _PRODUCT_LIMIT))
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Fit a copy of the model.
+        """Fit a copy of the model to one event time per subject; weights that it does not take are an error.
 
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : outcome, structured array or frame
-            One event time per subject. A pipeline or a search that ends in an estimator with
-            ``predict_distribution`` receives the outcome as it is: also entries, intervals, several times.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; an error is raised if the model takes none.
-
-        Returns
-        -------
-        self
+        A pipeline or a search that ends in an estimator with ``predict_distribution`` receives the outcome as
+        it is: also entries, intervals, several times.
         """
         check_method(self.model, "model", "fit", "a model with fit(X, y)")
         outcome = self._outcome(y)
@@ -156,12 +145,6 @@ def _options(model: Any) -> list[str]:
 
 
 def as_estimator(model: Any) -> Any:
-    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``, adapted where it has none.
-
-    >>> import censcore as cs
-    >>> from sklearn.pipeline import make_pipeline
-    >>> as_estimator(cs.KaplanMeier()), type(as_estimator(make_pipeline(cs.KaplanMeier()))).__name__
-    (KaplanMeier(), 'Adapted')
-    """
+    """A fresh copy of a model with ``fit`` and ``predict_distribution``, adapted where it has none."""
     check_instance(model, "model")
     return clone(model, safe=False) if hasattr(model, "predict_distribution") else Adapted(model)

@@ -132,7 +132,7 @@ def as_forecast(
     events = None if train is None else event_times(train[1])
     reader = MatrixReader(interpolation, tail, repair, events)
     distribution = _distribution(forecast, X, times, levels, reader, train)
-    expected = _count(X) if n is None else n
+    expected = count_rows(X) if n is None and X is not None else n
     if expected is not None and len(distribution) not in (1, expected):
         raise InvalidInputError(
             f"The forecast: got {len(distribution)} subjects, expected {expected}."
@@ -240,10 +240,6 @@ def _is_step_model(model: Any) -> bool:
     names = {base.__name__ for base in type(model).__mro__}
     jumps = hasattr(model, "unique_times_") or hasattr(model, "baseline_hazards_")
     return jumps or bool(names & _STEP_MODELS)
-
-
-def _count(X: Any) -> int | None:
-    return None if X is None else count_rows(X)
 
 
 # ---- curves ------------------------------------------------------------------------------------

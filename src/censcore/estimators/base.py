@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from inspect import cleandoc
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
@@ -16,6 +18,9 @@ from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
+
+#: Where a section of a docstring begins.
+_SECTION = re.compile(r"\n\s*(?=[A-Z][\w ]*\n *-{4,}\n)")
 
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
@@ -29,6 +34,30 @@ class NotFitted(NotFittedError, SklearnNotFittedError):
     ...
     censcore.estimators.base.NotFitted: This KaplanMeier is not fitted yet. Call fit(X, y) first.
     """
+
+
+class CrossFitted(Protocol):
+    """Estimators that :class:`~censcore.Stacking` fits out of fold by a method of their own."""
+
+    def cross_fit(
+        self, X: Array | None, y: OutcomeLike, folds: Sequence[Any], sample_weight: Array | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects. Subjects that nobody holds out are held out in further folds, up
+            to five in all.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model of it alone, which has not seen the held-out subjects, and those that it
+            is averaged with.
+        """
 
 
 class SurvivalEstimator(BaseEstimator, ABC):
@@ -81,12 +110,18 @@ class SurvivalEstimator(BaseEstimator, ABC):
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Complete one-line docstrings of ``fit`` and ``predict_distribution`` by what they share."""
+        """Complete docstrings by the sections that they lack: of methods, and parameters and attributes."""
         super().__init_subclass__(**kwargs)
-        for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution):
+        for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution, CrossFitted.cross_fit):
             own = vars(cls).get(shared.__name__)
-            if own is not None and shared.__doc__ and own.__doc__ and "\n" not in own.__doc__:
-                own.__doc__ += "\n" + cleandoc(shared.__doc__).partition("\n")[2]
+            if own is not None and own.__doc__:
+                own.__doc__ = _completed(own.__doc__, shared.__doc__ or "")
+        if cls.__doc__:
+            for base in cls.__mro__[1:]:
+                if issubclass(base, SurvivalEstimator):
+                    cls.__doc__ = _completed(
+                        cls.__doc__, base.__doc__ or "", only=("Parameters", "Attributes")
+                    )
 
     @property
     def represents_atoms(self) -> bool:
@@ -138,6 +173,14 @@ class SurvivalEstimator(BaseEstimator, ABC):
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
 
+def _completed(own: str, shared: str, only: tuple[str, ...] = ()) -> str:
+    """A docstring with the sections of another one that it lacks, in the order of numpydoc."""
+    summary, *sections = _SECTION.split(cleandoc(own))
+    theirs = [s for s in _SECTION.split(cleandoc(shared))[1:] if not only or s.startswith(only)]
+    by_title = {section.partition("\n")[0]: section for section in (*theirs, *sections)}
+    return "\n\n".join([summary, *by_title.values()])
+
+
 def one_event_time(y: Any, estimator: str, *, entry: bool = False) -> RightCensored:
     """Convert an outcome and check that it has one event time per subject.
 
@@ -155,7 +198,6 @@ def one_event_time(y: Any, estimator: str, *, entry: bool = False) -> RightCenso
     Returns
     -------
     RightCensored
-        The outcome, with times (n,).
 
     Examples
     --------

@@ -13,8 +13,8 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_number
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.base import SurvivalEstimator, one_event_time
-from censcore.estimators.completed_covariates import CompletedCovariates
 from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.folds import Fold, completed_folds, seed_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -143,22 +143,7 @@ class BoostedHazards(SurvivalEstimator):
     def cross_fit(
         self, X: Array | None, y: OutcomeLike, folds: Sequence[Fold], sample_weight: Array | None = None
     ) -> list[tuple[Self, ...]]:
-        """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
-        folds : sequence of (array of int, array of int)
-            Training and held-out subjects. Subjects that nobody holds out are held out in further folds, up
-            to five in all.
-
-        Returns
-        -------
-        list of tuples of estimators
-            For every fold the model of it alone, which has not seen the held-out subjects, and those that it
-            is averaged with.
-        """
+        """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`."""
         self._check_settings()
         outcome = one_event_time(y, type(self).__name__, entry=True).like(np.empty(0))
         check_rows(X, len(outcome))

@@ -10,7 +10,7 @@ from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.weibull import WeibullRegression
+from censcore.estimators.parametric_regressions import WeibullRegression
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["CENSORING_ESTIMATORS", "censoring_estimator"]
@@ -31,7 +31,7 @@ def censoring_estimator(
     random_state: int | None = 0,
     **options: Any,
 ) -> Censoring:
-    """An estimator of the censoring distribution by its name.
+    """An estimator of the censoring distribution by its name, not fitted yet.
 
     Parameters
     ----------
@@ -40,21 +40,14 @@ def censoring_estimator(
         as a ``Pipeline`` that ends in one, with the ``options`` it has.
     stratify : str or int, optional
         Column of X with one curve per value, for "kaplan-meier".
-    cv : int, splitter or iterable of (train, test), optional
-        Folds of :meth:`Censoring.fit_predict_distribution`.
-    random_state : int
-        Seed of the folds.
+    cv, random_state
+        As of :class:`~censcore.Censoring`.
     **options
         Of the estimator, such as ``alpha=1.0`` for "cox".
 
     Returns
     -------
     Censoring
-        Not fitted yet.
-
-    See Also
-    --------
-    censcore.Censoring : The wrapper that it returns, for any other estimator.
 
     Examples
     --------

@@ -17,8 +17,7 @@ from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, fit_weighted, take_rows
 from censcore.estimators.cox import CoxRegression
-from censcore.estimators.drop_out import DropOut
-from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.kaplan_meier import DropOut, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys
@@ -33,32 +32,16 @@ __all__ = ["Censoring", "Origin"]
 class Origin(NamedTuple):
     """Where an estimated censoring distribution came from: its attribute ``estimated_from``.
 
-    A comparison needs it to account for the estimation: which subjects the estimator was fitted to, and for
-    which covariates it predicted. The attribute is part of the distribution, so that copies, pickles and
-    other processes keep it.
+    A comparison needs it to account for the estimation: the fitted estimator ``censoring``, the covariates
+    ``X`` of the subjects that it predicted for and, of out-of-fold distributions, the training ``subjects``
+    that they belong to. The attribute is part of the distribution, so that copies, pickles and other
+    processes keep it.
 
-    Attributes
-    ----------
-    censoring : Censoring
-        The fitted estimator.
-    X : array, frame or None
-        Covariates of the subjects that it predicted for.
-    subjects : array of int, or None
-        Of out-of-fold distributions: the training subjects that they belong to, each fitted without the
-        subject's fold.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0], event=[1, 0, 1])
-    >>> C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
-    >>> C.estimated_from.censoring, C.estimated_from.out_of_fold
-    (Censoring(estimator=KaplanMeier()), False)
     >>> folds = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, y)
-    >>> folds[[2, 0]].estimated_from.subjects
-    array([2, 0])
-    >>> C.censor_at(2.5).estimated_from is None
-    True
+    >>> folds[[2, 0]].estimated_from.subjects, folds.censor_at(2.5).estimated_from
+    (array([2, 0]), None)
     """
 
     censoring: Censoring
@@ -174,20 +157,9 @@ class Censoring(SurvivalEstimator):
     ) -> Self:
         """Fit the censoring distribution.
 
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
-            The outcome, (n,) or (n, k); censored times are the events of C. Of intervals, with all planned
-            visits, it is drop-out. Several times of which one event ends the follow-up of another, as death
-            does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
+        The outcome, of any kind, is (n,) or (n, k); censored times are the events of C. Of intervals, with
+        all planned visits, it is drop-out. Several times of which one event ends the follow-up of another, as
+        death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
         """
         check_instance(self.estimator, "estimator")
         if not hasattr(self.estimator, "fit"):
@@ -242,11 +214,6 @@ class Censoring(SurvivalEstimator):
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the censoring distribution.
 
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-
         Returns
         -------
         Distribution
@@ -283,12 +250,8 @@ class Censoring(SurvivalEstimator):
 
         Parameters
         ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : RightCensored, structured array or frame
-            The outcome.
-        sample_weight : array, (n,), optional
-            Weights of the subjects.
+        X, y, sample_weight
+            As in :meth:`fit`.
         groups : array, (n,), optional
             Subjects of one group stay in one fold.
 

@@ -11,7 +11,7 @@ from censcore._validation import columns_of
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.cox import CoxRegression
-from censcore.estimators.encoding import column_encoder, is_category
+from censcore.estimators.encoding import is_category
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
@@ -62,31 +62,8 @@ def choose_censoring(
 
     Kaplan-Meier where the test finds nothing (p of 0.01 or more) or cannot be made; else a Cox regression of
     C with a small penalty on standardised columns, in which text becomes indicators, and a missing number the
-    median with an indicator.
-
-    Parameters
-    ----------
-    X : array or frame, (n, d), or None
-        Covariates.
-    y : RightCensored
-        The outcome, (n,) or (n, k).
-    sample_weight, groups : array, (n,), optional
-        Weights, and labels of subjects that depend on each other.
-    seed : int
-        Of the test.
-
-    Returns
-    -------
-    CensoringChoice
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(400, 1))
-    >>> T, C = rng.exponential(size=400), rng.exponential(np.exp(x[:, 0]))
-    >>> choose_censoring(x, RightCensored(np.minimum(T, C), T <= C)).pooled
-    False
+    median with an indicator. ``groups`` are labels of subjects that depend on each other, ``seed`` is that of
+    the test.
     """
     test = _test(X, y, sample_weight, groups, seed)
     if isinstance(test, str):
@@ -115,9 +92,11 @@ def _test(X: Any, y: RightCensored, weight: Any, groups: Any, seed: int) -> Cens
 
 
 def _regression(X: Any) -> Any:
-    """Cox regression with a penalty, behind an encoder of ordinary columns."""
+    """Cox regression with a penalty on standardised numbers; text becomes indicators, as they are."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     text: list[Any] = []
     numbers: list[Any] = list(range(np.shape(X)[1]))
@@ -125,4 +104,7 @@ def _regression(X: Any) -> Any:
         columns = columns_of(X)
         text = [name for name, column in columns if is_category(column)]
         numbers = [name for name, _ in columns if name not in text]
-    return make_pipeline(column_encoder(text, numbers, StandardScaler()), CoxRegression(alpha=RIDGE))
+    levels = OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False)
+    scaled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    encoder = make_column_transformer((levels, text), (scaled, numbers))
+    return make_pipeline(encoder, CoxRegression(alpha=RIDGE))

@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import check_option, name_subjects
 from censcore.distributions import CumulativeIncidence, TimeAndCause
+from censcore.estimators.kaplan_meier import at_times
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_competing_forecast", "predicts_times_apart"]
@@ -40,7 +41,10 @@ def as_competing_forecast(
           hazardous' ``SurvivalBoost`` and others with ``predict_cumulative_incidence(X)`` and ``time_grid_``,
           whose curve 0 is the survival function; pycox' ``DeepHit`` and others with ``predict_cif(X)``, of
           shape (m, q, n), and ``duration_index``;
-        - a matrix (n or 1, m, q), or (m, q), of cumulative incidences, with ``times``.
+        - a matrix (n or 1, m, q), or (m, q), of cumulative incidences, with ``times``;
+        - a pandas frame for all subjects, with times as index and a column of cumulative incidences per
+          cause; lifelines' ``AalenJohansenFitter``, which has one; or a list of these, in the order of the
+          causes.
     X : array or frame, optional
         Covariates of the subjects to forecast, where ``forecast`` is a model.
     times : array, (q,), optional
@@ -95,6 +99,12 @@ def as_competing_forecast(
         cif = to_numpy(forecast.predict_cif(X))
         at = np.asarray(forecast.duration_index, dtype=np.float64)
         return CumulativeIncidence(at, np.moveaxis(cif, 2, 0).astype(np.float64), **options)
+    curves = _curves(forecast)
+    if curves:
+        at = np.unique(np.concatenate([curve.index for curve in curves]).astype(np.float64))
+        cif = [at_times(np.asarray(c.index, dtype=float), c.to_numpy(dtype=float), 0.0, at) for c in curves]
+        options["names"] = names or [str(curve.name) for curve in curves]
+        return CumulativeIncidence(at, np.stack(cif)[None], **options)
     if isinstance(forecast, np.ndarray | list) or is_torch(forecast):
         if times is None:
             raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")
@@ -102,9 +112,18 @@ def as_competing_forecast(
         return CumulativeIncidence(times, _causes(matrix, first), **options)
     raise InvalidTypeError(
         f"got {type(forecast).__name__}, expected a distribution of time and cause, a fitted model with "
-        "predict_distribution, predict_cumulative_incidence or predict_cif, or a matrix (n, m, q) with "
-        "times=..."
+        "predict_distribution, predict_cumulative_incidence or predict_cif, a frame with a column per cause, "
+        "or a matrix (n, m, q) with times=..."
     )
+
+
+def _curves(forecast: Any) -> list[Any]:
+    """Columns of cumulative incidences, named and with times as index; none where there are no frames."""
+    parts = forecast if isinstance(forecast, list) else [forecast]
+    frames = [getattr(part, "cumulative_density_", part) for part in parts]
+    if not all(hasattr(frame, "columns") and hasattr(frame, "index") for frame in frames):
+        return []
+    return [frame.sort_index()[name] for frame in frames for name in frame.columns]
 
 
 def predicts_times_apart(model: Any) -> bool:

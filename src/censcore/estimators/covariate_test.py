@@ -28,21 +28,12 @@ CHUNK = 2**21  # numbers of features held at a time
 class CensoringTest:
     """Test of "the covariates do not predict censoring".
 
-    Attributes
-    ----------
-    p_value : float
-        For all departures together; at least 1 / 2000, which is what the sign changes resolve.
-    kind : str
-        The departure that speaks loudest, for instance ``"interaction of age and sex"``.
-    kinds : dict
-        p-value of each kind of departure (trend, curve, interaction, and each changing over time), adjusted
-        for all kinds.
-    features : dict
-        The ten largest standardised scores of single features, largest first.
-    clusters, censored : int
-        Independent groups, and censorings that were compared with subjects still at risk.
-    notes : list of str
-        What was done about missing values, rare levels and large numbers of columns.
+    ``p_value`` is for all departures together; at least 1 / 2000, which is what the sign changes resolve.
+    ``kind`` is the departure that speaks loudest, for instance ``"interaction of age and sex"``, and
+    ``kinds`` has the p-value of each kind (trend, curve, interaction, and each changing over time), adjusted
+    for all kinds. ``features`` are the ten largest standardised scores of single features, largest first;
+    ``clusters`` and ``censored`` count independent groups, and censorings that were compared with subjects
+    still at risk. ``notes`` say what was done about missing values, rare levels and large numbers of columns.
     """
 
     p_value: float
@@ -129,10 +120,10 @@ def covariates_predict(
     if not kept.any():
         return "no column of X differs between subjects at risk at the same time"
     inflation = 1 / max(1 - residuals.leverage(together), 1e-3)
-    found = features.select(kept)
     variance = ((scores**2).sum(axis=0) + predictable) / 2
-    evidence = _Evidence(scores[:, kept], variance[kept], inflation)
-    return _decide(evidence, found, rng, clusters, residuals.censored, columns.notes)
+    z = _under_signs(scores[:, kept], variance[kept], inflation, rng)
+    found = _decide(z, features, np.nonzero(kept)[0])
+    return CensoringTest(**found, clusters=clusters, censored=residuals.censored, notes=columns.notes)
 
 
 class _Residuals:
@@ -160,8 +151,8 @@ class _Residuals:
         self._starts = starts
         self._at_risk = Y[starts]
         by_time = self._phi**2 * information
-        self._jumps = np.add.reduceat(by_time, starts, axis=1) / Y[starts] if len(starts) else by_time[:, :0]
-        self._information = np.add.reduceat(information, starts) if len(starts) else information[:0]
+        self._jumps = np.add.reduceat(by_time, starts, axis=1) / Y[starts]
+        self._information = np.add.reduceat(information, starts)
         self._of = np.searchsorted(starts, np.arange(len(distinct)), side="right") - 1
 
     @property
@@ -241,17 +232,7 @@ class _Features:
         self.a = np.concatenate([np.full(p, -1), squared, a])
         self.b = np.concatenate([np.arange(p), squared, b])
         self.shape = np.repeat([0, 1, 2], [p, len(squared), len(a)])
-        self.time = np.zeros(len(self.a), dtype=int)
         self.names, self.graded = columns.names, columns.graded
-
-    def select(self, kept: np.ndarray) -> _Features:
-        """Features of both weights of time, those kept."""
-        twice = np.tile(np.arange(len(self.a)), 2)[kept]
-        time = np.repeat([0, 1], len(self.a))[kept]
-        other = object.__new__(_Features)
-        other.Z, other.names, other.graded, other.time = self.Z, self.names, self.graded, time
-        other.a, other.b, other.shape = self.a[twice], self.b[twice], self.shape[twice]
-        return other
 
     def chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Slices of the features and their values (n, some)."""
@@ -264,11 +245,12 @@ class _Features:
             yield part, values
 
     def name(self, j: int) -> str:
-        """What a departure along feature j is called."""
+        """What a departure along feature j is called; the features are counted twice, for both weights."""
+        over_time, j = divmod(j, len(self.a))
         one = self.names[self.b[j]]
         trend = "trend in" if self.graded[self.b[j]] else "difference by"
         named = (f"{trend} {one}", f"curve in {one}", f"interaction of {self.names[self.a[j]]} and {one}")
-        return named[self.shape[j]] + (" that changes over time" if self.time[j] else "")
+        return named[self.shape[j]] + " that changes over time" * over_time
 
 
 KINDS = ("trend", "curve", "interaction")
@@ -310,32 +292,19 @@ def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> t
     return L, V.reshape(-1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Evidence:
-    """Contributions L (groups, q) to scores of features, variances of these, and inflation by leverage."""
-
-    L: np.ndarray
-    variance: np.ndarray
-    inflation: float
-
-    def under_signs(self, rng: np.random.Generator) -> np.ndarray:
-        """Standardised scores under changes of signs, (FLIPS + 1, q); the first line is as observed."""
-        error = np.sqrt((self.L**2).sum(axis=0))
-        z = _signs(len(self.L), rng) @ (self.L / error)
-        z[0] = _shrunk(z[0] * error / np.sqrt(self.variance), self.inflation, len(self.L))
-        return z
+def _under_signs(
+    L: np.ndarray, variance: np.ndarray, inflation: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Standardised scores under changes of signs, (FLIPS + 1, q); the first line is as observed."""
+    error = np.sqrt((L**2).sum(axis=0))
+    z = _signs(len(L), rng) @ (L / error)
+    z[0] = _shrunk(z[0] * error / np.sqrt(variance), inflation, len(L))
+    return z
 
 
-def _decide(
-    scores: _Evidence,
-    features: _Features,
-    rng: np.random.Generator,
-    clusters: int,
-    censored: int,
-    notes: list[str],
-) -> CensoringTest:
-    z = scores.under_signs(rng)
-    kind = features.shape + 3 * features.time
+def _decide(z: np.ndarray, features: _Features, kept: np.ndarray) -> dict[str, Any]:
+    """p-values and the loudest departure, from scores (FLIPS + 1, q) of the features that were kept."""
+    kind = np.append(features.shape, features.shape + 3)[kept]
     evidence = {}
     for which in np.unique(kind):
         some = z[:, kind == which] ** 2
@@ -352,18 +321,13 @@ def _decide(
     inside = np.nonzero(kind == loudest)[0]
     top = inside[np.argmax(np.abs(z[0, inside]))]
     order = np.argsort(-np.abs(z[0]), kind="stable")[:10]
-    return CensoringTest(
-        p_value=p_value(most[0]),
-        kind=features.name(int(top)),
-        kinds={
-            KINDS[which % 3] + (" over time" if which >= 3 else ""): p_value(found[0])
-            for which, found in evidence.items()
-        },
-        features={features.name(int(j)): float(z[0, j]) for j in order},
-        clusters=clusters,
-        censored=censored,
-        notes=notes,
-    )
+    words = {which: KINDS[which % 3] + " over time" * (which >= 3) for which in evidence}
+    return {
+        "p_value": p_value(most[0]),
+        "kind": features.name(int(kept[top])),
+        "kinds": {words[which]: p_value(found[0]) for which, found in evidence.items()},
+        "features": {features.name(int(kept[j])): float(z[0, j]) for j in order},
+    }
 
 
 def _shrunk(z: np.ndarray, inflation: float, g: int) -> np.ndarray:

@@ -10,19 +10,17 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.estimators.covariates import as_matrix
-from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
+from censcore.estimators.base import one_event_time
+from censcore.estimators.cox_equations import SCORES, PartialScore, RiskSets
+from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.estimators.risk_sets import entries_of, warn_of_empty_risk_set
-from censcore.estimators.strata import fitted_strata, strata_of
-from censcore.estimators.stratified_times import StratifiedTimes, without_column
+from censcore.estimators.strata import StratifiedTimes, fitted_strata, strata_of, without_column
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
 __all__ = ["CoxRegression"]
-
-_TIES = ("product-limit", "efron", "breslow")
 
 
 class CoxRegression(CoefficientInference):
@@ -70,11 +68,8 @@ class CoxRegression(CoefficientInference):
         With ``strata``: its values, and which of them (from 0) each of ``baseline_times_`` belongs to.
     center_ : array, (p,)
         Means of the columns.
-    columns_, notes_ : list of str
-        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
-        without a penalty. The notes say reference levels and what was left out.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names where X is a frame.
+    columns_, notes_, n_features_in_, feature_names_in_
+        As in :class:`~censcore.estimators.regression.CoefficientInference`.
 
     Notes
     -----
@@ -146,9 +141,10 @@ class CoxRegression(CoefficientInference):
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Solve the (penalised) estimating equations and estimate the baseline."""
+        y = one_event_time(y, type(self).__name__, entry=True)
         columns = X if self.strata is None else without_column(X, self.strata)
-        covariates, y, weight = self._check_inputs(columns, y, sample_weight)
-        check_option(self.ties, "ties", _TIES)
+        covariates, weight = self._check_inputs(columns, len(y), sample_weight)
+        check_option(self.ties, "ties", tuple(SCORES))
         used, entry = np.nonzero(weight > 0)[0], entries_of(y)
         time, entry = to_numpy(y.time)[used], None if entry is None else entry[used]
         if self.strata is not None:
@@ -156,7 +152,7 @@ class CoxRegression(CoefficientInference):
             self._clock = StratifiedTimes.of(time, entry)
             time, entry = (self._clock.codes(some, number[used]) for some in (time, entry))
         sets = RiskSets(time, to_numpy(y.event)[used], weight[used], entry)
-        self._fit_to(covariates, weight, sets, score_of(self.ties))
+        self._fit_to(covariates, weight, sets, SCORES[self.ties])
         self._reference = y.time[:0]
         return self
 
@@ -228,11 +224,6 @@ class CoxRegression(CoefficientInference):
 
     def predict_distribution(self, X: Array | None = None) -> ProportionalHazards | Grouped:
         """Predict the distribution of the event time.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates, as in ``fit``.
 
         Returns
         -------

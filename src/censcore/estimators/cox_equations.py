@@ -6,24 +6,15 @@ import numpy as np
 
 from censcore.estimators.risk_sets import sums_from
 
-__all__ = ["EfronScore", "PartialScore", "ProductLimitScore", "RiskSets", "score_of"]
+__all__ = ["EfronScore", "PartialScore", "ProductLimitScore", "RiskSets", "SCORES"]
 
 
 class RiskSets:
     """Subjects sorted by time, and sums over those at risk at each jump (each distinct event time).
 
     Events come before censored times at ties, so ``first`` is the first subject at risk at a jump and
-    ``after`` the first that survives it.
+    ``after`` the first that survives it. With delayed entry a subject is at risk at t if entry < t <= time.
 
-    Parameters
-    ----------
-    time, event, weight : array, (n,)
-        Times, whether they are event times, and weights.
-    entry : array, (n,), optional
-        With delayed entry: a subject is at risk at t if entry < t <= time.
-
-    Examples
-    --------
     >>> sets = RiskSets(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]), np.ones(4))
     >>> sets.times, sets.at_risk(np.ones(4))[0]
     (array([1., 2.]), array([4., 3.]))
@@ -82,7 +73,7 @@ class RiskSets:
 
 
 class PartialScore:
-    r"""Cox's score with Breslow's rule at ties, at one value of the coefficients.
+    r"""Cox's score with Breslow's rule at ties, at gamma (p,) for Z (n, p), sorted as the risk sets.
 
     .. math:: U=\sum_u d_u(m^\varphi_u-m_u),\quad
         m^\varphi_u=\frac{\sum_{D_u}w_j\varphi_jZ_j}{\sum_{D_u}w_j\varphi_j},\quad
@@ -93,21 +84,6 @@ class PartialScore:
     with :math:`\varphi_j=1`: the baseline jumps are Breslow's.
 
     Risks are relative to the largest, so that they do not overflow; ``valid`` is False where they underflow.
-
-    Parameters
-    ----------
-    sets : RiskSets
-        Risk sets of the n subjects.
-    Z : array, (n, p)
-        Covariates, in the order of the risk sets.
-    gamma : array, (p,)
-        Coefficients.
-
-    Examples
-    --------
-    >>> sets = RiskSets(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]), np.ones(3))
-    >>> PartialScore(sets, np.array([[0.0], [1.0], [0.0]]), np.zeros(1)).gradient.round(3)
-    array([0.167])
     """
 
     def __init__(self, sets: RiskSets, Z: np.ndarray, gamma: np.ndarray) -> None:
@@ -340,22 +316,5 @@ class EfronScore(PartialScore):
         return values
 
 
-def score_of(ties: str) -> type[PartialScore]:
-    """Choose the estimating equations for ties.
-
-    Parameters
-    ----------
-    ties : {"product-limit", "efron", "breslow"}
-        The rule.
-
-    Returns
-    -------
-    type
-        A subclass of :class:`PartialScore`.
-
-    Examples
-    --------
-    >>> score_of("efron").__name__
-    'EfronScore'
-    """
-    return {"product-limit": ProductLimitScore, "efron": EfronScore, "breslow": PartialScore}[ties]
+#: The estimating equations of each rule for ties.
+SCORES = {"product-limit": ProductLimitScore, "efron": EfronScore, "breslow": PartialScore}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, to_numpy
 from censcore._validation import as_confidence, as_numbers, check_flag, check_option
 from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.regression import sum_in_groups
+from censcore.estimators.risk_sets import entries_of
+from censcore.estimators.strata import fitted_strata
+from censcore.outcomes import RightCensored
 
 __all__ = ["CurveInference"]
 
@@ -21,6 +26,11 @@ class CurveInference(SurvivalEstimator):
     """Base class of Kaplan-Meier and Aalen-Johansen: errors of their curves, one per stratum (and cause).
 
     A subclass gives the curves at times, Greenwood's variances and each subject's influence.
+
+    Parameters
+    ----------
+    stratify : str or int, optional
+        A column of X: curves for each of its values.
 
     See Also
     --------
@@ -37,6 +47,26 @@ class CurveInference(SurvivalEstimator):
     array([[[0.27, 0.97],
             [0.07, 0.78]]])
     """
+
+    represents_atoms = True
+    strata_: np.ndarray
+
+    def __init__(self, stratify: str | int | None = None) -> None:
+        self.stratify = stratify
+
+    def _keep(self, X: Any, y: RightCensored, mark: np.ndarray, sample_weight: Any) -> None:
+        """Keep strata, times, events or causes, weights and entries of the training subjects."""
+        check_rows(X, len(y))
+        weight = check_weights(sample_weight, len(y))
+        self.strata_, stratum = fitted_strata(X, self.stratify, len(y))
+        self._training = stratum, to_numpy(y.time), mark, weight, entries_of(y)
+
+    def _by_stratum(self) -> Iterator[tuple[Any, ...]]:
+        """Of each stratum: numbers, times, events or causes, weights and entries of its subjects."""
+        stratum, *parts = self._training
+        for number in range(len(self.strata_)):
+            rows = np.nonzero(stratum == number)[0]
+            yield rows, *(None if part is None else part[rows] for part in parts)
 
     @abstractmethod
     def _curves(self, times: np.ndarray) -> np.ndarray:

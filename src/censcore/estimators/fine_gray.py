@@ -11,7 +11,7 @@ from censcore._validation import as_count
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.cox_equations import PartialScore, RiskSets
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_competing_risks
 
 __all__ = ["FineGray"]
@@ -81,29 +81,11 @@ class FineGray(CoxRegression):
         self.alpha = alpha
 
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Estimate coefficients and baseline.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : CompetingRisks, structured array or frame
-            Times and causes.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Estimate coefficients and baseline from CompetingRisks."""
         y = as_competing_risks(y)
         cause = as_count(self.cause, "cause", most=y.n_causes)
-        first = y.any_cause()
-        if first.has_delayed_entry:
-            raise UnsupportedOutcomeError(
-                "FineGray takes no delayed entry. Use CauseSpecific(CoxRegression())."
-            )
-        covariates, first, weight = self._check_inputs(X, first, sample_weight)
+        first = y.any_cause().require_no_entry("FineGray")
+        covariates, weight = self._check_inputs(X, len(first), sample_weight)
         used = np.nonzero(weight > 0)[0]
         causes = to_numpy(y.causes)[used]
         if not (causes == cause).any():

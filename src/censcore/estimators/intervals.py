@@ -1,26 +1,65 @@
-"""Outcomes as intervals, for estimators whose likelihood is made of them."""
+"""Regressions by the likelihood of intervals, and outcomes as intervals."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
+from censcore.distributions import Univariate
 from censcore.estimators.base import one_event_time
+from censcore.estimators.encoding import as_matrix
+from censcore.estimators.regression import CoefficientInference
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import IntervalCensored
+from censcore.outcomes import IntervalCensored, OutcomeLike
 
-__all__ = ["as_intervals", "check_some_event", "ends_of"]
+__all__ = ["IntervalRegression", "as_intervals", "check_some_event", "ends_of"]
+
+
+class IntervalRegression(CoefficientInference):
+    """Base class of regressions of exact, right-censored and interval-censored times.
+
+    A subclass writes :meth:`_maximise`, which sets the estimates, ``_center``, ``_start`` and each subject's
+    influence ``_parts``, and :meth:`_distribution`.
+    """
+
+    _center: np.ndarray
+    _start: float = 0.0
+    _parts: np.ndarray
+
+    @abstractmethod
+    def _maximise(
+        self, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray, weight: np.ndarray
+    ) -> None: ...
+
+    @abstractmethod
+    def _distribution(self, eta: np.ndarray) -> Univariate:
+        """What is predicted for linear predictors (n,): ``_start`` plus (x - ``_center``)' ``coef_``."""
+
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
+        outcome = as_intervals(y, type(self).__name__)
+        covariates, weight = self._check_inputs(X, len(outcome), sample_weight)
+        self._maximise(covariates, *ends_of(outcome), weight)
+        self._reference = outcome.lower[:0]
+        return self
+
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on the estimates, (n, estimates)."""
+        return self._parts
+
+    def predict_distribution(self, X: Array | None = None) -> Any:
+        """Predict the distribution of the event time."""
+        self.check_fitted()
+        X = as_matrix(self, X, reset=False)
+        eta = np.array([self._start]) if X is None else self._linear_predictor(X, self._center, self._start)
+        return self._distribution(eta).like(self._reference)
 
 
 def as_intervals(y: Any, estimator: str) -> IntervalCensored:
-    """An outcome of one event time as intervals; entries are kept. Errors name the estimator.
-
-    >>> import censcore as cs
-    >>> as_intervals(cs.RightCensored([1.0, 2.0], [1, 0]), "MyEstimator").upper
-    array([ 1., inf])
-    """
+    """An outcome of one event time as intervals; entries are kept. Errors name the estimator."""
     if isinstance(y, IntervalCensored):
         return y
     return IntervalCensored.from_right_censored(one_event_time(y, estimator, entry=True))
@@ -30,10 +69,6 @@ def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lower and upper ends in double precision, and the entry, zero where there is none; each (n,).
 
     T > entry is known, so that no interval starts before it.
-
-    >>> import censcore as cs
-    >>> ends_of(cs.IntervalCensored([1.0], [2.0]))
-    (array([1.]), array([2.]), array([0.]))
     """
     lower, upper = (to_numpy(x).astype(np.float64) for x in (y.lower, y.upper))
     entry = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry).astype(np.float64)

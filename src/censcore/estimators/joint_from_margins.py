@@ -109,18 +109,6 @@ class JointFromMargins(SurvivalEstimator):
         """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
 
         Where the estimator has such a method.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
-        folds : sequence of (array of int, array of int)
-            Training and held-out subjects.
-
-        Returns
-        -------
-        list of tuples of estimators
-            For every fold a model that has not seen the held-out subjects, and those that it is pooled with.
         """
         parts: list[list[tuple[Any, ...]]] = []
 

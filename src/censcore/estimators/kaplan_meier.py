@@ -1,4 +1,4 @@
-"""The Kaplan-Meier estimator."""
+"""The Kaplan-Meier estimator, and drop-out between visits by it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from censcore._arrays import Array, searchsorted, to_numpy
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import one_event_time
-from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.curve_inference import CurveInference
-from censcore.estimators.risk_sets import entries_of, sums_from, warn_of_empty_risk_set
-from censcore.estimators.strata import fitted_strata, strata_of
+from censcore.estimators.risk_sets import sums_from, warn_of_empty_risk_set
+from censcore.estimators.strata import strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["KaplanMeier", "at_times", "event_table", "table_influence"]
+__all__ = ["AT_RISK", "DropOut", "KaplanMeier", "at_times", "event_table", "table_influence"]
 
+AT_RISK = 10  # subjects, at least, for a hazard of drop-out of its own
 _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 
 
@@ -36,11 +36,6 @@ class KaplanMeier(CurveInference):
     may have the event; the curve is zero from there on, whatever comes later. A
     :class:`~censcore.exceptions.RiskSetWarning` says so, and ``fit(X, y.after(s))`` estimates the
     distribution given T > s, from a time s at which enough subjects are at risk.
-
-    Parameters
-    ----------
-    stratify : str or int, optional
-        A column of X: one curve for each of its values.
 
     Attributes
     ----------
@@ -79,30 +74,18 @@ class KaplanMeier(CurveInference):
     array([3., 4., 2.])
     """
 
-    represents_atoms = True
-
-    def __init__(self, stratify: str | int | None = None) -> None:
-        self.stratify = stratify
-
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Estimate the curves; only the stratifying column of X is used."""
         y = one_event_time(y, "KaplanMeier", entry=True)
-        check_rows(X, len(y))
-        weight = check_weights(sample_weight, len(y))
-        time, event = to_numpy(y.time), to_numpy(y.event)
-        entry = entries_of(y)
-        self.strata_, stratum = fitted_strata(X, self.stratify, len(y))
+        self._keep(X, y, to_numpy(y.event), sample_weight)
         tables = []
-        for number in range(len(self.strata_)):
-            rows = stratum == number
-            since = None if entry is None else entry[rows]
-            tables.append(event_table(time[rows], event[rows], weight[rows], since))
+        for number, (_, time, event, weight, entry) in enumerate(self._by_stratum()):
+            tables.append(event_table(time, event, weight, entry))
             tables[-1]["stratum"] = number
-            if since is not None:
-                _warn_of_zero(tables[-1], time[rows][weight[rows] > 0])
+            if entry is not None:
+                _warn_of_zero(tables[-1], time[weight > 0])
         self.event_table_ = np.concatenate(tables)
         self.distributions_ = [_curve(table).like(y.time) for table in tables]
-        self._training = stratum, time, event, weight, entry
         return self
 
     def predict_distribution(self, X: Array | None = None) -> Univariate:
@@ -143,19 +126,18 @@ class KaplanMeier(CurveInference):
         array([-0.25 ,  0.083, -0.417,  0.583])
         """
         self.check_fitted()
-        table, (stratum, time, event, weight, entry) = self.event_table_, self._training
-        D = np.asarray(hazard_derivative, dtype=np.float64)
+        table, D = self.event_table_, np.asarray(hazard_derivative, dtype=np.float64)
         if D.ndim != 2 or len(D) != len(table):
             raise InvalidInputError(
                 f"hazard_derivative: got shape {D.shape}, expected ({len(table)}, q), one row per entry of "
                 "event_table_."
             )
-        result = np.zeros((len(time), D.shape[1]))
-        for number in range(len(self.strata_)):
-            here, subjects = table["stratum"] == number, np.nonzero(stratum == number)[0]
-            since = None if entry is None else entry[subjects]
-            result[subjects] = table_influence(table[here], time[subjects], event[subjects], D[here], since)
-        return weight[:, None] * result
+        result = np.zeros((len(self._training[0]), D.shape[1]))
+        for number, (rows, time, event, weight, entry) in enumerate(self._by_stratum()):
+            here = table["stratum"] == number
+            parts = table_influence(table[here], time, event, D[here], entry)
+            result[rows] = weight[:, None] * parts
+        return result
 
     def _curves(self, times: np.ndarray) -> np.ndarray:
         return self._per_stratum("sf", 1.0, times)
@@ -175,6 +157,71 @@ class KaplanMeier(CurveInference):
         D = of_stratum[:, :, None] & (table["time"][:, None, None] <= times)
         parts = self.influence(D.reshape(len(D), S.size).astype(np.float64))
         return S * parts.reshape(-1, *S.shape)
+
+
+class DropOut(KaplanMeier):
+    r"""The Kaplan-Meier estimate of the number M of the last visit attended, with a pooled tail.
+
+    .. math:: P(M>k)=\prod_{j\le k}(1-h_j),\qquad h_j=d_j/n_j
+
+    where :math:`d_j` of the :math:`n_j` subjects at risk leave after visit j. Beyond the last number K with
+    ten subjects at risk all numbers share one hazard, :math:`h=\sum_{j\ge K}d_j/\sum_{j\ge K}n_j`, so that a
+    few subjects with many visits do not make it zero or one. ``Censoring(KaplanMeier())`` uses it for
+    detection times with visits (``IntervalCensored.detection``).
+
+    >>> import censcore as cs
+    >>> y = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, float("inf"), 6.0], visits=[2.0, 4.0, 6.0])
+    >>> DropOut().fit(None, y.detection().flip()).predict_distribution().sf([[0.0, 1.0, 2.0]]).round(3)
+    array([[0.833, 0.694, 0.579]])
+    """
+
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Estimate the hazards from the flipped outcome, in which leaving is the event."""
+        super().fit(X, y, sample_weight)
+        tables, first = [], []
+        for number, curve in enumerate(self.distributions_):
+            table, start = self._pooled(number)
+            tables.append(table)
+            first.append(np.full(len(table), start))
+            times, sf = (table["time"], table["sf"]) if len(table) else (np.zeros(1), np.ones(1))
+            self.distributions_[number] = Step(times, sf=sf[None, :]).like(curve._reference)
+        self.event_table_, self._pooled_from = np.concatenate(tables), np.concatenate(first)
+        return self
+
+    def _pooled(self, stratum: int) -> tuple[np.ndarray, float]:
+        """The table of a stratum with one entry per number in its pooled tail, and where the tail begins."""
+        of_subject, time, event, weight, _ = self._training
+        rows = (of_subject == stratum) & (weight > 0)
+        time, leaves, w = time[rows], event[rows], weight[rows]
+        k = np.arange(np.floor(time.max(initial=-1.0)) + 1)
+        at_risk = time[:, None] >= k
+        start = max(np.nonzero(at_risk.sum(axis=0) >= AT_RISK)[0].max(initial=-1), 0)
+        own = self.event_table_[self.event_table_["stratum"] == stratum]
+        own, tail = own[own["time"] < start], k[start:]
+        n, d = w @ at_risk[:, start:].sum(axis=1), w @ (leaves & (time >= start))
+        if not d:
+            return own, float(start)
+        pooled = np.zeros(len(tail), dtype=own.dtype)
+        pooled["stratum"], pooled["time"], pooled["at_risk"], pooled["events"] = stratum, tail, n, d
+        before, steps = (own["sf"][-1] if len(own) else 1.0), np.arange(1, len(tail) + 1)
+        stays = w @ (at_risk[:, start:].sum(axis=1) - (leaves & (time >= start)))  # zero where all leave
+        pooled["sf"] = before * (stays / n) ** steps
+        if stays > 0:
+            known = own["variance"][-1] / before**2 if len(own) else 0.0
+            pooled["variance"] = pooled["sf"] ** 2 * (known + steps**2 * d / (n * stays))
+        return np.concatenate([own, pooled]), float(start)
+
+    def influence(self, hazard_derivative: Array) -> np.ndarray:
+        """As of :class:`KaplanMeier`; a hazard that several numbers share moves all of them."""
+        self.check_fitted()
+        D = np.array(hazard_derivative, dtype=np.float64)
+        table = self.event_table_
+        in_tail = table["time"] >= self._pooled_from
+        if D.ndim == 2 and len(D) == len(table):
+            for number in range(len(self.strata_)):
+                shared = in_tail & (table["stratum"] == number)
+                D[shared] = D[shared].sum(axis=0)
+        return super().influence(D)
 
 
 def at_times(jumps: np.ndarray, values: np.ndarray, start: float, times: np.ndarray) -> np.ndarray:

@@ -7,37 +7,29 @@ for log-normal, logistic for log-logistic) the log-likelihood is :math:`\log a+\
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit, log_ndtr
 
-from censcore._arrays import Array
 from censcore._validation import name_subjects
-from censcore.distributions import Univariate
-from censcore.estimators.covariates import as_matrix
-from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
+from censcore.estimators.intervals import IntervalRegression, check_some_event
 from censcore.estimators.newton import Derivatives, maximise
-from censcore.estimators.regression import CoefficientInference, StandardisedColumns
+from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored
 
-__all__ = ["Baseline", "ExtremeValue", "LogLocationScale", "Logistic", "Normal"]
+__all__ = ["EXTREME_VALUE", "LOGISTIC", "NORMAL", "Baseline", "LogLocationScale"]
 
 
-class Baseline(ABC):
-    """The distribution of u: log density with two derivatives, and log survival."""
+@dataclass(frozen=True)
+class Baseline:
+    """The distribution of u: log f with its first and second derivative, and log S."""
 
-    symmetric = True
-
-    @abstractmethod
-    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log f and its first and second derivative."""
-
-    @abstractmethod
-    def log_sf(self, u: np.ndarray) -> np.ndarray:
-        """Log S."""
+    log_density: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    log_sf: Callable[[np.ndarray], np.ndarray]
+    symmetric: bool = True
 
     def log_interval(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Log of S(low) - S(high), from the tail in which it has its digits."""
@@ -50,87 +42,77 @@ class Baseline(ABC):
             return start + np.log(-np.expm1(end - start))
 
 
-class ExtremeValue(Baseline):
-    """S(u) = exp(-e^u), of Weibull times."""
-
-    symmetric = False
-
-    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log f = u - e^u."""
-        e = np.exp(u)
-        return u - e, 1 - e, -e
-
-    def log_sf(self, u: np.ndarray) -> np.ndarray:
-        """Log S = -e^u."""
-        return -np.exp(u)
+def _extreme_value(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log f = u - e^u."""
+    e = np.exp(u)
+    return u - e, 1 - e, -e
 
 
-class Normal(Baseline):
-    """The standard normal distribution, of log-normal times."""
-
-    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log f = -u²/2 - log(2 pi)/2."""
-        return -0.5 * u**2 - 0.5 * np.log(2 * np.pi), -u, -np.ones_like(u)
-
-    def log_sf(self, u: np.ndarray) -> np.ndarray:
-        """Log Phi(-u)."""
-        from scipy.special import log_ndtr
-
-        return log_ndtr(-u)
+def _normal(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log f = -u²/2 - log(2 pi)/2."""
+    return -0.5 * u**2 - 0.5 * np.log(2 * np.pi), -u, -np.ones_like(u)
 
 
-class Logistic(Baseline):
-    """S(u) = 1/(1 + e^u), of log-logistic times."""
-
-    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log f = u - 2 log(1 + e^u)."""
-        from scipy.special import expit
-
-        p = expit(u)
-        return u - 2 * np.logaddexp(0.0, u), 1 - 2 * p, -2 * p * (1 - p)
-
-    def log_sf(self, u: np.ndarray) -> np.ndarray:
-        """Log S = -log(1 + e^u)."""
-        return -np.logaddexp(0.0, u)
+def _logistic(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log f = u - 2 log(1 + e^u)."""
+    p = expit(u)
+    return u - 2 * np.logaddexp(0.0, u), 1 - 2 * p, -2 * p * (1 - p)
 
 
-class LogLocationScale(CoefficientInference):
-    """Base class of regressions of log T with a baseline distribution.
+EXTREME_VALUE = Baseline(_extreme_value, lambda u: -np.exp(u), symmetric=False)
+NORMAL = Baseline(_normal, lambda u: log_ndtr(-u))
+LOGISTIC = Baseline(_logistic, lambda u: -np.logaddexp(0.0, u))
 
-    A subclass names its baseline, and says by :meth:`_distribution` which distribution it predicts. Where a
-    is not reported as ``shape_``, it also has :meth:`_set_scale`, ``_scale_name`` and ``_scale_sign``.
+
+class LogLocationScale(IntervalRegression):
+    r"""Base class of regressions of log T: a subclass has a baseline and the distribution it predicts.
+
+    The parameter a, to the power of ``_scale_sign``, is reported as the attribute ``_scale_name``.
+
+    Parameters
+    ----------
+    alpha : float
+        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log-likelihood, with
+        :math:`\gamma=a\beta` for a shape a and :math:`\gamma=\beta/\sigma` for a spread. It makes the fit
+        unique where columns are collinear or separate events from non-events. Without it, collinear columns
+        are left out, and a column of numbers that separates raises an error.
+
+    Attributes
+    ----------
+    shape_, sigma_ : float
+        The shape a, or of log-normal times the standard deviation of log T given x.
+    intercept_ : float
+        beta_0.
+    coef_ : array, (p,)
+        beta, effects on the log scale of time.
+    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
+        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
+        with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
+    columns_, notes_, n_features_in_, feature_names_in_
+        As in :class:`~censcore.estimators.regression.CoefficientInference`.
     """
 
     _baseline: ClassVar[Baseline]
-    #: What a is reported as, and the sign of log a in it.
-    _scale_name: ClassVar[str] = "log shape"
+    _scale_name: ClassVar[str] = "shape_"
     _scale_sign: ClassVar[int] = 1
     intercept_: float
 
     def __init__(self, alpha: float = 0.0) -> None:
         self.alpha = alpha
 
-    def _set_scale(self, a: float) -> None:
-        self.shape_ = a
+    @property
+    def _start(self) -> float:  # type: ignore[override]
+        return self.intercept_ + self._center @ self.coef_
 
-    @abstractmethod
-    def _distribution(self, location: np.ndarray) -> Univariate: ...
-
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
-        outcome = as_intervals(y, type(self).__name__)
-        followed = RightCensored(outcome.lower, outcome.found & False)  # one subject each is all that counts
-        covariates, _, weight = self._check_inputs(X, followed, sample_weight)
-        lower, upper, entry = ends_of(outcome)
+    def _maximise(
+        self, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray, weight: np.ndarray
+    ) -> None:
         upper = self._after_zero(lower, upper, weight)
         _check_events(lower, upper, weight, type(self).__name__)
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
         times = _LogTimes.of(lower[used], upper[used], entry[used])
-        parts = self._maximise(covariates[used], times, weight[used])
-        self._parts = np.zeros((len(outcome), parts.shape[1]))
-        self._parts[used] = parts
-        self._reference = outcome.lower[:0]
-        return self
+        self._parts = np.zeros((len(X), X.shape[1] + 2))
+        self._parts[used] = self._influences(X[used], times, weight[used])
 
     def _after_zero(self, lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Ends of intervals, those of events at time zero being the first time that is not zero.
@@ -148,19 +130,18 @@ class LogLocationScale(CoefficientInference):
         )
         return np.where(at_zero, times.min(), upper)
 
-    def _maximise(self, X: np.ndarray, times: _LogTimes, weight: np.ndarray) -> np.ndarray:
+    def _influences(self, X: np.ndarray, times: _LogTimes, weight: np.ndarray) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
         name = type(self).__name__
         columns = StandardisedColumns.of(X, weight, self)
         mean = np.average(times.typical, weights=weight)
         spread = np.sqrt(np.average((times.typical - mean) ** 2, weights=weight)) or 1.0
         Z = np.column_stack([np.ones(len(X)), columns.Z])
-        no_penalty = np.zeros(Z.shape[1])
-        likelihood = _Likelihood(times.standardised(mean, spread), Z, weight, no_penalty, self._baseline)
+        likelihood = _Likelihood(times.standardised(mean, spread), Z, weight, self._baseline)
 
         def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             likelihood.penalty = np.append(0.0, penalty)
-            theta, information = maximise(likelihood, np.append(1.0, no_penalty))
+            theta, information = maximise(likelihood, np.append(1.0, np.zeros(Z.shape[1])))
             if theta[0] < 1e-6:
                 raise InvalidInputError(
                     "The likelihood grows as the spread of log T grows without bound: no event is found "
@@ -177,7 +158,7 @@ class LogLocationScale(CoefficientInference):
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
         self._center = columns.center
         self._log_a = float(np.log(a))
-        self._set_scale(float(a))
+        setattr(self, self._scale_name, float(a) if self._scale_sign > 0 else float(1 / a))
         self.coef_ = gamma / a
         self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
 
@@ -197,19 +178,8 @@ class LogLocationScale(CoefficientInference):
         """Names and values of ``coef_``, ``intercept_`` and the logarithm of shape or spread."""
         names, coef = super().estimates()
         last = self._scale_sign * self._log_a
-        return [*names, "intercept", self._scale_name], np.append(coef, [self.intercept_, last])
-
-    def coefficient_influence(self) -> np.ndarray:
-        """Each subject's influence on the estimates, (n, p + 2)."""
-        return self._parts
-
-    def predict_distribution(self, X: Array | None = None) -> Any:
-        """Predict the distribution of the event time."""
-        self.check_fitted()
-        X = as_matrix(self, X, reset=False)
-        start, center = self.intercept_ + self._center @ self.coef_, self._center
-        location = np.array([start]) if X is None else self._linear_predictor(X, center, start)
-        return self._distribution(location).like(self._reference)
+        name = f"log {self._scale_name[:-1]}"
+        return [*names, "intercept", name], np.append(coef, [self.intercept_, last])
 
 
 # ---- the likelihood ------------------------------------------------------------------------------
@@ -246,10 +216,9 @@ class _Likelihood:
     An entry s takes log S(u_s) off: it is an interval (s, inf) with a negative weight.
     """
 
-    def __init__(
-        self, times: _LogTimes, Z: np.ndarray, weight: np.ndarray, penalty: np.ndarray, baseline: Baseline
-    ) -> None:
-        self.Z, self.weight, self.penalty, self.baseline = Z, weight, penalty, baseline
+    def __init__(self, times: _LogTimes, Z: np.ndarray, weight: np.ndarray, baseline: Baseline) -> None:
+        self.Z, self.weight, self.baseline = Z, weight, baseline
+        self.penalty = np.zeros(Z.shape[1])
         exact = times.lower == times.upper
         self.exact, between, late = (np.nonzero(x)[0] for x in (exact, ~exact, np.isfinite(times.entry)))
         self.L = times.lower[self.exact]

@@ -89,12 +89,6 @@ def find_root(
     ``f`` gives the function and minus its derivative at a point; None outside its domain. Along a Newton step
     the function must shrink by a part of the step's size; a step across the root that ends farther away than
     it began is halved. Ends as :func:`maximise` does, and gives the root and minus the derivative there.
-
-    >>> def score(theta):
-    ...     H = 2 * np.exp(theta)
-    ...     return 3 - H, np.diag(H)
-    >>> np.exp(find_root(score, np.zeros(1))[0])
-    array([1.5])
     """
     x = start
     found = f(x)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import as_count, check_positive
 from censcore.distributions import PiecewiseExponential
-from censcore.estimators.covariates import as_matrix
-from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
+from censcore.estimators.intervals import IntervalRegression, check_some_event
 from censcore.estimators.newton import Derivatives, maximise
-from censcore.estimators.regression import CoefficientInference, StandardisedColumns
+from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored
 
 __all__ = ["PiecewiseExponentialRegression"]
 
 
-class PiecewiseExponentialRegression(CoefficientInference):
+class PiecewiseExponentialRegression(IntervalRegression):
     r"""Proportional hazards with a piecewise constant baseline, by maximum likelihood.
 
     .. math:: h(t\mid x)=\lambda_k\exp(x^\top\beta)\quad\text{for }b_{k-1}\le t<b_k.
@@ -44,11 +42,8 @@ class PiecewiseExponentialRegression(CoefficientInference):
         beta, log hazard ratios.
     covariance_, standard_errors_ : array, (p + K, p + K) and (p + K,)
         Of ``coef_`` and the logarithms of ``rates_``, in this order, under the model.
-    columns_, notes_ : list of str
-        The columns that ``coef_`` belongs to: categories of a frame are encoded, and aliased columns left out
-        without a penalty. The notes say reference levels and what was left out.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names where X is a frame.
+    columns_, notes_, n_features_in_, feature_names_in_
+        As in :class:`~censcore.estimators.regression.CoefficientInference`.
 
     See Also
     --------
@@ -77,17 +72,14 @@ class PiecewiseExponentialRegression(CoefficientInference):
         self.breaks = breaks
         self.alpha = alpha
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
-        outcome = as_intervals(y, "PiecewiseExponentialRegression")
-        followed = RightCensored(outcome.lower, outcome.found & False)
-        covariates, _, weight = self._check_inputs(X, followed, sample_weight)
-        ends = lower, upper, _ = ends_of(outcome)
+    def _maximise(
+        self, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray, weight: np.ndarray
+    ) -> None:
         check_some_event(upper[weight > 0])
         found = np.isfinite(upper) & (weight > 0)
         self.breaks_ = _breaks(self.breaks, np.where(found, (lower + upper) / 2, lower)[found])
-        columns = StandardisedColumns.of(covariates, weight, self)
-        likelihood = _Likelihood(*ends, self.breaks_, columns.Z, weight, np.zeros(covariates.shape[1]))
+        columns = StandardisedColumns.of(X, weight, self)
+        likelihood = _Likelihood(lower, upper, entry, self.breaks_, columns.Z, weight)
         self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
 
         def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,8 +92,6 @@ class PiecewiseExponentialRegression(CoefficientInference):
         theta, information, _ = self._solved(columns, solve)
         by_score = self._covariance_from(self._map_back(theta, columns), information)
         self._parts = weight[:, None] * likelihood.scores(theta) @ by_score.T
-        self._reference = outcome.lower[:0]
-        return self
 
     def _map_back(self, theta: np.ndarray, columns: StandardisedColumns) -> np.ndarray:
         """Set the estimates; give the derivative of (coef_, log rates_) by theta."""
@@ -131,18 +121,8 @@ class PiecewiseExponentialRegression(CoefficientInference):
         rates = [f"log rate {k}" for k in range(len(self.rates_))]
         return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
-    def coefficient_influence(self) -> np.ndarray:
-        """Each subject's influence on the estimates, (n, p + K)."""
-        return self._parts
-
-    def predict_distribution(self, X: Array | None = None) -> PiecewiseExponential:
-        """Predict the distribution of the event time."""
-        self.check_fitted()
-        X = as_matrix(self, X, reset=False)
-        eta = np.zeros(1) if X is None else self._linear_predictor(X, self._center)
-        return PiecewiseExponential(self.breaks_, np.exp(eta[:, None] + self._log_rates)).like(
-            self._reference
-        )
+    def _distribution(self, eta: np.ndarray) -> PiecewiseExponential:
+        return PiecewiseExponential(self.breaks_, np.exp(eta[:, None] + self._log_rates))
 
 
 def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
@@ -179,14 +159,13 @@ class _Likelihood:
         breaks: np.ndarray,
         Z: np.ndarray,
         weight: np.ndarray,
-        penalty: np.ndarray,
     ) -> None:
         start, width = np.append(0.0, breaks), np.diff(np.concatenate([[0.0], breaks, [np.inf]]))
 
         def exposure(t: np.ndarray) -> np.ndarray:
             return np.clip(t[:, None] - start, 0.0, width)
 
-        self.Z, self.weight, self.penalty, self.K = Z, weight, penalty, len(start)
+        self.Z, self.weight, self.penalty, self.K = Z, weight, np.zeros(Z.shape[1]), len(start)
         exact = lower == upper
         self.exact, self.between = np.nonzero(exact)[0], np.nonzero(~exact & np.isfinite(upper))[0]
         self.piece = np.searchsorted(breaks, lower[self.exact], side="right")

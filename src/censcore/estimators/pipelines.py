@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from censcore.estimators.base import NotFitted
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["last_estimator", "last_step", "weight_argument"]
+__all__ = ["last_estimator", "last_step", "weight_argument", "weights_for"]
 
 
 def last_estimator(model: Any) -> Any:
@@ -33,17 +33,7 @@ def last_estimator(model: Any) -> Any:
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
-    """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it.
-
-    >>> import numpy as np, censcore as cs
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.impute import SimpleImputer
-    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 0, 1, 1])
-    >>> X = np.array([[0.0], [1.0], [np.nan], [2.0]])
-    >>> model = make_pipeline(SimpleImputer(), cs.KaplanMeier()).fit(X, y)
-    >>> last_step(model, X)[1].ravel()
-    array([0., 1., 1., 2.])
-    """
+    """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it."""
     while not isinstance(model, type):
         if _is_pipeline(model):
             if X is None and len(model.steps) > 1:
@@ -81,6 +71,18 @@ def weight_argument(model: Any) -> str | None:
     if _is_search(model):
         return weight_argument(model.estimator)
     return "sample_weight" if _takes_weights(model) else None
+
+
+def weights_for(model: Any, weight: Any) -> dict[str, Any]:
+    """Weights as an argument of ``model.fit``, none for None; an error where the model takes none."""
+    argument = None if weight is None else weight_argument(model)
+    if weight is not None and argument is None:
+        raise InvalidInputError(
+            f"{type(last_estimator(model)).__name__}.fit takes no sample_weight, so that it cannot be "
+            "fitted to weighted subjects. Use an estimator that does, such as KaplanMeier() or "
+            "CoxRegression(), or repeat each subject as often as it counts and pass groups=."
+        )
+    return {} if argument is None else {argument: weight}
 
 
 def _takes_weights(estimator: Any) -> bool:

@@ -11,12 +11,11 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._validation import as_labels, as_number, name_subjects
-from censcore.estimators.base import SurvivalEstimator, one_event_time
-from censcore.estimators.covariates import as_matrix, check_rows, check_weights
-from censcore.estimators.encoding import Encoding
+from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
 from censcore.exceptions import InvalidInputError, MissingPackageError
-from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.plain_text import one_line, some_of
 
 __all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns", "sum_in_groups"]
@@ -36,11 +35,12 @@ class CoefficientInference(SurvivalEstimator):
     writes :meth:`coefficient_influence`, and extends :meth:`estimates` where ``covariance_`` is about more
     than ``coef_``.
 
-    Columns of text and categories of a data frame are encoded by indicators of their levels but the first.
+    Columns of text and categories of a data frame are encoded by indicators of their levels but the first; a
+    missing one is a level. A missing number becomes the median, and an indicator says that it is missing.
     Without a penalty, columns that are constant or linear combinations of those before them are left out, as
     R does. Levels that separate events from others are held by a penalty of 0.1. ``columns_`` are the
-    names that ``coef_`` belongs to, and ``notes_`` say the reference levels, what was left out and what is
-    held; so does :meth:`summary`.
+    names that ``coef_`` belongs to, and ``notes_`` say the reference levels, where numbers were missing, what
+    was left out and what is held; so does :meth:`summary`.
 
     See Also
     --------
@@ -68,6 +68,11 @@ class CoefficientInference(SurvivalEstimator):
     _encoding: Encoding
     _reference: Array  # whose library and dtype predictions have
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _covariance_from(self, slope: np.ndarray, information: np.ndarray) -> np.ndarray:
         """Covariance of estimates with the derivative ``slope`` by the parameters of the likelihood.
 
@@ -79,19 +84,17 @@ class CoefficientInference(SurvivalEstimator):
         return by_score
 
     def _check_inputs(
-        self, X: Array | None, y: OutcomeLike, sample_weight: Array | None
-    ) -> tuple[np.ndarray, RightCensored, np.ndarray]:
-        """Covariates (n, p) with p = 0 for None, the outcome and the weights, all checked."""
-        name = type(self).__name__
-        outcome = one_event_time(y, name, entry=True)
-        check_rows(X, len(outcome))
+        self, X: Array | None, n: int, sample_weight: Array | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Covariates (n, p) with p = 0 for None, and the weights, of n subjects."""
+        check_rows(X, n)
         as_number(self.alpha, "alpha", least=0)
-        weight = check_weights(sample_weight, len(outcome))
+        weight = check_weights(sample_weight, n)
         matrix = as_matrix(self, X, reset=True)
         if matrix is None:
-            matrix = np.zeros((len(outcome), 0))
+            matrix = np.zeros((n, 0))
             self._encoding = Encoding.of(matrix)
-        return self._keep_columns(matrix, weight), outcome, weight
+        return self._keep_columns(matrix, weight), weight
 
     def _keep_columns(self, matrix: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """The columns whose coefficients are determined; all of them with a penalty."""
@@ -213,12 +216,8 @@ class CoefficientInference(SurvivalEstimator):
 
         Parameters
         ----------
-        level : float
-            Between 0 and 1.
-        robust : bool
-            Use :meth:`robust_covariance` instead of ``covariance_``.
-        groups : array, (n,), optional
-            Cluster of each subject; implies ``robust``.
+        level, robust, groups
+            As in :meth:`summary`.
 
         Returns
         -------
@@ -268,21 +267,9 @@ class CoefficientInference(SurvivalEstimator):
 class CoefficientTable:
     """Estimates of a regression with their uncertainty; prints as a table.
 
-    Attributes
-    ----------
-    names : list of str
-        Names of the estimates.
-    coef, standard_error, z, p, lower, upper : array
-        Values, standard errors, z statistics, two-sided p values and ends of confidence intervals.
-    level : float
-        Confidence level.
-    kind : str
-        Which standard errors: model-based or robust.
-    notes : list of str
-        Reference levels of categories, and columns that were left out.
+    Values, standard errors, z statistics, two-sided p values and ends of confidence intervals of a ``level``;
+    whether the errors are model-based or robust (``kind``), and ``notes`` on categories and columns left out.
 
-    Examples
-    --------
     >>> import numpy as np, censcore as cs
     >>> y = cs.RightCensored(np.arange(1.0, 9.0), np.ones(8))
     >>> table = cs.WeibullRegression().fit(None, y).summary()
@@ -310,7 +297,11 @@ class CoefficientTable:
                 "to_frame() needs pandas: pip install pandas. Its columns are attributes here."
             ) from error
 
-        columns = {
+        return pd.DataFrame(self._columns, index=self.names)
+
+    @property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {
             "coef": self.coef,
             "exp(coef)": np.exp(self.coef),
             "se": self.standard_error,
@@ -319,15 +310,12 @@ class CoefficientTable:
             "lower": self.lower,
             "upper": self.upper,
         }
-        return pd.DataFrame(columns, index=self.names)
 
     def __str__(self) -> str:
         names = [one_line(name) for name in self.names]
         width = max(map(len, names), default=0)
-        titles = ("coef", "exp(coef)", "se", "z", "p", "lower", "upper")
-        lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
-        numbers = (self.coef, np.exp(self.coef), self.standard_error, self.z, self.p, self.lower, self.upper)
-        for name, *values in zip(names, *numbers, strict=True):
+        lines = [" " * width + "".join(f"{title:>11}" for title in self._columns)]
+        for name, *values in zip(names, *self._columns.values(), strict=True):
             words = [f"{value:.4g}" for value in values]
             words[4] = _p_value(values[4])
             lines.append(f"{name:{width}}" + "".join(f"{word:>11}" for word in words))
@@ -338,14 +326,7 @@ class CoefficientTable:
 
 
 def sum_in_groups(parts: np.ndarray, groups: Any) -> np.ndarray:
-    """Influences of subjects (n, ...), summed within groups; each subject alone where there are none.
-
-    Examples
-    --------
-    >>> sum_in_groups(np.array([[1.0], [2.0], [4.0]]), ["a", "b", "a"])
-    array([[5.],
-           [2.]])
-    """
+    """Influences of subjects (n, ...), summed within groups; each subject alone where there are none."""
     if groups is None:
         return parts
     _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
@@ -370,23 +351,7 @@ def _p_value(p: float) -> str:
 
 @dataclass(frozen=True)
 class StandardisedColumns:
-    """Centred and scaled columns Z of X; a regression is fitted to Z and mapped back to X.
-
-    Attributes
-    ----------
-    Z : array, (n, p)
-        The standardised columns.
-    center, scale : array, (p,)
-        What was subtracted and divided by.
-    names : list of str
-        Names of the columns.
-
-    Examples
-    --------
-    >>> columns = StandardisedColumns.of(np.array([[1.0], [3.0]]), np.ones(2), None)
-    >>> columns.Z.ravel(), columns.center, columns.scale
-    (array([-1.,  1.]), array([2.]), array([1.]))
-    """
+    """Columns Z (n, p) of X less ``center`` and divided by ``scale``, to which a regression is fitted."""
 
     Z: np.ndarray
     center: np.ndarray

@@ -94,11 +94,7 @@ def from_risk(
         raise InvalidInputError(
             f"train_risk: got {len(train)} scores, expected {len(y)}, one per subject of y_train."
         )
-    if getattr(y, "entry", None) is not None:
-        raise InvalidInputError(
-            "from_risk: got outcomes with delayed entry, expected subjects followed from time 0."
-        )
-    weight = np.ones(len(y)) if sample_weight is None else check_weights(sample_weight, len(y))
+    weight = check_weights(sample_weight, len(y))
     b = _slope(slope, train, y, weight)
     train, test = (_times_slope(b, eta, name) for eta, name in ((train, "train_risk"), (test, "test_risk")))
     times, log_hazard = breslow(train, y, weight)
@@ -143,11 +139,6 @@ def breslow(eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> tuple[np.n
     """Distinct event times (J,), and the logarithm of Breslow's cumulative baseline hazard after each.
 
     ``eta`` are the log hazard ratios of the subjects.
-
-    >>> import censcore as cs
-    >>> times, log_hazard = breslow(np.zeros(2), cs.RightCensored([1.0, 2.0], [1, 1]), np.ones(2))
-    >>> np.exp(log_hazard)
-    array([0.5, 1.5])
     """
     time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event).astype(bool)
     event &= weight > 0

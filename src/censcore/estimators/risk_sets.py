@@ -14,12 +14,7 @@ __all__ = ["entries_of", "sums_from", "warn_of_empty_risk_set"]
 
 
 def entries_of(y: RightCensored) -> np.ndarray | None:
-    """Entries (n,), minus infinity for subjects seen from the start; None where all of them are.
-
-    >>> import censcore as cs
-    >>> entries_of(cs.RightCensored([2.0, 3.0], [1, 0], entry=[0.0, 1.0]))
-    array([-inf,   1.])
-    """
+    """Entries (n,), minus infinity for subjects seen from the start; None where all of them are."""
     if not y.has_delayed_entry:
         return None
     entry = to_numpy(y.entry).astype(np.float64)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
+from censcore._validation import check_option
 from censcore.distributions.joint_events import JointEvent
 from censcore.estimators.tails import with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
@@ -18,7 +19,10 @@ __all__ = ["SamplePredictions"]
 
 
 class SamplePredictions:
-    """Predictions from samples, computed for a chunk of subjects at a time to save memory."""
+    """Predictions from samples, computed for a chunk of subjects at a time to save memory.
+
+    All methods take the covariates X, an array or frame (n, d), or None.
+    """
 
     _joint: bool
     _follow_up: np.ndarray
@@ -30,17 +34,10 @@ class SamplePredictions:
         """Draws (subjects, m, k) of consecutive subjects."""
 
     def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
-        """Draw from the distribution of T given x.
+        """Draw from the distribution of T given x: m times, ``n_samples`` of the estimator if omitted.
 
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        m : int, optional
-            Draws per subject; ``n_samples`` of the estimator if omitted.
-        seed : int, optional
-            That of the fit if omitted. The draws of a subject follow from the seed and its covariates,
-            whichever other subjects are asked for.
+        The seed is that of the fit if omitted. The draws of a subject follow from the seed and its
+        covariates, whichever other subjects are asked for.
 
         Returns
         -------
@@ -51,14 +48,7 @@ class SamplePredictions:
         return times if self._joint else times[:, :, 0]
 
     def predict_cumulative_incidence(self, X: Array | None, times: Array) -> np.ndarray:
-        """Predict cumulative incidences P(T <= t, cause j | x) of competing risks.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        times : array, (q,)
-            Times, the same for all subjects.
+        """Predict cumulative incidences P(T <= t, cause j | x) of competing risks at times (q,).
 
         Returns
         -------
@@ -101,10 +91,7 @@ class SamplePredictions:
         array, (n,) or (n, k)
             Event times.
         """
-        if statistic not in ("median", "mean", "restricted mean"):
-            raise InvalidInputError(
-                f"statistic must be 'median', 'mean' or 'restricted mean'; got {statistic!r}."
-            )
+        check_option(statistic, "statistic", ("median", "mean", "restricted mean"))
         if statistic == "restricted mean":
             return self._by_coordinate(X, lambda z: np.minimum(z, self._follow_up).mean(axis=1))
         of = np.median if statistic == "median" else np.mean
@@ -115,12 +102,10 @@ class SamplePredictions:
 
         Parameters
         ----------
-        X : array or frame, (n, d), or None
-            Covariates.
+        X, beyond
+            As in :meth:`predict`.
         levels : float or array, (q,)
             Strictly between 0 and 1.
-        beyond : {"later", "exponential", "extrapolate"}
-            What is said of times beyond ``follow_up_``, see :meth:`predict`; by default they are infinite.
 
         Returns
         -------
@@ -131,23 +116,18 @@ class SamplePredictions:
         if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
             raise InvalidInputError(f"levels must be numbers strictly between 0 and 1; got {levels}.")
         many = np.atleast_1d(levels)
-        values = self._by_coordinate(
-            X,
-            lambda z: np.moveaxis(
-                np.quantile(with_tail(z, self._follow_up, beyond), many, axis=1, method="inverted_cdf"), 0, 1
-            ),
-        )
+
+        def quantiles(z: np.ndarray) -> np.ndarray:
+            drawn = with_tail(z, self._follow_up, beyond)
+            return np.moveaxis(np.quantile(drawn, many, axis=1, method="inverted_cdf"), 0, 1)
+
+        values = self._by_coordinate(X, quantiles)
         return values if levels.ndim else values[:, 0]
 
     def predict_survival_function(self, X: Array | None, times: Array) -> np.ndarray:
-        """Predict survival probabilities P(T_j > t | x).
+        """Predict survival probabilities P(T_j > t | x) at times (q,), the same for all subjects.
 
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        times : array, (q,)
-            Times, the same for all subjects; later than ``follow_up_`` with an ExtrapolationWarning.
+        Times later than ``follow_up_`` bring an ExtrapolationWarning.
 
         Returns
         -------
@@ -167,7 +147,7 @@ class SamplePredictions:
         return self._by_coordinate(X, lambda z: np.stack([(z > t).mean(axis=1) for t in times], axis=1))
 
     def probability(self, X: Array | None, event: JointEvent) -> np.ndarray:
-        """Predict the probability of an event that concerns several times.
+        """Predict the probability of an event that concerns several times, (n,).
 
         Parameters
         ----------
@@ -176,11 +156,6 @@ class SamplePredictions:
         event : callable
             Maps times (..., k) to booleans (...): one of :mod:`censcore.distributions.joint_events`
             (``either_before(24.0)``, ``all_before``, ``first_is``, ``before``, ``in_order``) or a custom one.
-
-        Returns
-        -------
-        array, (n,)
-            Probabilities.
         """
         if not callable(event):
             raise InvalidInputError(

@@ -22,22 +22,11 @@ HIDDEN = 0.2  # largest share of the smaller sample that ties may hide where the
 
 @dataclass(frozen=True)
 class SubjectKeys:
-    """Hashes of what was seen of every subject: its outcome, and its covariates where there are any.
+    """Hashes (n,) of what was seen of every subject: its outcome, and its covariates where there are any.
 
     They stand in for the data, so that a fitted estimator recognises its training subjects without
     keeping their covariates.
 
-    Attributes
-    ----------
-    outcome : array of uint64, (n,)
-        Hashes of times and events.
-    covariates : array of uint64, (n,), or None
-        Hashes of the covariates; None without any.
-    n_columns : int
-        Number of covariates.
-
-    Examples
-    --------
     >>> import censcore as cs
     >>> y = cs.RightCensored([1.0, 2.0, 2.0], [1, 0, 0])
     >>> keys = SubjectKeys.of([[0.1], [0.2], [0.3]], y)
@@ -68,18 +57,11 @@ class SubjectKeys:
 
 @dataclass(frozen=True)
 class Shared:
-    """Subjects that two samples share.
+    """Subjects that two samples share: ``pairs`` of numbers (m, 2), each subject in one pair at most.
 
-    Attributes
-    ----------
-    pairs : array of int, (m, 2)
-        Their numbers in the first and in the second sample; each subject is in one pair at most.
-    in_order : bool
-        Whether the samples are the same subjects in the same order.
-    certain : bool
-        Whether these are all, or nearly; False where ties may hide more than a fifth of the smaller sample.
-    undecided : int
-        About how many more there are, by the number of equal pairs; nobody can say which.
+    ``in_order`` where the samples are the same subjects in the same order. ``certain`` unless ties may hide
+    more than a fifth of the smaller sample; ``undecided`` is about how many more there are, by the number of
+    equal pairs, of whom nobody can say which they are.
     """
 
     pairs: np.ndarray

@@ -7,13 +7,13 @@ from typing import Self
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_number, check_option, name_subjects
+from censcore._arrays import Array
+from censcore._validation import as_count, as_number, check_option
 from censcore.distributions import PiecewiseLinear, Step
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.intervals import as_intervals, ends_of
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
 __all__ = ["Turnbull"]
@@ -99,14 +99,7 @@ class Turnbull(SurvivalEstimator):
         check_option(self.mass, "mass", ("right", "uniform"))
         as_number(self.tol, "tol", above=0)
         max_iter = as_count(self.max_iter, "max_iter", most=10**7)
-        outcome = as_intervals(y, "Turnbull")
-        if outcome.has_delayed_entry:
-            late = np.nonzero(to_numpy(outcome.entry) > 0)[0]
-            raise UnsupportedOutcomeError(
-                "Turnbull does not take delayed entry (left truncation) into account, and ignoring it is "
-                f"biased; got entry > 0 in {name_subjects(late)}. KaplanMeier does for right-censored data, "
-                "WeibullRegression and LogNormalRegression for intervals."
-            )
+        outcome = as_intervals(y, "Turnbull").require_no_entry("Turnbull")
         check_rows(X, len(outcome))
         weight = check_weights(sample_weight, len(outcome))
         lower, upper, _ = ends_of(outcome)

@@ -11,12 +11,12 @@ from sklearn.preprocessing import StandardScaler
 from censcore._validation import as_count
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.boosted_hazards import BoostedHazards
-from censcore.estimators.completed_covariates import CompletedCovariates
 from censcore.estimators.cox import CoxRegression
+from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.parametric_regressions import WeibullRegression
 from censcore.estimators.stacking import Stacking
-from censcore.estimators.weibull import WeibullRegression
 from censcore.learning.engression import CensoredEngression, Network, Training
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
 

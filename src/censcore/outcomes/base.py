@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from censcore._arrays import (
     Array,
     as_prototype,
@@ -18,8 +20,8 @@ from censcore._arrays import (
     take_rows,
     to_numpy,
 )
-from censcore._validation import no_array
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore._validation import name_subjects, no_array
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.plain_text import html_table
 
 __all__ = ["Outcome"]
@@ -48,6 +50,23 @@ class Outcome:
     def shape(self) -> tuple[int, ...]:
         """(n,), or (n, k) for several event times."""
         return tuple(self._reference.shape)
+
+    @property
+    def has_delayed_entry(self) -> bool:
+        """Whether any subject entered after time zero."""
+        entry = self.entry  # type: ignore[attr-defined]
+        return entry is not None and bool((entry > 0).any())
+
+    def require_no_entry(self, name: str) -> Self:
+        """The outcome itself, or an error which says that ``name`` cannot take delayed entry into account."""
+        if self.has_delayed_entry:
+            late = np.nonzero(to_numpy(self.entry) > 0)[0]  # type: ignore[attr-defined]
+            raise UnsupportedOutcomeError(
+                f"{name} does not take delayed entry (left truncation) into account, and ignoring it is "
+                f"biased; got entry > 0 in {name_subjects(late)}. Proper scores, compare(), KaplanMeier, "
+                "CoxRegression and WeibullRegression do; or restrict the data to subjects with entry = 0."
+            )
+        return self
 
     __array__ = no_array
 
@@ -96,8 +115,13 @@ class Outcome:
 
     def _changed(self, **parts: Any) -> Self:
         """A copy with some other parts; they come from a valid outcome and are not checked again."""
-        other = copy.copy(self)
-        vars(other).update(parts)
+        return self._made(self, **parts)
+
+    @classmethod
+    def _made(cls, seen: Outcome, **parts: Any) -> Self:
+        """An outcome of this class from the parts of a valid one, which are not checked again, and others."""
+        other = cls.__new__(cls)
+        vars(other).update(vars(seen) | parts)
         return other
 
     def _with_entry(self, entry: Array) -> Self:
@@ -105,20 +129,10 @@ class Outcome:
         return self._changed(entry=entry)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """The same outcome as tensors on another device or in another dtype.
+        """The same outcome as tensors on another device or in another dtype, as ``Distribution.to``.
 
-        Parameters
-        ----------
-        *args, **kwargs
-            As of ``torch.Tensor.to``: a device, a dtype (float32 or float64), both, or a tensor.
+        An outcome in NumPy becomes one in torch.
 
-        Returns
-        -------
-        outcome
-            Of the same class. An outcome in NumPy becomes one in torch.
-
-        Examples
-        --------
         >>> import torch, censcore as cs
         >>> cs.RightCensored([2.0, 5.0], [1, 0]).to(torch.float32).time
         tensor([2., 5.])

@@ -11,8 +11,8 @@ from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.causes import as_cause_names, as_causes, cause_number
-from censcore.outcomes.columns import Columns
 from censcore.outcomes.event_of_cause import EventOfCause
+from censcore.outcomes.parts import read_columns, two_fields
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import some_of
 
@@ -112,16 +112,9 @@ class CompetingRisks(Outcome):
         >>> cs.CompetingRisks.from_frame(frame, time="months", cause="status").causes
         array([1, 0, 2])
         """
-        wanted = [time, cause, *(name for name in (censoring_time, entry) if name is not None)]
-        columns = Columns(frame, wanted, "time=..., cause=...")
-        return cls(
-            columns.read(time),
-            columns.read(cause),
-            columns.read(censoring_time),
-            entry=columns.read(entry),
-            names=names,
-            n_causes=n_causes,
-        )
+        columns = time, cause, censoring_time, entry
+        Y, causes, c, a = read_columns(frame, "time=..., cause=...", *columns)
+        return cls(Y, causes, c, entry=a, names=names, n_causes=n_causes)
 
     @classmethod
     def from_structured(
@@ -136,16 +129,8 @@ class CompetingRisks(Outcome):
         >>> cs.CompetingRisks.from_structured(y).any_cause().event
         array([ True, False,  True])
         """
-        fields = {} if y.dtype.fields is None else {name: kind[0] for name, kind in y.dtype.fields.items()}
-        causes = [name for name, dtype in fields.items() if dtype.kind in "iu"]
-        times = [name for name, dtype in fields.items() if dtype.kind == "f"]
-        if len(fields) != 2 or len(causes) != 1 or len(times) != 1:
-            raise InvalidTypeError(
-                "A structured outcome of competing risks has exactly one field of whole numbers (cause) and "
-                f"one of floats (time); got fields {dict(fields)}. Use CompetingRisks(time, cause) to name "
-                "them yourself."
-            )
-        return cls(y[times[0]], y[causes[0]], names=names, n_causes=n_causes)
+        described = "of competing risks has one field of whole numbers (cause) and one of floats (time)"
+        return cls(*two_fields(y, "iu", "f", described), names=names, n_causes=n_causes)
 
     @classmethod
     def from_hazardous(cls, y: Any, *, names: Sequence[str] | None = None) -> CompetingRisks:
@@ -232,49 +217,21 @@ class CompetingRisks(Outcome):
         return self._any
 
     def censor_at(self, tau: Array) -> CompetingRisks:
-        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 3.0], [1, 2, 2]).censor_at(3.0).causes
-        array([1, 0, 2])
-        """
+        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there."""
         cut = self._any.censor_at(tau)
         return self._changed(_any=cut, _cause=namespace(self._cause).where(cut.event, self._cause, 0))
 
     def at_risk(self, s: Array) -> Array:
-        """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 6.0], [1, 0, 2]).at_risk(3.0)
-        array([False,  True,  True])
-        """
+        """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`."""
         return self._any.at_risk(s)
 
     def after(self, s: Array) -> CompetingRisks:
-        """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 6.0], [1, 0, 2]).after(3.0).causes
-        array([0, 2])
-        """
+        """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`."""
         kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
         return self._changed(_any=self._any.after(s), _cause=self._cause[as_rows(kept)])
 
     def flip(self) -> RightCensored:
-        """The same data seen as an outcome of C: censoring is the event, events of all causes come first.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2]).flip().event
-        array([False,  True, False])
-        """
+        """The same data seen as an outcome of C: censoring is the event, events of all causes come first."""
         return self._any.flip()
 
     def __repr__(self) -> str:

@@ -12,30 +12,15 @@ __all__ = ["DetectionTimes"]
 
 
 class DetectionTimes(RightCensored):
-    r"""Right-censored detection times, as ``IntervalCensored.detection`` gives them, and the planned visits.
+    """Right-censored detection times, as ``IntervalCensored.detection`` gives them, and the planned visits.
 
     Subjects drop out between two visits of their own. So the censoring distribution is estimated on the scale
     of visit numbers: :math:`M` is the number of the last visit that a subject would attend, and censoring
     after visit k is :math:`M=k`. A subject is at risk of it if it was free of the event at visit k, and visit
-    k + 1 was planned.
+    k + 1 was planned. ``time`` is the visit at which the event was found, or a time from the last visit that
+    was attended on and before the next one that was planned; ``visits`` (K,) or (n, K) are the planned ones
+    after the entry, padded by infinity.
 
-    Parameters
-    ----------
-    time : array, (n,)
-        The visit at which the event was found, or a time from the last visit that was attended on and before
-        the next one that was planned.
-    event : array, (n,)
-        Whether the event was found.
-    visits : array (K,) or (n, K)
-        Planned visits, those after the entry where subjects enter late; padded by infinity.
-
-    See Also
-    --------
-    IntervalCensored : What they come from.
-
-    Examples
-    --------
-    >>> import censcore as cs
     >>> y = DetectionTimes([2.1, 3.0, 5.9], [1, 0, 0], [[1.1, 2.1, 3.2], [0.9, 1.8, 3.6], [2.0, 4.0, 5.9]])
     >>> y.attendance.time, y.attendance.event  # two left after visit 2, or attended all visits
     (array([2., 2., 3.]), array([ True, False,  True]))
@@ -46,14 +31,6 @@ class DetectionTimes(RightCensored):
     def __init__(self, time: Array, event: Array, visits: Array) -> None:
         super().__init__(time, event)
         self.visits: Array = as_visits(visits, self.time)
-
-    @classmethod
-    def _of(cls, seen: RightCensored, visits: Array) -> DetectionTimes:
-        """From a valid outcome and visits, which are not checked again."""
-        other = cls.__new__(cls)
-        other.__dict__.update(seen.__dict__)
-        other.visits = visits
-        return other
 
     @property
     def attendance(self) -> RightCensored:
@@ -86,7 +63,7 @@ class DetectionTimes(RightCensored):
         xp, limit = namespace(self.time), as_float(tau, "tau", like=self.time)
         cut = super().censor_at(tau)
         kept = self.visits <= (limit[:, None] if limit.ndim else limit)
-        return self._of(cut, xp.where(kept, self.visits, xp.full_like(self.visits, float("inf"))))
+        return self._made(cut, visits=xp.where(kept, self.visits, xp.full_like(self.visits, float("inf"))))
 
     def __repr__(self) -> str:
         return super().__repr__().replace("RightCensored", "DetectionTimes", 1)

@@ -19,18 +19,10 @@ DEVIATIONS = 4.0  # standard deviations by which they exceed what chance explain
 
 
 class Ended(NamedTuple):
-    """Event j ends the follow-up of event i.
+    """Event j ends the follow-up of event i: subjects ``rows`` have time i censored at exactly their event j.
 
-    Attributes
-    ----------
-    i, j : int
-        Numbers of the event times.
-    rows : array of int
-        Subjects whose time i is censored at exactly their event j.
-    of : int
-        How many have event j while event i is still to come.
-    chance : float
-        How many of these would be censored at that time by chance.
+    They are among those (``of``) who have event j while event i is still to come, of whom so many would be
+    censored at that time by ``chance``.
     """
 
     i: int
@@ -52,26 +44,8 @@ def ended_follow_up(y: RightCensored, mask: np.ndarray | None = None) -> Iterato
         V=\sum_u\lambda(u)\{1-\lambda(u)\}\bigl(|R_u|+|R_u|^2/n_u\bigr),
 
     event j is taken to end the follow-up where :math:`B\ge 5`, :math:`B-E>4\sqrt V` and
-    :math:`B-E\ge(R-E)/2`: death as the censoring of a relapse has B = R.
-
-    Parameters
-    ----------
-    y : RightCensored, (n, k)
-        The outcome.
-    mask : array of bool, (n, k), optional
-        False where a time does not count.
-
-    Yields
-    ------
-    Ended
-
-    Examples
-    --------
-    >>> import numpy as np, censcore as cs
-    >>> t = np.arange(1.0, 21.0)
-    >>> y = cs.RightCensored(np.column_stack([t, t]), np.column_stack([t < 5, t % 2 == 0]))
-    >>> [(found.i, found.j, len(found.rows), found.of, found.chance) for found in ended_follow_up(y)]
-    [(0, 1, 8, 8, 1.0)]
+    :math:`B-E\ge(R-E)/2`: death as the censoring of a relapse has B = R. The mask (n, k) is False where a
+    time does not count.
     """
     time, event = to_numpy(y.time).reshape(len(y), -1), to_numpy(y.event).reshape(len(y), -1)
     counts = np.ones(time.shape, dtype=bool) if mask is None else mask
@@ -116,9 +90,6 @@ def check_no_event_ends_follow_up(
 
     The mask (n, k) is False where a time does not count; the message has the names of the event times, and
     says whose outcome it is ``of``.
-
-    >>> import censcore as cs
-    >>> check_no_event_ends_follow_up(cs.RightCensored([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [0, 0]]))
     """
     for found in ended_follow_up(y, mask):
         raise UnsupportedOutcomeError(f"{of}: got {found_in_words(found, names)}")

@@ -56,15 +56,10 @@ class EventOfCause(RightCensored):
                 "An event cannot be of this cause and of another one; it is both in "
                 f"{name_subjects(np.nonzero(both)[0])}."
             )
-        self._keep(RightCensored(seen.time, seen.event | other, censoring_time), seen.event)
-
-    def _keep(self, followed: RightCensored, event: Array) -> None:
-        """From the outcome of any cause and the events of this one."""
-        if followed.time.ndim > 1:
-            raise InvalidInputError(f"An outcome of one cause has shape (n,); got {followed.shape}.")
-        self.__dict__.update(followed.__dict__)
-        self.event = event
-        self._never = followed.event & ~event
+        if seen.time.ndim > 1:
+            raise InvalidInputError(f"An outcome of one cause has shape (n,); got {seen.shape}.")
+        followed = RightCensored(seen.time, seen.event | other, censoring_time)
+        vars(self).update(vars(self._of(followed, seen.event)))
 
     @property
     def never(self) -> Array:
@@ -78,20 +73,14 @@ class EventOfCause(RightCensored):
 
     def any_cause(self) -> RightCensored:
         """The time of the first event of any cause."""
-        return self._followed(self.event | self._never)
-
-    def _followed(self, event: Array) -> RightCensored:
-        other = RightCensored.__new__(RightCensored)
-        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_never"})
-        other.event = event
+        other = RightCensored._made(self, event=self.event | self._never)
+        del vars(other)["_never"]
         return other
 
     @classmethod
     def _of(cls, followed: RightCensored, event: Array) -> EventOfCause:
-        """From a valid outcome of any cause, which is not checked again."""
-        other = cls.__new__(cls)
-        other._keep(followed, event)
-        return other
+        """From a valid outcome of any cause and the events of this one."""
+        return cls._made(followed, event=event, _never=followed.event & ~event)
 
     def marginal(self, j: int) -> EventOfCause:
         """The outcome itself: it has one event time."""

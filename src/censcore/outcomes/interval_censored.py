@@ -8,12 +8,11 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import as_list, check_flag, check_kind, check_method, check_positive, name_subjects
+from censcore._validation import check_flag, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
-from censcore.outcomes.columns import Columns
 from censcore.outcomes.detection_times import DetectionTimes
-from censcore.outcomes.parts import one_each
+from censcore.outcomes.parts import one_each, read_columns
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import (
     as_visits,
@@ -200,20 +199,7 @@ class IntervalCensored(Outcome):
     ) -> IntervalCensored:
         """From named columns of a pandas or polars frame; a missing ``upper`` is infinity.
 
-        Parameters
-        ----------
-        frame : frame
-            One row per subject.
-        lower, upper : str
-            Columns of the ends of the intervals.
-        visits : list of str, optional
-            Columns of the examination times, missing where a subject has fewer.
-        entry : str, optional
-            Column of the entry times.
-
-        Returns
-        -------
-        IntervalCensored
+        ``visits`` are the columns of the examination times, missing where a subject has fewer.
 
         Examples
         --------
@@ -222,16 +208,10 @@ class IntervalCensored(Outcome):
         >>> cs.IntervalCensored.from_frame(frame, lower="left", upper="right").upper
         array([ 6., inf])
         """
-        given = [] if visits is None else as_list(visits, "visits", "names of columns")
-        wanted = [lower, upper, *given, *([] if entry is None else [entry])]
-        columns = Columns(frame, wanted, "lower=..., upper=...")
-        high = as_float(columns.read(upper), "upper")
-        return cls(
-            columns.read(lower),
-            np.where(np.isnan(high), np.inf, high),
-            columns.read(given or None),
-            entry=columns.read(entry),
-        )
+        columns = lower, upper, visits or None, entry
+        low, high, visited, a = read_columns(frame, "lower=..., upper=...", *columns)
+        high = as_float(high, "upper")
+        return cls(low, np.where(np.isnan(high), np.inf, high), visited, entry=a)
 
     # ---- what is known -------------------------------------------------------------------------
 
@@ -245,17 +225,17 @@ class IntervalCensored(Outcome):
         """Whether T is known exactly: L = U."""
         return self.lower == self.upper
 
-    @property
-    def has_delayed_entry(self) -> bool:
-        """Whether any subject entered after time zero."""
-        return self.entry is not None and bool((self.entry > 0).any())
+    def _planned(self, name: str) -> Array:
+        """The visits, or an error which says that ``name`` needs them."""
+        if self.visits is None:
+            raise missing_visits(name)
+        return self.visits
 
     @property
     def last_visit(self) -> Array:
         """The last visit of each subject, planned ones included, (n,)."""
-        if self.visits is None:
-            raise missing_visits("last_visit")
-        return namespace(self.lower).broadcast_to(last_visit(self.visits), self.lower.shape)
+        last = last_visit(self._planned("last_visit"))
+        return namespace(self.lower).broadcast_to(last, self.lower.shape)
 
     @property
     def _reference(self) -> Array:
@@ -276,9 +256,8 @@ class IntervalCensored(Outcome):
         late, beyond, exact = self.upper > tau, self.lower > tau, self.exact
         end = tau
         if bool((beyond & ~exact).any()):
-            if self.visits is None:
-                raise missing_visits("A horizon before the end of follow-up")
-            end = xp.where(exact, end, last_visit(self.visits, until=tau[:, None]))
+            planned = self._planned("A horizon before the end of follow-up")
+            end = xp.where(exact, end, last_visit(planned, until=tau[:, None]))
         lower, endless = xp.where(beyond, end, self.lower), xp.full_like(self.upper, np.inf)
         visits = self.visits
         if visits is not None:
@@ -302,11 +281,8 @@ class IntervalCensored(Outcome):
         >>> y.dropped_out()
         array([False,  True, False])
         """
-        if self.visits is None:
-            raise missing_visits("dropped_out")
-        return missed_visits(
-            self.visits, self._known_free, self.found, as_float(until, "until", like=self.lower)
-        )
+        until = as_float(until, "until", like=self.lower)
+        return missed_visits(self._planned("dropped_out"), self._known_free, self.found, until)
 
     def detection(self, until: Array = None, *, dropout: bool = False) -> RightCensored:
         """The detection time, the first visit at or after T, as a right-censored outcome.
@@ -348,7 +324,8 @@ class IntervalCensored(Outcome):
             return self._with_dropout(seen, self.last_visit if until is None else until)
         if until is None:
             outcome = RightCensored(seen, found)
-            outcome = outcome if self.visits is None else DetectionTimes._of(outcome, self.visits_after_entry)
+            if self.visits is not None:
+                outcome = DetectionTimes._made(outcome, visits=self.visits_after_entry)
         else:
             until = one_each(until, self.lower, "until")
             check_positive(until, "until", zero=True, infinite=True)
@@ -363,23 +340,16 @@ class IntervalCensored(Outcome):
         xp, visits = namespace(seen), self.visits_after_entry
         missed = previous_float(first_missed(visits, self._known_free))
         end = xp.minimum(missed, xp.maximum(seen, as_float(until, "until", like=seen)))
-        return DetectionTimes._of(RightCensored(xp.where(self.found, seen, end), self.found), visits)
+        return DetectionTimes._made(RightCensored(xp.where(self.found, seen, end), self.found), visits=visits)
 
     @property
     def visits_after_entry(self) -> Array:
         """The planned visits, those after the entry where subjects enter late, (1 or n, K)."""
-        if self.visits is None:
-            raise missing_visits("The distribution of the last visit that subjects attend")
-        return visits_after(self.visits, self.entry) if self.has_delayed_entry else self.visits
+        visits = self._planned("The distribution of the last visit that subjects attend")
+        return visits_after(visits, self.entry) if self.has_delayed_entry else visits
 
     def check_planned_visits(self, name: str) -> None:
-        """An error where ``name`` needs the visits after detection and none are given.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0]).check_planned_visits("The CRPS")
-        """
+        """An error where ``name`` needs the visits after detection and none are given."""
         check_detection_times(self.visits, self.lower, self.upper)
         if self.visits is None:
             return
@@ -418,8 +388,7 @@ class IntervalCensored(Outcome):
         array([[0.9, 2.2, 3.2, 4.2],
                [1.2, 2.1, inf, inf]])
         """
-        if self.visits is None:
-            raise missing_visits("continue_visits")
+        visits = self._planned("continue_visits")
         expected = "a distribution of the time between visits"
         check_method(gaps, "gaps", "icdf", expected)
         if gaps.k != 1:
@@ -428,7 +397,7 @@ class IntervalCensored(Outcome):
         ended = to_numpy(self.found)
         if dropped_out is not None:
             ended = ended | to_numpy(RightCensored(self.lower, dropped_out).event)
-        later = visits_after_detection(self.visits, self.last_visit, ended, gaps, until, seed)
+        later = visits_after_detection(visits, self.last_visit, ended, gaps, until, seed)
         return self._changed(visits=as_visits(later, self.lower))
 
     def __repr__(self) -> str:

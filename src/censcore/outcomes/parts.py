@@ -1,6 +1,8 @@
-"""The parts of an outcome as checked arrays: events, censoring times, entries."""
+"""The parts of an outcome as checked arrays that agree: times, events, censoring times, entries."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +16,19 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import name_subjects
+from censcore._validation import as_frame, as_list, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
-__all__ = ["as_censoring_time", "as_event", "one_each"]
+__all__ = [
+    "as_censoring_time",
+    "as_event",
+    "check_censoring_time",
+    "check_entry",
+    "check_times",
+    "one_each",
+    "read_columns",
+    "two_fields",
+]
 
 MOST_CODES = 20  # of competing risks; more different whole numbers are times
 
@@ -93,3 +104,92 @@ def one_each(values: Array, time: Array, name: str) -> Array:
             f"{name} must be a number or one per subject, ({time.shape[0]},); got {tuple(a.shape)}."
         )
     return xp.astype(a, time.dtype, copy=False)
+
+
+def check_times(time: Array, event: Array) -> None:
+    """Check observed times Y, (n,) or (n, k), and that there is an event indicator for each."""
+    if time.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"time must have shape (n,) or (n, k); got an array of shape {tuple(time.shape)}."
+        )
+    if tuple(event.shape) != tuple(time.shape):
+        raise InvalidInputError(
+            f"event must have the shape of time, {tuple(time.shape)}; got {tuple(event.shape)}."
+        )
+    if 0 in time.shape:
+        raise InvalidInputError(
+            f"An outcome needs at least one subject and coordinate; got shape {tuple(time.shape)}."
+        )
+    if time.ndim == 2 and bool(namespace(time).isnan(time).any()):
+        bad = np.unique(np.nonzero(np.isnan(to_numpy(time)))[0])
+        raise InvalidInputError(
+            f"time must be non-negative and finite; got NaN in {name_subjects(bad)}. A time that does "
+            "not count gets any number, such as 0 with event 1, and False in the mask of the function "
+            "that uses it (fit(..., mask=mask), energy_score(..., mask=mask))."
+        )
+    check_positive(time, "time", zero=True)
+
+
+def check_censoring_time(censoring_time: Array, time: Array, event: Array) -> None:
+    """Check that Y = min(T, C): no time exceeds C, and a censored one equals it."""
+    check_positive(censoring_time, "censoring_time", zero=True, infinite=True)
+    xp, c = namespace(time), censoring_time
+    c = c[:, None] if c.ndim < time.ndim else c
+    late = to_numpy(time > c)
+    if late.any():
+        rows = name_subjects(np.unique(np.nonzero(late)[0]))
+        raise InvalidInputError(
+            f"time must not exceed censoring_time; it does in {rows}. Y = min(T, C), so cut the times at C."
+        )
+    unequal = to_numpy(~event & (time != c) & xp.isfinite(time))
+    if unequal.any():
+        raise InvalidInputError(
+            "A censored time must equal its censoring_time; it is smaller in "
+            f"{name_subjects(np.unique(np.nonzero(unequal)[0]))}. Either it is an event or C is wrong."
+        )
+
+
+def check_entry(entry: Array, time: Array) -> None:
+    """Check that every subject enters before the first of its times."""
+    check_positive(entry, "entry", zero=True)
+    earliest = time if time.ndim == 1 else namespace(time).min(time, axis=1)
+    late = np.nonzero(to_numpy((entry >= earliest) & (entry > 0)))[0]
+    if late.size:
+        i = int(late[0])
+        raise InvalidInputError(
+            f"entry must be below time; it is not in {name_subjects(late)} (got entry "
+            f"{float(entry[i]):g} and time {float(earliest[i]):g}). A subject is in the data only "
+            "if its event comes after its entry: leave those out whose follow-up ends at or before it."
+        )
+
+
+def read_columns(frame: Any, parameters: str, *names: str | list[str] | None) -> list[Array]:
+    """Columns of a pandas or polars frame: (n,) for a name, (n, k) for a list of names, None for None.
+
+    The error for names that the frame does not have tells to give the ``parameters``.
+    """
+    listed = [[] if part is None else [part] if isinstance(part, str) else part for part in names]
+    wanted = [name for part in listed for name in as_list(part, "Columns", "their names")]
+    data = as_frame(frame, *wanted)
+    missing = [name for name in wanted if name not in data.columns]
+    if missing:
+        raise InvalidInputError(
+            f"Columns {missing} are not in the frame, whose columns are {list(data.columns)[:20]}. "
+            f"Name them: from_frame(frame, {parameters})."
+        )
+    return [
+        None if part is None else (data[part] if isinstance(part, str) else data.select(part)).to_numpy()
+        for part in names
+    ]
+
+
+def two_fields(y: np.ndarray, kinds: str, time_kinds: str, described: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times, and the other of the two fields of a structured array, by the kinds of their dtypes."""
+    fields = {} if y.dtype.fields is None else {name: kind[0] for name, kind in y.dtype.fields.items()}
+    times = [name for name, dtype in fields.items() if dtype.kind in time_kinds]
+    others = [name for name, dtype in fields.items() if dtype.kind in kinds]
+    if len(fields) != 2 or len(times) != 1 or len(others) != 1:
+        raise InvalidTypeError(
+            f"A structured outcome {described}; got fields {fields}. Pass the arrays themselves to name them."
+        )
+    return y[times[0]], y[others[0]]

@@ -8,12 +8,19 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import as_coordinate, as_list, check_kind, check_positive, name_subjects
-from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore._validation import as_coordinate, check_kind, check_positive, name_subjects
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes.base import Outcome
-from censcore.outcomes.columns import Columns
-from censcore.outcomes.consistency import check_censoring_time, check_entry, check_times
-from censcore.outcomes.parts import as_censoring_time, as_event, one_each
+from censcore.outcomes.parts import (
+    as_censoring_time,
+    as_event,
+    check_censoring_time,
+    check_entry,
+    check_times,
+    one_each,
+    read_columns,
+    two_fields,
+)
 
 __all__ = ["RightCensored"]
 
@@ -85,48 +92,14 @@ class RightCensored(Outcome):
             self.entry = one_each(entry, self.time, "entry")
             check_entry(self.entry, self.time)
 
-    @property
-    def has_delayed_entry(self) -> bool:
-        """Whether any subject entered after time zero."""
-        return self.entry is not None and bool((self.entry > 0).any())
-
-    def require_no_entry(self, name: str) -> RightCensored:
-        """The outcome itself, or an error which says that ``name`` cannot take delayed entry into account.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.RightCensored([2.0, 3.0], [1, 0]).require_no_entry("A median")
-        RightCensored(n=2, events=1 (50.0 %), time 2 to 3)
-        """
-        if self.has_delayed_entry:
-            late = np.nonzero(to_numpy(self.entry) > 0)[0]
-            raise UnsupportedOutcomeError(
-                f"{name} does not take delayed entry (left truncation) into account, and ignoring it is "
-                f"biased; got entry > 0 in {name_subjects(late)}. Proper scores, compare(), KaplanMeier, "
-                "CoxRegression and WeibullRegression do; or restrict the data to subjects with entry = 0."
-            )
-        return self
-
     def require_one_time(self, name: str) -> RightCensored:
-        """The outcome with times (n,), or an error which says that ``name`` is of one event time.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.RightCensored([[2.0], [3.0]], [[1], [0]]).require_one_time("A median").shape
-        (2,)
-        """
+        """The outcome with times (n,), or an error which says that ``name`` is of one event time."""
         if self.k > 1:
             raise InvalidInputError(
                 f"{name} is for one event time per subject; got an outcome of shape {self.shape}. Use "
                 "y.marginal(j) for each j."
             )
         return self.marginal(0)
-
-    def _aligned(self, c: Array) -> Array:
-        """One C per subject as a column beside several times."""
-        return c[:, None] if c.ndim < self.time.ndim else c
 
     @classmethod
     def from_structured(cls, y: np.ndarray) -> RightCensored:
@@ -140,15 +113,7 @@ class RightCensored(Outcome):
         RightCensored(n=2, events=1 (50.0 %), time 2 to 5)
         """
         check_kind(y, "y", np.ndarray, "a structured array of NumPy. Pass RightCensored(time, event)")
-        fields = {} if y.dtype.fields is None else {name: kind[0] for name, kind in y.dtype.fields.items()}
-        events = [name for name, dtype in fields.items() if dtype.kind == "b"]
-        times = [name for name, dtype in fields.items() if dtype.kind in "fiu"]
-        if len(fields) != 2 or len(events) != 1 or len(times) != 1:
-            raise InvalidTypeError(
-                "A structured outcome has exactly one boolean field (event) and one numeric field (time); "
-                f"got fields {dict(fields)}. Use RightCensored(time, event) to name them yourself."
-            )
-        return cls(y[times[0]], y[events[0]])
+        return cls(*two_fields(y, "b", "fiu", "has exactly one boolean field (event) and one numeric (time)"))
 
     @classmethod
     def from_frame(
@@ -168,11 +133,9 @@ class RightCensored(Outcome):
         >>> cs.RightCensored.from_frame(frame, time="weeks", event="arrest").time
         array([6., 9.])
         """
-        wanted = [name for part in (time, event, censoring_time, entry) for name in _as_list(part)]
-        columns = Columns(frame, wanted, "time=..., event=...")
-        outcome = cls(
-            columns.read(time), columns.read(event), columns.read(censoring_time), entry=columns.read(entry)
-        )
+        names = time, event, censoring_time, entry
+        Y, delta, c, a = read_columns(frame, "time=..., event=...", *names)
+        outcome = cls(Y, delta, c, entry=a)
         outcome.names = None if isinstance(time, str) else list(time)
         return outcome
 
@@ -309,35 +272,28 @@ class RightCensored(Outcome):
     @property
     def shares_censoring(self) -> bool:
         """Whether the data can come from one C per subject: censored coordinates agree, none is later."""
-        if self.time.ndim == 1:
-            return True
-        if self.censoring_time is not None:
-            c = self.censoring_time
-            return c.ndim == 1 or bool((c == c[:, :1]).all())
-        return not bool(self._breaks_shared_censoring().any())
+        return self.time.ndim == 1 or not self._apart().size
 
     def _apart(self) -> np.ndarray:
-        """The subjects whose coordinates cannot have one censoring time in common."""
-        c = self.censoring_time
-        if c is not None and c.ndim == 2:
-            return np.nonzero(to_numpy((c != c[:, :1]).any(axis=1)))[0]
-        return np.nonzero(self._breaks_shared_censoring())[0]
+        """The subjects whose coordinates cannot have one censoring time in common.
 
-    def _breaks_shared_censoring(self) -> np.ndarray:
-        """Subjects with a censored time below their largest time."""
-        xp = namespace(self.time)
-        latest = xp.max(self.time, axis=1)[:, None]
-        return to_numpy(xp.any(~self.event & (self.time < latest), axis=1))
+        The known times differ, or a censored time is below the largest one.
+        """
+        c, xp = self.censoring_time, namespace(self.time)
+        if c is not None and c.ndim == 2:
+            apart = xp.any(c != c[:, :1], axis=1)
+        else:
+            latest = xp.max(self.time, axis=1)[:, None]
+            apart = xp.any(~self.event & (self.time < latest), axis=1)
+        return np.nonzero(to_numpy(apart))[0]
 
     def _require_shared(self, method: str) -> None:
-        if not self.shares_censoring:
-            rows = ""
-            if self.censoring_time is None:
-                broken = np.nonzero(self._breaks_shared_censoring())[0]
-                rows = f" ({name_subjects(broken)} end before another coordinate does)"
+        apart = self._apart()
+        if apart.size:
             raise InvalidInputError(
                 f"{method}() needs one censoring time per subject, shared by the coordinates, and these data "
-                f"have one per coordinate{rows}. Work on y.marginal(j) for each coordinate j."
+                f"have one per coordinate in {name_subjects(apart)}. Work on y.marginal(j) for each "
+                "coordinate j."
             )
 
     def censor_at(self, tau: Array) -> RightCensored:
@@ -361,7 +317,8 @@ class RightCensored(Outcome):
         limit = tau[:, None] if tau.ndim == 1 and self.time.ndim == 2 else tau
         c = self.censoring_time
         if c is not None:
-            c = xp.minimum(c, tau) if tau.ndim < 2 and c.ndim == 1 else xp.minimum(self._aligned(c), limit)
+            per_subject = tau.ndim < 2 and c.ndim == 1
+            c = xp.minimum(c, tau) if per_subject else xp.minimum(c.reshape(len(self), -1), limit)
         cut = RightCensored(xp.minimum(self.time, limit), self.event & (self.time <= limit), c)
         if self.entry is None:
             return cut
@@ -486,9 +443,3 @@ class RightCensored(Outcome):
         known = "" if self.censoring_time is None else ", C known"
         late = f", delayed entry in {int((to_numpy(self.entry) > 0).sum())}" if self.has_delayed_entry else ""
         return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known}{late})"
-
-
-def _as_list(names: str | list[str] | None) -> list[str]:
-    if names is None or isinstance(names, str):
-        return [] if names is None else [names]
-    return as_list(names, "Columns", "their names")

@@ -169,14 +169,7 @@ class SemiCompetingRisks(Outcome):
         return EventOfCause(self.time[:, j], self.event[:, j], self.never[:, j], self.censoring_time)
 
     def first(self) -> RightCensored:
-        """Time to whichever event comes first, (n,).
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> cs.SemiCompetingRisks([[2.0, 5.0], [6.0, 6.0]], [[1, 0], [0, 0]]).first().time
-        array([2., 6.])
-        """
+        """Time to whichever event comes first, (n,)."""
         xp = namespace(self.time)
         return RightCensored(xp.min(self.time, axis=1), xp.any(self.event, axis=1), self.censoring_time)
 
@@ -198,15 +191,7 @@ class SemiCompetingRisks(Outcome):
         return int(self.time.shape[1])
 
     def censor_at(self, tau: Array) -> SemiCompetingRisks:
-        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> y = cs.SemiCompetingRisks([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [0, 1]]).censor_at(3.0)
-        >>> y.never.any(), y.event[:, 0]
-        (np.False_, array([ True, False]))
-        """
+        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there."""
         cut = RightCensored(self.time, self.event).censor_at(tau)
         return self._changed(time=cut.time, event=cut.event, _end=self._end.censor_at(tau))
 

@@ -16,19 +16,7 @@ __all__ = ["StartStop", "read_start_stop"]
 
 @dataclass(frozen=True, eq=False)
 class StartStop:
-    """Columns of a table with one line per subject and interval.
-
-    Attributes
-    ----------
-    subject : array, (n,)
-        Whose interval it is.
-    start, stop : arrays, (n,)
-        Its ends.
-    event : array, (n,)
-        Whether it ends with the event.
-    order : array of int, (n,)
-        Sorts the intervals by subject and start.
-    """
+    """Columns (n,) of a table with one line per subject and interval, and the order by subject and start."""
 
     subject: np.ndarray
     start: np.ndarray
@@ -50,11 +38,6 @@ def read_start_stop(
 
     Every interval has its columns and is not empty. Intervals of a subject do not overlap, leave no gap
     (unless allowed), and end with its event.
-
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"id": [7, 7], "start": [2, 0], "stop": [5, 2], "event": [1, 0]})
-    >>> read_start_stop(frame, "id", "start", "stop", "event").order
-    array([1, 0])
     """
     check_flag(allow_gaps, "allow_gaps")
     data = as_frame(frame, id, start, stop, event)

@@ -1,4 +1,4 @@
-"""Models of other libraries, fitted and read as distributions: one file per library.
+"""Models of other libraries, fitted and read as distributions.
 
 Each file has ``read(model, X, train)``, which gives the distribution of every subject of X: parametric models
 as parametric distributions, Cox models as baseline and risk, forests as shared steps. It gives
@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators.libraries import structured
 from censcore.estimators.libraries.curves import Curves
-from censcore.estimators.pipelines import last_estimator
-from censcore.exceptions import CenscoreError, InvalidInputError
+from censcore.estimators.pipelines import last_estimator, weights_for
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
 __all__ = ["Curves", "fit_model", "read_model", "takes_entry"]
@@ -32,14 +32,18 @@ __all__ = ["Curves", "fit_model", "read_model", "takes_entry"]
 _READERS = {
     "arviz": "draws",
     "arviz_base": "draws",
-    "catboost": "catboost",
+    "catboost": "boosting",
     "hazardous": "hazardous",
     "lifelines": "lifelines",
     "pycox": "pycox",
     "sksurv": "scikit_survival",
     "xarray": "draws",
-    "xgboost": "xgboost",
+    "xgboost": "boosting",
 }
+
+
+#: Methods that only models of event times have.
+_SURVIVAL = ("predict_distribution", "predict_survival_function", "predict_cumulative_hazard_function")
 
 
 def read_model(
@@ -85,32 +89,43 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     Anything with ``fit(X, y)`` receives a structured array of ``event`` and ``time``. An estimator with
     ``predict_distribution``, also at the end of a pipeline or a search, is fitted to y itself where such an
     array does not hold all of it.
-
-    >>> import censcore as cs, lifelines
-    >>> y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 1])
-    >>> fit_model(lifelines.ExponentialFitter(), None, y).lambda_.round(3)
-    np.float64(2.0)
     """
     last = last_estimator(model)
-    takes_it = hasattr(last, "predict_distribution") and not structured.holds(
-        y
-    )  # with entries, intervals, ...
+    simple = type(y) is RightCensored and y.time.ndim == 1 and not y.has_delayed_entry
+    takes_it = hasattr(last, "predict_distribution") and not simple
     if isinstance(model, Pipeline) and (takes_it or hasattr(_library_of(last), "fit")):
         return _fit_steps(model, X, y, weight)
     if takes_it:
-        return model.fit(X, y, **structured.takes_weights(model, weight))
-    fit = getattr(_library_of(model), "fit", structured.fit)
+        return model.fit(X, y, **weights_for(model, weight))
+    fit = getattr(_library_of(model), "fit", _fit_structured)
     return fit(model, X, y, weight)
+
+
+def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+    """Fit a model to y as a structured array of ``event`` and ``time``."""
+    try:
+        model.fit(X, _as_structured(y), **weights_for(model, weight))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, CenscoreError) or any(hasattr(model, word) for word in _SURVIVAL):
+            raise
+        raise InvalidTypeError(
+            f"{type(model).__name__}: expected a model of event times, which is fitted to a structured array "
+            f"of event and time; got {type(error).__name__} ({str(error).splitlines()[0]})."
+        ) from error
+    return model
+
+
+def _as_structured(y: RightCensored) -> np.ndarray:
+    """Outcomes as a structured array of ``event`` and ``time``, (n,)."""
+    outcome = np.empty(len(y), dtype=[("event", bool), ("time", np.float64)])
+    outcome["event"], outcome["time"] = to_numpy(y.event), to_numpy(y.time)
+    return outcome
 
 
 def takes_entry(model: Any) -> bool:
     """Whether a model respects delayed entry, or raises an error of its own where it does not.
 
     The second is the contract of estimators with ``predict_distribution``.
-
-    >>> import lifelines
-    >>> takes_entry(lifelines.KaplanMeierFitter()), takes_entry(lifelines.CoxPHFitter())
-    (True, False)
     """
     if hasattr(model, "predict_distribution"):
         return True
@@ -124,7 +139,7 @@ def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | N
     before = model.steps[:-1]
     if before:
         first = model[:-1]
-        seen = structured.as_structured(y) if isinstance(y, RightCensored) and y.time.ndim == 1 else y
+        seen = _as_structured(y) if isinstance(y, RightCensored) and y.time.ndim == 1 else y
         X = first.fit_transform(X, seen)
         before = first.steps
     model.steps = [*before, (name, fit_model(last, X, y, weight))]

@@ -13,7 +13,7 @@ from censcore.distributions.monotone import monotone as nearest
 from censcore.estimators.risk import from_risk, proportional_hazards
 from censcore.exceptions import InvalidInputError, RepairWarning
 
-__all__ = ["Curves", "completed", "monotone", "needs_covariates", "with_baseline"]
+__all__ = ["Curves", "completed", "from_baseline", "monotone", "needs_covariates", "with_baseline"]
 
 # Log hazard ratios whose exponentials, and sums of them, are safe in double precision.
 _SAFE_LOG = 600.0
@@ -37,10 +37,6 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
 
     For models that fit each time on its own and promise no monotone curve; see
     :func:`censcore.distributions.monotone.monotone`.
-
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     monotone(np.array([[0.5, 0.75, 0.25]]), "example")
-    array([[0.625, 0.625, 0.25 ]])
     """
     levels, repair = nearest(sf, falls=True, repair=True)
     if repair is not None:
@@ -63,6 +59,12 @@ def completed(
     return from_risk(log_risk(X_train), y_train, log_risk(X))
 
 
+def from_baseline(times: np.ndarray, hazard: np.ndarray, eta: np.ndarray) -> ProportionalHazards:
+    """A Cox model by its cumulative baseline hazard (J,), a step function, and log hazard ratios."""
+    jumps = np.diff(hazard, prepend=0.0) > 0
+    return proportional_hazards(times[jumps], np.log(hazard[jumps]), eta)
+
+
 def with_baseline(
     model: Any,
     X: Any,
@@ -78,9 +80,8 @@ def with_baseline(
     """
     times, hazard = np.asarray(times, dtype=np.float64), np.asarray(hazard, dtype=np.float64)
     eta = np.asarray(log_risk(X), dtype=np.float64).reshape(-1)
-    jumps = np.diff(hazard, prepend=0.0) > 0
-    if np.isfinite(hazard).all() and jumps.any() and np.abs(eta).max() < _SAFE_LOG:
-        return proportional_hazards(times[jumps], np.log(hazard[jumps]), eta)
+    if np.isfinite(hazard).all() and (hazard > 0).any() and np.abs(eta).max() < _SAFE_LOG:
+        return from_baseline(times, hazard, eta)
     if train is None or train[0] is None:
         raise InvalidInputError(
             f"The baseline hazard of {type(model).__name__} is beyond the range of floating-point numbers: "

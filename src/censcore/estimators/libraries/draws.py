@@ -91,15 +91,9 @@ def _select(draws: Any, variable: str | None) -> Any:
     return next(iter(found.values()))
 
 
-def _has_named_dimensions(draws: Any) -> bool:
-    """Whether this is xarray's DataArray."""
-    return hasattr(draws, "dims") and hasattr(draws, "to_numpy")
-
-
 def _variables(draws: Any) -> dict[str, Any]:
-    if hasattr(draws, "data_vars") and not _group_names(draws):
-        return {str(name): draws[name] for name in draws.data_vars}
-    names = _group_names(draws)
+    """Arrays of draws by the name of their variable."""
+    names, data = _group_names(draws), draws
     if names:
         group = next((name for name in _GROUPS if name in names), None)
         if group is None:
@@ -108,13 +102,12 @@ def _variables(draws: Any) -> dict[str, Any]:
                 "times of the subjects to be scored first."
             )
         data = draws[group]
-        return {str(name): data[name] for name in data.data_vars}
-    if isinstance(draws, Mapping):
-        return {str(name): values for name, values in draws.items()}
-    raise InvalidTypeError(
-        f"Draws: got {type(draws).__name__}, expected an InferenceData, an xarray object, a dictionary of "
-        "arrays or an array."
-    )
+    if not hasattr(data, "data_vars") and not isinstance(data, Mapping):
+        raise InvalidTypeError(
+            f"Draws: got {type(draws).__name__}, expected an InferenceData, an xarray object, a dictionary "
+            "of arrays or an array."
+        )
+    return {str(name): data[name] for name in getattr(data, "data_vars", data)}
 
 
 def _group_names(draws: Any) -> list[str]:
@@ -129,7 +122,7 @@ def _group_names(draws: Any) -> list[str]:
 
 def _subjects_first(draws: Any) -> np.ndarray:
     """(n, m), or (n, m, k) where xarray names more dimensions than that of the subjects."""
-    if _has_named_dimensions(draws):
+    if hasattr(draws, "dims") and hasattr(draws, "to_numpy"):  # a DataArray of xarray
         sampled = [d for d in draws.dims if d in _SAMPLE_DIMENSIONS]
         others = [d for d in draws.dims if d not in sampled]
         if not sampled or not 1 <= len(others) <= 2:
@@ -150,11 +143,7 @@ def _subjects_first(draws: Any) -> np.ndarray:
 
 def _check_piles(samples: np.ndarray) -> None:
     """Check that the largest time of a subject is no atom: draws of min(T, C) pile up at C."""
-    flat = (
-        samples.reshape(len(samples), -1)
-        if samples.ndim == 2
-        else np.moveaxis(samples, 2, 1).reshape(-1, samples.shape[1])
-    )
+    flat = np.moveaxis(samples, 1, -1).reshape(-1, samples.shape[1])
     piled, share = _piles(flat)
     if not piled.any():
         return

@@ -24,9 +24,7 @@ from censcore.distributions import (
     Univariate,
     Weibull,
 )
-from censcore.estimators.libraries.curves import Curves, monotone, needs_covariates
-from censcore.estimators.libraries.frames import as_frame
-from censcore.estimators.risk import proportional_hazards
+from censcore.estimators.libraries.curves import Curves, from_baseline, monotone, needs_covariates
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
@@ -36,18 +34,22 @@ __all__ = ["FittedHazard", "fit", "read"]
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
     """A fitted univariate or regression fitter; those without a formula here are asked for their hazard.
 
+    Aalen-Johansen is read as the time of its event of interest, infinite where another event comes first.
     Curves for parametric Cox models with strata; None for fitters that are read by their survival curve:
     Kaplan-Meier and others without parameters.
     """
     kinds = [kind.__name__ for kind in type(model).__mro__]
     if "ParametricUnivariateFitter" in kinds:
         return _univariate(model, kinds) if hasattr(model, "_fitted_parameters_") else None
+    if "AalenJohansenFitter" in kinds and hasattr(model, "cumulative_density_"):  # never, for other causes
+        incidence = model.cumulative_density_.iloc[:, 0]
+        return Step(incidence.index.to_numpy(dtype=np.float64), sf=1 - incidence.to_numpy()[None, :])
     if not any(kind in kinds for kind in ("RegressionFitter", "SemiParametricPHFitter")):
         return None
     if not hasattr(model, "params_") and not hasattr(model, "cumulative_hazards_"):
         return None  # not fitted: the caller says so
     needs_covariates(model, X)
-    frame = as_frame(X, names=_names(model, kinds))
+    frame = _as_frame(X, names=_names(model, kinds))
     try:
         return _with_covariates(model, frame, kinds)
     except KeyError as error:
@@ -80,7 +82,7 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
         return model
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
-    frame = as_frame(X)
+    frame = _as_frame(X)
     columns = {"time": time, "event": event.astype(int)}
     columns |= {} if weight is None else {"weight": weight}
     columns |= {} if entry is None else {"entry": entry}
@@ -105,24 +107,47 @@ def _free_name(name: str, taken: Any) -> str:
     return name
 
 
+def _as_frame(X: Any, names: list[str] | None = None) -> Any:
+    """Covariates as a pandas frame with rows numbered from 0.
+
+    Columns of arrays are called ``names``, where there are as many, and x0, x1, ... otherwise.
+    """
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        return X.reset_index(drop=True)
+    if hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    array = to_numpy(X) if hasattr(X, "shape") else np.asarray(X)
+    if names is None or len(names) != array.shape[1]:
+        names = [f"x{j}" for j in range(array.shape[1])]
+    return pd.DataFrame(array, columns=names)
+
+
+def _family(kinds: list[str], value: Callable[[str], np.ndarray]) -> Univariate | None:
+    """The distribution of a fitter that belongs to a family here, by the values of its parameters."""
+    for name, (make, parameters) in _FAMILIES.items():
+        if not {f"{name}{word}Fitter" for word in ("", "AFT", "Regression")}.isdisjoint(kinds):
+            return make(*map(value, parameters))
+    return None
+
+
 # ---- without covariates -----------------------------------------------------------------------------
 
 
 def _univariate(model: Any, kinds: list[str]) -> Univariate:
-    if "WeibullFitter" in kinds:
-        return Weibull(model.rho_, model.lambda_)
+    def value(name: str) -> np.ndarray:
+        attribute = name.removeprefix("log ")
+        logarithm = getattr(model, f"ln_{attribute}", None)
+        return np.atleast_1d(getattr(model, attribute) if logarithm is None else np.exp(logarithm))
+
+    family = _family(kinds, value)
+    if family is not None:
+        return family
     if "ExponentialFitter" in kinds:
         return Exponential(1 / model.lambda_)
-    if "LogNormalFitter" in kinds:
-        return LogNormal(model.mu_, model.sigma_)
-    if "LogLogisticFitter" in kinds:
-        return LogLogistic(model.beta_, model.alpha_)
     if "PiecewiseExponentialFitter" in kinds:
         return PiecewiseExponential(_cuts(model.breakpoints), 1 / np.asarray(model._fitted_parameters_))
-    if "GeneralizedGammaFitter" in kinds:
-        return _generalized_gamma(
-            *(np.atleast_1d(p) for p in (model.mu_, np.exp(model.ln_sigma_), model.lambda_))
-        )
     if "MixtureCureFitter" in kinds:
         share, base = float(model.cured_fraction_), copy(model._base_fitter)
         base._fitted_parameters_ = np.asarray(model._fitted_parameters_)[1:]
@@ -153,6 +178,15 @@ def _generalized_gamma(mu: np.ndarray, sigma: np.ndarray, q: np.ndarray) -> Univ
     return ScipyDistribution(gengamma(a=q**-2.0, c=c, scale=np.exp(mu) * np.abs(q) ** (2 / c)))
 
 
+#: Families, and their parameters; regressions model the logarithm of some.
+_FAMILIES: dict[str, tuple[Callable[..., Univariate], tuple[str, ...]]] = {
+    "Weibull": (Weibull, ("log rho_", "log lambda_")),
+    "LogNormal": (LogNormal, ("mu_", "log sigma_")),
+    "LogLogistic": (LogLogistic, ("log beta_", "log alpha_")),
+    "GeneralizedGamma": (_generalized_gamma, ("mu_", "log sigma_", "lambda_")),
+}
+
+
 # ---- with covariates --------------------------------------------------------------------------------
 
 
@@ -167,17 +201,15 @@ def _regression(model: Any, frame: Any, kinds: list[str]) -> Distribution | Curv
         values = np.asarray(design[name], dtype=np.float64)
         return values @ np.asarray(model.params_.loc[name], dtype=np.float64).reshape(-1)
 
-    if "WeibullAFTFitter" in kinds:
-        return Weibull(np.exp(score("rho_")), np.exp(score("lambda_")))
-    if "LogNormalAFTFitter" in kinds:
-        return LogNormal(score("mu_"), np.exp(score("sigma_")))
-    if "LogLogisticAFTFitter" in kinds:
-        return LogLogistic(np.exp(score("beta_")), np.exp(score("alpha_")))
+    def value(name: str) -> np.ndarray:
+        return np.exp(score(name[4:])) if name.startswith("log ") else score(name)
+
+    family = _family(kinds, value)
+    if family is not None:
+        return family
     if "PiecewiseExponentialRegressionFitter" in kinds:
         rates = np.exp(-np.stack([score(name) for name in model._fitted_parameter_names], axis=1))
         return PiecewiseExponential(_cuts(model.breakpoints), rates)
-    if "GeneralizedGammaRegressionFitter" in kinds:
-        return _generalized_gamma(score("mu_"), np.exp(score("sigma_")), score("lambda_"))
     if "ParametricPiecewiseBaselinePHFitter" in kinds:
         later = [float(model.params_.loc[name].iloc[0]) for name in model._fitted_parameter_names[1:]]
         rates = np.exp(score("beta_"))[:, None] * np.exp([0.0, *later])
@@ -235,10 +267,9 @@ def _baseline_of(baselines: Any, stratum: Hashable) -> Any:
 
 
 def _proportional(baseline: Any, model: Any, frame: Any) -> Univariate:
-    times, hazard = np.asarray(baseline.index, dtype=np.float64), baseline.to_numpy(dtype=np.float64)
-    jumps = np.diff(hazard, prepend=0.0) > 0
     eta = np.asarray(model.predict_log_partial_hazard(frame), dtype=np.float64)
-    return proportional_hazards(times[jumps], np.log(hazard[jumps]), eta)
+    hazard = baseline.to_numpy(dtype=np.float64)
+    return from_baseline(np.asarray(baseline.index, dtype=np.float64), hazard, eta)
 
 
 class FittedHazard(Univariate):
@@ -246,11 +277,6 @@ class FittedHazard(Univariate):
 
     ``evaluate`` maps a formula of the model, times (1 or n, q) and the design (n, p), the covariates as the
     model transforms them, to values (n, q).
-
-    >>> import lifelines
-    >>> fitter = lifelines.SplineFitter([1.0, 3.0]).fit([1.0, 2.0, 2.5, 4.0, 3.0, 1.5])
-    >>> read(fitter, None, None)
-    FittedHazard(shape=(1,))
     """
 
     def __init__(self, model: Any, evaluate: Callable[..., np.ndarray], design: Array) -> None:

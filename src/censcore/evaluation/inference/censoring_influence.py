@@ -24,8 +24,9 @@ from sklearn.utils import get_tags
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
-from censcore.estimators.covariates import as_matrix, column_of
-from censcore.estimators.drop_out import DropOut
+from censcore.estimators.covariates import column_of
+from censcore.estimators.encoding import as_matrix
+from censcore.estimators.kaplan_meier import DropOut
 from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.measures.case import Case
 
