@@ -141,6 +141,17 @@ def test_a_model_is_loaded_without_knowing_its_class(fitted, tmp_path, path):
         cs.load(tmp_path / "model", device="tpu")
 
 
+@pytest.mark.parametrize("n_networks", ["auto", 10])
+def test_a_model_of_several_networks_is_loaded(tmp_path, n_networks):
+    T = np.random.default_rng(0).exponential(size=(60, 1))
+    model = engression(
+        width=4, depth=1, noise_dim=2, epochs=1, n_networks=n_networks, random_state=0, device="cpu"
+    )
+    model.fit(None, cs.RightCensored(T, np.ones((60, 1)))).save(tmp_path / "model")
+    again = cs.load(tmp_path / "model", device="cpu")
+    np.testing.assert_array_equal(again.sample(None, 50), model.sample(None, 50))
+
+
 def test_resuming_compares_contents_and_not_their_sums(tmp_path):
     T = np.random.default_rng(0).exponential(size=(60, 1))
     y = [cs.RightCensored(t, np.ones((60, 1))) for t in (T, T[::-1])]

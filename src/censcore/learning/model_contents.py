@@ -12,7 +12,7 @@ from censcore.exceptions import ModelFileError
 
 __all__ = ["MOST_SAMPLES", "check_contents", "check_number", "check_numbers"]
 
-_SIZES = ("width", "noise_dim", "components", "n_networks", "n_features", "k")
+_SIZES = ("width", "noise_dim", "components", "n_features", "k")
 MOST_SAMPLES = 10**6  # for every subject
 
 
@@ -65,6 +65,8 @@ def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None
         _check_size("n_samples", sizes["n_samples"], MOST_SAMPLES)
     if sizes.get("random_state") is not None:
         _check_size("random_state", sizes["random_state"], 2**64, least=0)
+    if sizes.get("n_networks", "auto") != "auto":  # along an axis, or each with tensors of its own
+        _check_size("n_networks", sizes["n_networks"], max(largest, len(tensors)))
     if "depth" in sizes:  # every layer has a tensor
         _check_size("depth", sizes["depth"], len(tensors))
     if "generators" in settings["fitted"]:
