@@ -26,9 +26,8 @@ from censcore.distributions import (
 from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.exceptions import ModelFileError
 from censcore.learning.batch_training import in_numpy
-from censcore.learning.data.folds import Fold, Subjects
 from censcore.learning.data.masks import check_mask
-from censcore.learning.data.standardised import OnDemand, blocks
+from censcore.learning.data.standardised import Fold, OnDemand, Subjects, blocks
 from censcore.learning.data.streamed import subjects_in
 from censcore.learning.density_network import DensityTask, LogNormalComponents, moments_of
 from censcore.learning.likelihood import LikelihoodEstimator

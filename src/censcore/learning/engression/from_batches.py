@@ -15,8 +15,8 @@ from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.tails import end_of_follow_up
 from censcore.learning.batch_training import followed_outcome, in_numpy
 from censcore.learning.data.first_pass import FirstPass
-from censcore.learning.data.folds import Fold, Subjects
 from censcore.learning.data.sources import Block
+from censcore.learning.data.standardised import Fold, Subjects
 from censcore.learning.engression.censoring_quantiles import LEVELS
 from censcore.learning.engression.codings import check_order, warn_of_ties
 from censcore.learning.engression.generator_training import GeneratorTraining

@@ -11,9 +11,8 @@ import numpy as np
 from censcore._arrays import Array
 from censcore.estimators.tails import end_of_follow_up
 from censcore.learning.batch_training import followed_outcome
-from censcore.learning.data.folds import Fold, Subjects
 from censcore.learning.data.masks import as_past, check_mask
-from censcore.learning.data.standardised import Data
+from censcore.learning.data.standardised import Data, Fold, Subjects
 from censcore.learning.engression.codings import warn_of_ties
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.generator_training import GeneratorTraining

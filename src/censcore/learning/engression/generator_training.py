@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from censcore._validation import as_count, check_flag, check_kind
-from censcore.learning.data.folds import Fold, Subjects
-from censcore.learning.data.standardised import Data
+from censcore.learning.data.standardised import Data, Fold, Subjects
 from censcore.learning.data.streamed import StreamedRows, sample_of, subjects_in
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.loss import EngressionTask, bounded

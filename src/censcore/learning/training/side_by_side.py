@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.learning.data.folds import Fold
-from censcore.learning.data.standardised import Data, gather
+from censcore.learning.data.standardised import Data, Fold, gather
 from censcore.learning.data.summaries import content_hash
 from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.learning.training.batches import Batches
