@@ -12,8 +12,18 @@ import torch
 from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks, SemiCompetingRisks
 
-__all__ = ["Branching", "Competing", "Free", "Ordered", "Semicompeting", "Structure", "structure_of"]
+__all__ = [
+    "Branching",
+    "Competing",
+    "Free",
+    "Ordered",
+    "Semicompeting",
+    "Structure",
+    "structure_for",
+    "structure_of",
+]
 
 # Patterns of which events happen are enumerated: 2 to this power.
 _MOST_PREVENTED = 3
@@ -246,6 +256,19 @@ class Competing(Branching):
         logits = torch.cat([torch.zeros_like(out[..., :1]), out[..., self.k :]], dim=-1)
         values = torch.where(happens, times[:, None], never[:, None])
         return values, logits.softmax(dim=-1).movedim(-1, 1)
+
+
+def structure_for(y: Any, ordered: bool = False) -> Structure:
+    """The structure of an outcome.
+
+    >>> structure_for(CompetingRisks([1.0, 2.0], [1, 2], names=["relapse", "death"])).branches
+    2
+    """
+    if isinstance(y, CompetingRisks):
+        return Competing(y.n_causes, y.names)
+    if isinstance(y, SemiCompetingRisks):
+        return Semicompeting(y.k, y.terminal)
+    return Ordered(y.k) if ordered else Free(y.k)
 
 
 def structure_of(

@@ -14,7 +14,7 @@ from censcore._validation import as_frame, as_list, check_instance
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.learning.data.masks import as_past, check_mask
+from censcore.learning.data.checks import as_past, check_mask
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.tables import Batch, batches_of, check_batch_rows, check_columns, column_names
 

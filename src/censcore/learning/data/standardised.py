@@ -23,7 +23,6 @@ __all__ = [
     "blocks",
     "digest",
     "gather",
-    "moments",
     "rows_of",
 ]
 
@@ -107,24 +106,6 @@ class Standardised(OnDemand):
         return torch.from_numpy(((taken - self._center) / self._spread).astype(np.float32, copy=False))
 
 
-def moments(X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-    """Compute means and standard deviations of the columns over all subjects or some, (d,) each.
-
-    >>> [m.tolist() for m in moments(np.array([[1.0], [3.0], [9.0]]), np.array([0, 1]))]
-    [[2.0], [1.0]]
-    """
-    X, chosen = (X[rows], None) if isinstance(rows, slice) else (X, rows)  # a slice copies nothing
-    n = len(X if chosen is None else chosen)
-
-    def parts() -> Iterator[np.ndarray]:
-        for block in blocks(n, X.shape[1]):
-            yield X[block if chosen is None else chosen[block]].astype(np.float64)
-
-    mean = sum((part.sum(axis=0) for part in parts()), np.zeros(X.shape[1])) / n
-    squares = sum((((part - mean) ** 2).sum(axis=0) for part in parts()), np.zeros(X.shape[1]))
-    return mean, np.sqrt(squares / n)
-
-
 def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
     """Some subjects of every entry.
 
@@ -147,6 +128,16 @@ class Subjects:
     def taken(self) -> Data:
         """Their data alone."""
         return self.data if self.rows is None else rows_of(self.data, self.rows)
+
+    @property
+    def sample(self) -> Data:
+        """Those that what is needed before training is learned from: all."""
+        return self.taken
+
+    @property
+    def n(self) -> int:
+        """Number of subjects."""
+        return len(self.numbers)
 
     @property
     def numbers(self) -> np.ndarray:

@@ -16,7 +16,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.sources import Block, Reader, Source, joined_blocks
 from censcore.learning.data.standardised import Data
 
-__all__ = ["StreamedRows", "sample_of", "subjects_in"]
+__all__ = ["StreamedRows", "subjects_in"]
 
 _OPEN = 4  # parts that are read side by side
 _PIECE = 8192  # subjects that become tensors at a time
@@ -61,6 +61,11 @@ class StreamedRows:
     sample: Data
     buffer: int
     digest: str = ""
+
+    @property
+    def taken(self) -> StreamedRows:
+        """What is trained on, as of :class:`Subjects`."""
+        return self
 
     def epoch(self, seed: int, epoch: int, count: int) -> Iterator[dict[str, Tensor]]:
         """The batches of one epoch, ``count`` of about equal size."""
@@ -156,12 +161,3 @@ def subjects_in(rows: Data | StreamedRows) -> int:
     3
     """
     return rows.n if isinstance(rows, StreamedRows) else len(next(iter(rows.values())))
-
-
-def sample_of(rows: Data | StreamedRows) -> Data:
-    """The subjects, or a random sample of them where they are read in batches.
-
-    >>> sample_of({"x": torch.zeros(3, 1)})["x"].shape
-    torch.Size([3, 1])
-    """
-    return rows.sample if isinstance(rows, StreamedRows) else rows

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["SharedGradient", "rank_and_processes", "same_everywhere", "share_of"]
+__all__ = ["SharedGradient", "gathered", "rank_and_processes", "same_everywhere", "share_of"]
 
 
 def rank_and_processes() -> tuple[int, int]:
@@ -33,6 +35,20 @@ def same_everywhere(number: int) -> int:
     shared = [number]
     torch.distributed.broadcast_object_list(shared)
     return shared[0]
+
+
+def gathered(value: Any) -> list[Any]:
+    """The values of all processes, in their order.
+
+    >>> gathered(7)
+    [7]
+    """
+    processes = rank_and_processes()[1]
+    if processes == 1:
+        return [value]
+    found: list[Any] = [None] * processes
+    torch.distributed.all_gather_object(found, value)
+    return found
 
 
 def share_of(n: int, groups: np.ndarray | None, rank: int, processes: int) -> np.ndarray:

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.learning.data.first_pass import content_hash
 from censcore.learning.data.standardised import Data, Fold, gather
-from censcore.learning.data.summaries import content_hash
 from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.learning.training.batches import Batches
 from censcore.learning.training.checkpoints import digests
