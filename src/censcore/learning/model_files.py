@@ -13,7 +13,7 @@ from censcore.exceptions import MissingPackageError, ModelFileError
 from censcore.files import write_atomically
 from censcore.plain_text import one_line
 
-__all__ = ["kind_of_file", "read_model_file", "write_model_file"]
+__all__ = ["kind_of_file", "part_of", "read_model_file", "write_model_file"]
 
 FORMAT = "censcore-model"
 VERSION = 2  # from which on files have a checksum
@@ -111,6 +111,11 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
         As it was given to :func:`write_model_file`.
     """
     return _checked_header(_as_path(path))[1]["kind"]
+
+
+def part_of(tensors: dict[str, Any], name: str) -> dict[str, Any]:
+    """The tensors of one module, which are named ``name.parameter``."""
+    return {n.removeprefix(f"{name}."): v for n, v in tensors.items() if n.startswith(f"{name}.")}
 
 
 def _as_path(path: Any) -> Path:

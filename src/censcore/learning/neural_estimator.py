@@ -24,7 +24,7 @@ from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
 from censcore.learning.data.sources import Block, as_source
 from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects
 from censcore.learning.model_contents import check_contents
-from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.learning.model_files import part_of, read_model_file, write_model_file
 from censcore.learning.structures import Structure, structure_for
 from censcore.learning.training.devices import pick_device
 from censcore.learning.training.exchange import rank_and_processes, same_everywhere
@@ -370,10 +370,7 @@ class NeuralEstimator(SurvivalEstimator):
         model._center, model._spread = tensors["center"].numpy(), tensors["spread"].numpy()
         model._restore_settings(settings["fitted"])
         for i, network in enumerate(model._build_networks()):
-            prefix = f"{i}."
-            network.load_state_dict(
-                {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-            )
+            network.load_state_dict(part_of(tensors, str(i)))
         # files written before histories were kept have none
         model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
         return model

@@ -353,7 +353,9 @@ def first_pass(
     return FirstPass(
         source,
         seed,
-        *total,
+        total[0],
+        total[1],
+        total[2],
         key,
         drawn,
         _held_out(key, total[0].n, share),
