@@ -18,9 +18,9 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Subjects
-from censcore.learning.model_contents import check_number
+from censcore.learning.model_files import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
-from censcore.learning.training.devices import pick_device
+from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.full_batch import minimise
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed

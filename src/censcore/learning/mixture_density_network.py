@@ -28,10 +28,10 @@ from censcore.exceptions import ModelFileError
 from censcore.learning.data.standardised import Fold, OnDemand, Subjects, blocks
 from censcore.learning.density_network import DensityTask, LogNormalComponents, moments_of
 from censcore.learning.likelihood import LikelihoodEstimator
-from censcore.learning.model_contents import MOST_SAMPLES, check_number
+from censcore.learning.model_files import MOST_SAMPLES, check_number
 from censcore.learning.structures import Branching, Competing, structure_of
 from censcore.learning.subject_windows import SubjectWindows
-from censcore.learning.training.devices import pick_device
+from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.history import History
 from censcore.learning.training.recipe import MOST_UNITS, Recipe
 from censcore.learning.training.side_by_side import train_side_by_side

@@ -23,11 +23,9 @@ from censcore.learning.data.checks import check_mask, check_no_categories, check
 from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
 from censcore.learning.data.sources import Block, as_source
 from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects
-from censcore.learning.model_contents import check_contents
-from censcore.learning.model_files import part_of, read_model_file, write_model_file
+from censcore.learning.model_files import check_contents, part_of, read_model_file, write_model_file
 from censcore.learning.structures import Structure, structure_for
-from censcore.learning.training.devices import pick_device
-from censcore.learning.training.exchange import rank_and_processes, same_everywhere
+from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe
@@ -371,8 +369,7 @@ class NeuralEstimator(SurvivalEstimator):
         model._restore_settings(settings["fitted"])
         for i, network in enumerate(model._build_networks()):
             network.load_state_dict(part_of(tensors, str(i)))
-        # files written before histories were kept have none
-        model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
+        model.history_ = History.from_dict(settings["history"])
         return model
 
 

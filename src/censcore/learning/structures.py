@@ -30,13 +30,7 @@ _MOST_PREVENTED = 3
 
 
 class Structure(ABC):
-    """What is known of the event times before any data: the constraints that every draw fulfils.
-
-    Parameters
-    ----------
-    k : int
-        Event times.
-    """
+    """What is known of k event times before any data: the constraints that every draw fulfils."""
 
     branches = 1
     logits = 0
@@ -129,15 +123,6 @@ class Semicompeting(Branching):
     pattern, and :math:`T_j=\infty` for the others. The loss sums over the patterns of every draw, so that
     the gradient of the probabilities is exact.
 
-    Parameters
-    ----------
-    k : int
-        Event times, the terminal one among them.
-    terminal : int
-        Its coordinate.
-
-    Examples
-    --------
     >>> structure = Semicompeting(2, terminal=1)
     >>> times, weights = structure.members(torch.tensor([[[3.0, 5.0, 1.0, 0.0]]]))
     >>> times  # death at 5 without recurrence; recurrence at 3 and death at 4
@@ -212,15 +197,6 @@ class Competing(Branching):
     :math:`a_j`. The loss sums over the causes of every draw, so that the gradient of the probabilities is
     exact.
 
-    Parameters
-    ----------
-    k : int
-        Causes.
-    names : sequence of str
-        Their names.
-
-    Examples
-    --------
     >>> times, weights = Competing(2, ["relapse", "death"]).members(torch.tensor([[[3.0, 5.0, 0.0]]]))
     >>> times
     tensor([[[3., inf],

@@ -25,20 +25,8 @@ __all__ = ["Block", "Source", "TrainingTable", "as_source", "joined_blocks"]
 class Block:
     """Some consecutive subjects of a part of the data.
 
-    Attributes
-    ----------
-    X : array, frame or None
-        Covariates.
-    y : outcome
-        Of any kind that an estimator takes.
-    weight, groups : arrays, (n,), or None
-        Weights and groups of the subjects.
-    part : int
-        Number of the part.
-    place : array of int, (n,)
-        The places of the subjects in it.
-    mask : array of bool, (n, k), or None
-        False where an event time does not count; y has an event at time zero there.
+    ``place`` has the places of the subjects in the part of this number. Where the mask (n, k) is False, an
+    event time does not count, and y has an event at time zero.
     """
 
     X: Any

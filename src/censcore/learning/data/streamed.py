@@ -34,16 +34,12 @@ class StreamedRows:
 
     Attributes
     ----------
-    source : Source
-        What this process reads.
-    convert : callable
-        Makes tensors, with the subjects as first axis, of a block.
+    source, convert : Source, callable
+        What this process reads; makes tensors, with the subjects as first axis, of a block.
     n, n_here : int
         Number of training subjects, of all processes and of this one.
-    seed : int
-        Of the numbers by which subjects are held out.
-    held_out : int
-        Subjects with a number up to this one are not trained on; -1 for none.
+    seed, held_out : int
+        Subjects whose number, by this seed, is at most ``held_out`` are not trained on; -1 for none.
     sample : Data
         A random sample of the training subjects.
     buffer : int

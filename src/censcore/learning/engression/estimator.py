@@ -35,11 +35,10 @@ from censcore.learning.engression.sampling import NoisePool, chunks_of, export_s
 from censcore.learning.engression.settings import Network, Training
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.model_contents import MOST_SAMPLES, check_number
+from censcore.learning.model_files import MOST_SAMPLES, check_number
 from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.structures import Competing, Semicompeting, structure_of
-from censcore.learning.training.devices import pick_device
-from censcore.learning.training.exchange import rank_and_processes
+from censcore.learning.training.exchange import pick_device, rank_and_processes
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed
 from censcore.learning.training.side_by_side import train_side_by_side
@@ -776,11 +775,9 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             raise ModelFileError(f"scale: got {len(settings['scale'])} values, expected {self.k_}.")
         for value in settings["scale"]:
             check_number("scale", value, positive=True)
-        self._structure = structure_of(self.k_, **settings.get("structure", {}))
+        self._structure = structure_of(self.k_, **settings["structure"])
         self._times = TimeScale(
             self._training.transform(self._structure), settings["unit"], tuple(settings["scale"])
         )
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
-        # files written before the end of follow-up was kept have none
-        ends = settings.get("follow_up", [None] * self.k_)
-        self._follow_up = np.array([np.inf if end is None else end for end in ends])
+        self._follow_up = np.array([np.inf if end is None else end for end in settings["follow_up"]])

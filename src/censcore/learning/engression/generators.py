@@ -20,7 +20,7 @@ from censcore.learning.engression.settings import Network, Training
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.neural_estimator import followed_outcome
 from censcore.learning.structures import Structure
-from censcore.learning.training.held_out import held_out_losses
+from censcore.learning.training.task import held_out_losses
 from censcore.outcomes import SemiCompetingRisks
 from censcore.scores.inputs import scoring_inputs
 

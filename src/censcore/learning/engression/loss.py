@@ -28,14 +28,10 @@ class EngressionTask:
 
     Parameters
     ----------
-    network : Generator
-        Gives samples in units of ``scale``.
-    scale : tensor, (outputs,)
-        Unit of every positive output of the generator, relative to the unit of the times.
-    samples : int
-        m, the samples per subject and step.
-    beta : float
-        Exponent of the energy score.
+    network, scale : Generator, tensor (outputs,)
+        Gives samples in units of ``scale``, which is relative to the unit of the times.
+    samples, beta : int, float
+        m, the samples per subject and step; exponent of the energy score.
     mixed : bool
         Let the network compute in bfloat16.
     structure : Structure, optional

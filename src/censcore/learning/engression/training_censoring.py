@@ -31,18 +31,10 @@ _log = logging.getLogger("censcore")
 
 @dataclass(frozen=True)
 class TrainingCensoring:
-    """A censoring distribution and its origin.
+    """A censoring distribution, where it came from in words, and whether it is an estimate.
 
-    Attributes
-    ----------
-    words : str
-        Where the distribution came from.
-    distribution : Distribution or None
-        The distribution for the training subjects; None in a model read from a file.
-    estimator : Censoring or None
-        The estimator, ready for other subjects.
-    estimated : bool
-        Whether the distribution is an estimate from the training subjects.
+    The distribution is that of the training subjects; None in a model read from a file, and where an
+    estimator, ready for other subjects, gives it in batches.
     """
 
     words: str

@@ -20,11 +20,9 @@ from censcore.learning.training.batches import Batches
 from censcore.learning.training.checkpoints import TrainingState, among_best, digests, identity_of
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
-from censcore.learning.training.held_out import held_out_losses
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
-from censcore.learning.training.seeds import mix_seed, seeded
-from censcore.learning.training.task import Callback, Rows, Task
+from censcore.learning.training.task import Callback, Rows, Task, held_out_losses, mix_seed, seeded
 from censcore.progress import ProgressBar
 
 __all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "drive", "finite", "mix_seed", "train"]

@@ -21,9 +21,8 @@ from censcore.learning.training.checkpoints import among_best, checkpoint_of, di
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.loop import drive, finite
 from censcore.learning.training.recipe import Recipe
-from censcore.learning.training.seeds import mix_seed, seeded
 from censcore.learning.training.stacks import StackedAdamW, fill, flat_weights, parts_of
-from censcore.learning.training.task import Callback, Task
+from censcore.learning.training.task import Callback, Task, mix_seed, seeded
 
 __all__ = ["train_side_by_side"]
 
@@ -47,27 +46,8 @@ def train_side_by_side(
     Many small products of matrices are then few larger ones. The folds must share their data. A network
     that runs out of patience keeps its weights while others go on.
 
-    Parameters
-    ----------
-    task : Task
-        Of a stack of the networks; subjects of the networks follow each other in its batches.
-    networks : sequence of modules
-        What is trained.
-    folds : sequence of Fold
-        The subjects of each.
-    recipe : Recipe
-        How to train.
-    seeds : sequence of int
-        Of each network.
-    device : torch.device
-        Where to compute.
-    callbacks, checkpoint, progress
-        As of :func:`~censcore.learning.train`; callbacks see one network after the other, and stop one.
-
-    Returns
-    -------
-    list of History
-        Losses by epoch, of each network.
+    The task is that of a stack of the networks; the subjects of each follow each other in its batches. The
+    callbacks see one network after the other, and stop one.
     """
     run = _Run(task, networks, folds, recipe, seeds, device)
     drive(run, callbacks, checkpoint, progress)
