@@ -76,8 +76,8 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.learning.data.sources import TrainingTable as TrainingTable
     from censcore.learning.engression import CensoredEngression as CensoredEngression
     from censcore.learning.grid import JointGridModel as JointGridModel
-    from censcore.learning.loading import load as load
     from censcore.learning.mixture_density_network import MixtureDensityNetwork as MixtureDensityNetwork
+    from censcore.learning.model_files import load as load
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -161,7 +161,7 @@ _EXPORTS = {
     "learning.engression": ["CensoredEngression"],
     "learning.mixture_density_network": ["MixtureDensityNetwork"],
     "learning.best_forecast": ["BestForecast"],
-    "learning.loading": ["load"],
+    "learning.model_files": ["load"],
     "learning.copula": ["CopulaWeibull"],
     "learning.grid": ["JointGridModel"],
     "learning.data.sources": ["TrainingTable"],
@@ -197,7 +197,7 @@ _IN_TORCH = {
     "learning.engression",
     "learning.best_forecast",
     "learning.mixture_density_network",
-    "learning.loading",
+    "learning.model_files",
     "learning.copula",
     "learning.grid",
     "learning.data.sources",

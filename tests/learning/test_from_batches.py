@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 from tests.learning.small_trainings import SMALL, engression, in_batches, sample, weights_of  # noqa: E402
 
+from censcore.learning.data.first_pass import CountedTimes, Moments, Reservoir  # noqa: E402
 from censcore.learning.data.sources import Block, as_source  # noqa: E402
 from censcore.learning.data.streamed import StreamedRows  # noqa: E402
-from censcore.learning.data.summaries import CountedTimes, Moments, Reservoir  # noqa: E402
 from censcore.learning.engression import censoring_quantiles as quantiles  # noqa: E402
 
 
@@ -131,7 +131,7 @@ def test_moments_and_counts_do_not_depend_on_the_batches(rng):
 
 
 def test_many_distinct_times_are_rounded_up_in_any_order(rng, monkeypatch):
-    monkeypatch.setattr("censcore.learning.data.summaries.DISTINCT", 200)
+    monkeypatch.setattr("censcore.learning.data.first_pass.DISTINCT", 200)
     time, censored = rng.exponential(size=5000), rng.random(5000) < 0.4
     orders = [np.arange(5000), rng.permutation(5000)]
     found = []
@@ -406,8 +406,8 @@ def fit(n):
     )
     model.fit_batches(lambda: batches(n), buffer=4000)
 
-import censcore.learning.batch_training as module
-module._HELD_OUT, module._SAMPLE = 1000, 2000
+import censcore.learning.data.first_pass as module
+module.HELD_OUT, module.SAMPLE = 1000, 2000
 fit(4000)
 print(json.dumps([grown(lambda: fit(n)) for n in (10_000, 100_000)]))
 """

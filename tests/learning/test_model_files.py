@@ -72,15 +72,14 @@ def test_a_flipped_bit_is_found_wherever_it_is(path):
             read_model_file(path, "thing")
 
 
-def test_files_of_the_first_version_have_no_checksum(path):
+def test_a_file_without_checksum_or_of_an_older_version_is_refused(path):
     from safetensors.torch import save
 
     header = {"format": "censcore-model", "version": "1", "kind": "thing", "settings": "{}"}
-    path.write_bytes(save({"w": torch.ones(2)}, metadata=header))
-    assert read_model_file(path, "thing")[1] == {}
-    path.write_bytes(save({"w": torch.ones(2)}, metadata=header | {"version": "2"}))
-    with pytest.raises(ModelFileError, match="incomplete"):
-        read_model_file(path, "thing")
+    for version, message in {"1": "got format version 1, expected 2", "2": "incomplete"}.items():
+        path.write_bytes(save({"w": torch.ones(2)}, metadata=header | {"version": version}))
+        with pytest.raises(ModelFileError, match=message):
+            read_model_file(path, "thing")
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +138,17 @@ def test_a_model_is_loaded_without_knowing_its_class(fitted, tmp_path, path):
         cs.load(path)
     with pytest.raises(InvalidInputError, match="device"):
         cs.load(tmp_path / "model", device="tpu")
+
+
+@pytest.mark.parametrize("n_networks", ["auto", 10])
+def test_a_model_of_several_networks_is_loaded(tmp_path, n_networks):
+    T = np.random.default_rng(0).exponential(size=(60, 1))
+    model = engression(
+        width=4, depth=1, noise_dim=2, epochs=1, n_networks=n_networks, random_state=0, device="cpu"
+    )
+    model.fit(None, cs.RightCensored(T, np.ones((60, 1)))).save(tmp_path / "model")
+    again = cs.load(tmp_path / "model", device="cpu")
+    np.testing.assert_array_equal(again.sample(None, 50), model.sample(None, 50))
 
 
 def test_resuming_compares_contents_and_not_their_sums(tmp_path):

@@ -11,7 +11,7 @@ from torch import nn
 
 import censcore as cs
 from censcore.learning import Network, Recipe, train
-from censcore.learning.data.folds import Fold, Subjects
+from censcore.learning.data.standardised import Fold, Subjects
 from censcore.learning.density_network import DensityTask, LogNormalComponents
 from censcore.learning.engression import Generator
 from censcore.learning.training.side_by_side import train_side_by_side

@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 from tests.learning.small_trainings import engression  # noqa: E402
 
-from censcore.learning.data.standardised import Standardised, moments, rows_of  # noqa: E402
+from censcore.learning.data.first_pass import Moments  # noqa: E402
+from censcore.learning.data.standardised import Standardised, rows_of  # noqa: E402
 from censcore.simulation import LogNormalScenario  # noqa: E402
 
 SMALL = {"width": 8, "depth": 1, "noise_dim": 4, "samples": 2, "n_networks": 1}
@@ -65,12 +66,12 @@ def test_moments_are_those_of_numpy_in_one_block_or_many(mapped, monkeypatch):
     rows = np.random.default_rng(1).permutation(500)[:200]
     monkeypatch.setattr("censcore.learning.data.standardised._VALUES_AT_ONCE", 64)
     for found, X_chosen in (
-        (moments(on_disk), X),
-        (moments(on_disk, rows), X[rows]),
-        (moments(X, slice(7, 90)), X[7:90]),
+        (Moments.of(on_disk), X),
+        (Moments.of(on_disk, rows), X[rows]),
+        (Moments.of(X, slice(7, 90)), X[7:90]),
     ):
-        np.testing.assert_allclose(found[0], X_chosen.mean(axis=0, dtype=float), rtol=1e-13)
-        np.testing.assert_allclose(found[1], X_chosen.std(axis=0, dtype=float), rtol=1e-13)
+        np.testing.assert_allclose(found.mean, X_chosen.mean(axis=0, dtype=float), rtol=1e-13)
+        np.testing.assert_allclose(found.spread, X_chosen.std(axis=0, dtype=float), rtol=1e-13)
 
 
 @pytest.mark.parametrize("held_out", [False, True])

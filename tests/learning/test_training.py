@@ -1,6 +1,5 @@
 """The training loop: what it minimises, keeps, resumes and refuses."""
 
-import copy
 import math
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from tests.learning.small_trainings import WITH_TESTS, Regression
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.learning.data.standardised import rows_of
 from censcore.learning.training.batches import Batches
+from censcore.learning.training.checkpoints import TrainingState
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, share_of
 from censcore.learning.training.loop import Recipe, mix_seed, train
@@ -153,11 +153,14 @@ def test_the_two_parts_of_a_captured_step_are_the_whole_step(group_of_one):
     for shared in (False, True):
         torch.manual_seed(0)
         task = Regression()
-        network, averaged = task.network, copy.deepcopy(task.network)
+        network = task.network
         optimizer = torch.optim.SGD(network.parameters(), lr=torch.tensor(0.0), foreach=False)
+        state = TrainingState(network, optimizer)
+        recipe = Recipe(
+            epochs=2, learning_rate=0.05, schedule="constant", warmup=0.0, averaging=0.9, compile=False
+        )
         epochs = GraphedEpochs(
-            rows_of(rows, subjects) if not shared else rows, True, network, averaged, optimizer, task.draw,
-            task.loss, Batches(15, 4), np.full(8, 0.05), 1.0, 0.9, False,
+            task, recipe, state, rows if shared else rows_of(rows, subjects), Batches(15, 4), True,
             subjects if shared else None, SharedGradient(network) if shared else None,
         )  # fmt: skip
         assert len(epochs.rows["x"]) == 15  # a process holds its share
@@ -165,7 +168,7 @@ def test_the_two_parts_of_a_captured_step_are_the_whole_step(group_of_one):
         for _ in range(4):
             for part in epochs._parts():
                 part()
-        found.append([*network.parameters(), *averaged.parameters(), epochs.total, epochs.weight])
+        found.append([*network.parameters(), *state.averaged.parameters(), epochs.total, epochs.weight])
     for whole, parts in zip(*found, strict=True):
         torch.testing.assert_close(parts, whole)
     assert float(found[0][-1]) == pytest.approx(float(rows["weight"][subjects].sum()))

@@ -21,13 +21,6 @@ class LogNormalComponents(nn.Module):
 
     Each is a perceptron and a linear map; they differ in their first weights.
 
-    Parameters
-    ----------
-    d, k : int
-        Covariates and event times.
-    components, width, networks : int
-        Log-normal components and hidden units of each network, and how many there are.
-
     Examples
     --------
     >>> log_weight, location, log_scale = LogNormalComponents(3, 2)(torch.zeros(6, 3))
@@ -35,14 +28,7 @@ class LogNormalComponents(nn.Module):
     (torch.Size([4, 6, 5]), torch.Size([4, 6, 5, 2]), torch.Size([4, 6, 5, 2]))
     """
 
-    def __init__(
-        self,
-        d: int,
-        k: int,
-        components: int = 5,
-        width: int = 64,
-        networks: int = 4,
-    ) -> None:
+    def __init__(self, d: int, k: int, components: int = 5, width: int = 64, networks: int = 4) -> None:
         super().__init__()
         self.k, self.components, self.count = k, components, networks
         start = torch.zeros(networks, 1, components, 1 + 2 * k)
@@ -61,9 +47,7 @@ class LogNormalComponents(nn.Module):
 
         Networks are the first axis, subjects the second, components the third.
         """
-        folds = (
-            len(self.first) if self.first.ndim == 4 else 1
-        )  # stacks of networks, with subjects of their own
+        folds = len(self.first) if self.first.ndim == 4 else 1  # stacks, with subjects of their own
         x = x.reshape(folds, 1, -1, x.shape[1]).expand(-1, self.count, -1, -1).flatten(0, 1)
         hidden = nn.functional.silu(_product(self.first_bias, x, self.first))
         hidden = nn.functional.silu(_product(self.second_bias, hidden, self.second))
@@ -100,12 +84,7 @@ class DensityTask:
 
     .. math:: -\log\sum_c w_c(x)\prod_j f_{cj}(u_j)^{\Delta_j}\{1-F_{cj}(u_j)\}^{1-\Delta_j}
 
-    Parameters
-    ----------
-    network : LogNormalComponents
-        What is trained.
-    sparsity : float, or tensor of one for each of several networks
-        Weight of the penalty.
+    ``sparsity``, the weight of the penalty, is a number, or a tensor of one for each of several networks.
     """
 
     def __init__(self, network: nn.Module, sparsity: float | Tensor) -> None:

@@ -16,7 +16,7 @@ from censcore._validation import as_count, as_number
 from censcore.distributions import JointGrid
 from censcore.exceptions import InvalidInputError
 from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
-from censcore.learning.model_contents import check_numbers
+from censcore.learning.model_files import check_numbers
 from censcore.outcomes import RightCensored
 
 __all__ = ["JointGridModel"]

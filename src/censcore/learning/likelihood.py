@@ -11,22 +11,22 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_seed, check_option, shown
+from censcore._validation import as_count, as_labels, as_seed, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
-from censcore.learning.batch_training import BatchTraining
-from censcore.learning.data.masks import check_mask, leave_out_times
-from censcore.learning.data.sources import Block
-from censcore.learning.data.standardised import Data, OnDemand, rows_of
-from censcore.learning.model_contents import check_number
-from censcore.learning.training.devices import pick_device
+from censcore.learning.data.checks import check_mask, leave_out_times
+from censcore.learning.data.first_pass import Moments, mean_time
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Subjects
+from censcore.learning.model_files import check_number
+from censcore.learning.neural_estimator import NeuralEstimator
+from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.full_batch import minimise
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed
 from censcore.learning.training.recipe import MOST_EPOCHS, MOST_LAYERS, MOST_UNITS
 from censcore.learning.training.task import Callback, Rows
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored
 
 __all__ = ["LikelihoodEstimator", "ParameterNetwork"]
 
@@ -102,7 +102,7 @@ class LikelihoodTask:
         return -self.distribution(network(rows["x"])).log_likelihood(rows["time"], rows["event"])
 
 
-class LikelihoodEstimator(BatchTraining):
+class LikelihoodEstimator(NeuralEstimator):
     """Base class of estimators trained by the censored log score.
 
     A subclass builds the network (:meth:`_new_network`) and turns its outputs into a distribution
@@ -117,6 +117,7 @@ class LikelihoodEstimator(BatchTraining):
     hidden: Sequence[int]
     solver: str
     max_iter: int
+    weight_decay: float
 
     @abstractmethod
     def _new_network(self) -> ParameterNetwork:
@@ -179,32 +180,34 @@ class LikelihoodEstimator(BatchTraining):
         self._forget()
         outcome = leave_out_times(self._check_outcome(y, mask), mask)
         X = self._check_X(X, len(outcome), reset=True)
-        groups = self._check_groups(groups, len(outcome))
+        labels = None if groups is None else as_labels(groups, len(outcome))
         at_once = self._fits_at_once()
-        rows, held_out = self._split(len(X), groups, at_once or eval_set is not None)
+        rows, held_out = self._split(len(X), labels, at_once or eval_set is not None)
         everything = self._learn_units(X, outcome, sample_weight, rows)
-        training = rows_of(everything, rows)
-        validation = None if held_out is None else rows_of(everything, held_out)
+        others = None if held_out is None else Subjects(everything, held_out)
         if eval_set is not None:
-            validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "mask"))
-        task = self._new_task()
-        if at_once:
-            self.history_ = self._minimise(task, training, validation, callbacks)
-        else:
-            self.history_ = self._train(
-                task, training, validation, None if groups is None else groups[rows], callbacks
-            )
-        self._finish(training)
+            others = Subjects(self._eval_rows(eval_set))
+        fold = Fold(Subjects(everything, rows), others, None if labels is None else labels[rows])
+        self._fit_network(fold, callbacks, at_once)
         return self
 
     def _learn_units(
         self, X: np.ndarray, y: RightCensored, weight: Any, rows: np.ndarray | slice
     ) -> dict[str, Tensor | OnDemand]:
         """Learn units of covariates and times from some subjects, and give the data of all in them."""
-        self._fit_scaling(X, rows)
-        self._unit = _unit(y.take(rows))
-        self._fit_units(y.take(rows))
+        self._fit_scaling(Moments.of(X, rows))
+        some = y.take(rows)
+        positive = to_numpy(some.time)[to_numpy(some.time) > 0]
+        self._unit = mean_time(np.array([[positive.size], [positive.sum()]]))
+        self._fit_units(some)
         return self._tensors(X, y, weight)
+
+    def _fit_network(self, fold: Fold, callbacks: Sequence[Callback], at_once: bool = False) -> None:
+        """Train a new network, and fit what is left."""
+        self._network = self._seeded_network(self._seed)
+        task = LikelihoodTask(self._network, self._training_distribution)
+        self.history_ = (self._minimise if at_once else self._train)(task, fold, callbacks)
+        self._finish(fold.training.sample)
 
     def fit_batches(
         self,
@@ -223,10 +226,7 @@ class LikelihoodEstimator(BatchTraining):
         Parameters
         ----------
         batches : TrainingTable, sequence or callable
-            A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
-            when they are asked for; or a function without arguments that returns an iterator of batches, the
-            same every time. A batch may have weights, groups and a mask as in :meth:`fit`, or None in their
-            places: ``(X, y, sample_weight, groups, mask)``.
+            As in :meth:`CensoredEngression.fit_batches`.
         eval_set : (X, y) or (X, y, mask), optional
             Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out, at most
             50,000.
@@ -244,34 +244,12 @@ class LikelihoodEstimator(BatchTraining):
             raise InvalidInputError(
                 "solver='lbfgs' needs all subjects at once; for data read in batches use 'adam' or 'auto'."
             )
-        source = self._share_of(batches, buffer)
-        found = self._first_pass(source)
-        held_out = self._held_out(found, eval_set is not None)
-        sample = self._sample(found, held_out)
+        found = self._read(batches, buffer, eval_set)
         self._check_outcome(found.extreme.y, found.extreme.mask)
-        count, total = found.times[:2].sum(axis=1)
-        if not count:
-            raise InvalidInputError("Times: got zeros only, expected positive times.")
-        self._unit = float(total / count)
-        self._fit_units(leave_out_times(self._plain_outcome(sample.y), sample.mask))
-        training = self._streamed(source, found, sample, held_out, buffer)
-        validation = self._validation_rows(found, held_out)
-        if eval_set is not None:
-            validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "mask"))
-        self.history_ = self._train(self._new_task(), training, validation, None, callbacks)
-        self._finish(training.sample)
+        self._unit = mean_time(found.times)
+        self._fit_units(leave_out_times(self._plain_outcome(found.sample.y), found.sample.mask))
+        self._fit_network(self._folded(found, buffer, eval_set), callbacks)
         return self
-
-    def _block_tensors(self, block: Block) -> dict[str, Tensor]:
-        X = self._check_X(block.X, len(block), reset=False)
-        outcome = leave_out_times(self._plain_outcome(block.y), block.mask)
-        rows = self._tensors(X, outcome, block.weight)
-        # sums depend on the layout, which differs between tables and arrays
-        return {name: value[:].contiguous() for name, value in rows.items()}
-
-    def _new_task(self) -> LikelihoodTask:
-        self._network = self._seeded_network(self._seed)
-        return LikelihoodTask(self._network, self._training_distribution)
 
     def _seeded_network(self, seed: int) -> Any:
         with torch.random.fork_rng(devices=[]):
@@ -285,14 +263,13 @@ class LikelihoodEstimator(BatchTraining):
         linear = not _widths(self.hidden)
         return self.solver == "lbfgs" or (self.solver == "auto" and linear)
 
-    def _minimise(
-        self, task: LikelihoodTask, rows: Data, validation: Data | None, callbacks: Sequence[Callback]
-    ) -> History:
+    def _minimise(self, task: LikelihoodTask, fold: Fold, callbacks: Sequence[Callback]) -> History:
+        rows = fold.training.taken
         self._recipe(len(rows["x"]))  # checks the parameters that both solvers share
         return minimise(
             task,
             rows,
-            validation,
+            None if fold.validation is None else fold.validation.taken,
             penalty=self.weight_decay,
             max_iter=int(self.max_iter),
             device=pick_device(self.device),
@@ -302,10 +279,10 @@ class LikelihoodEstimator(BatchTraining):
             progress=self.progress,
         )
 
-    def _evaluation_rows(self, X: Any, y: Any, mask: Any = None) -> Data:
-        outcome = as_outcome(y).require_no_entry(type(self).__name__)
-        outcome = leave_out_times(outcome, check_mask(mask, outcome, some=True))
-        return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, None)
+    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, some: bool = False) -> Data:
+        outcome = self._plain_outcome(y)
+        outcome = leave_out_times(outcome, check_mask(mask, outcome, some=some))
+        return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, weight)
 
     def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | OnDemand]:
         time = to_numpy(y.time).reshape(len(y), -1)
@@ -388,10 +365,3 @@ class LikelihoodEstimator(BatchTraining):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         check_number("unit", settings["unit"], positive=True)
         self._unit = settings["unit"]
-
-
-def _unit(y: RightCensored) -> float:
-    time = to_numpy(y.time)
-    if not (time > 0).any():
-        raise InvalidInputError("Times: got zeros only, expected positive times.")
-    return float(time[time > 0].mean())

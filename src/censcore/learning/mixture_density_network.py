@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_seed
+from censcore._validation import as_count, as_labels, as_seed
 from censcore.distributions import (
     CauseEnsemble,
     Distribution,
@@ -23,31 +23,20 @@ from censcore.distributions import (
     LogNormal,
     Mixture,
 )
-from censcore.estimators.cause_times import cause_times, of_draws
+from censcore.estimators.cause_times import of_draws
 from censcore.exceptions import ModelFileError
-from censcore.learning.batch_training import in_numpy
-from censcore.learning.data.folds import Fold, Subjects
-from censcore.learning.data.masks import check_mask
-from censcore.learning.data.standardised import OnDemand, blocks
-from censcore.learning.data.streamed import subjects_in
+from censcore.learning.data.standardised import Fold, OnDemand, Subjects, blocks
 from censcore.learning.density_network import DensityTask, LogNormalComponents, moments_of
 from censcore.learning.likelihood import LikelihoodEstimator
-from censcore.learning.model_contents import MOST_SAMPLES, check_number
-from censcore.learning.structures import (
-    Branching,
-    Competing,
-    Free,
-    Semicompeting,
-    Structure,
-    structure_of,
-)
+from censcore.learning.model_files import MOST_SAMPLES, check_number
+from censcore.learning.structures import Branching, Competing, structure_of
 from censcore.learning.subject_windows import SubjectWindows
-from censcore.learning.training.devices import pick_device
+from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.history import History
 from censcore.learning.training.recipe import MOST_UNITS, Recipe
 from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.stacks import stacked
-from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
 
 __all__ = ["MixtureDensityNetwork"]
 
@@ -126,6 +115,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     """
 
     _kind: ClassVar[str] = "MixtureDensityNetwork"
+    _takes_causes: ClassVar[bool] = True
     epochs: int | str  # type: ignore[assignment]
     validation_fraction = 0.0  # the number of steps follows from that of the subjects
 
@@ -156,29 +146,10 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     # ---- outcomes ------------------------------------------------------------------------------
 
-    def _check_outcome(self, y: Any, mask: Any = None) -> RightCensored:
-        if isinstance(y, CompetingRisks | SemiCompetingRisks):
-            check_mask(mask, y)
-        self._structure: Structure
-        if isinstance(y, CompetingRisks):
-            self._structure = Competing(y.n_causes, y.names)
-            y = cause_times(y, type(self).__name__, training=True)
-        elif isinstance(y, SemiCompetingRisks):
-            self._structure = Semicompeting(y.k, y.terminal)
-        else:
-            outcome = super()._check_outcome(y, mask)
-            self._structure = Free(self.k_)
-            return outcome
-        return super()._check_outcome(self._plain_outcome(y))
-
-    def _plain_outcome(self, y: Any) -> Any:
+    def _plain_outcome(self, y: Any, training: bool = False) -> Any:
         """Times that are censored by an event that prevents them."""
-        if isinstance(y, CompetingRisks):
-            y = cause_times(y, type(self).__name__)
-        if isinstance(y, SemiCompetingRisks):
-            y = in_numpy(y)
-            return RightCensored(y.time, y.event)
-        return super()._plain_outcome(y)
+        y = super()._plain_outcome(y, training)
+        return RightCensored(y.time, y.event) if isinstance(y, SemiCompetingRisks) else y
 
     def _fit_units(self, y: RightCensored) -> None:
         """Mean and spread of the log-times."""
@@ -219,9 +190,9 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             epochs = max(1, round(_STEPS * math.sqrt(n) * batch / n))
         return Recipe(epochs, batch, self.learning_rate, weight_decay=0.01, compile=False)
 
-    def _train(self, task: Any, rows: Any, *args: Any, **options: Any) -> History:
-        density = DensityTask(task.network, self._sparsity(subjects_in(rows)))
-        history = super()._train(density, rows, *args, **options)
+    def _train(self, task: Any, fold: Fold, *args: Any, **options: Any) -> History:
+        density = DensityTask(task.network, self._sparsity(fold.training.n))
+        history = super()._train(density, fold, *args, **options)
         # sums of floats depend on how many subjects there are, those of doubles do not, once rounded
         task.network.double().eval()
         return history
@@ -258,13 +229,13 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         self._forget()
         outcome = self._check_outcome(y)
         matrix = self._check_X(X, len(outcome), reset=True)
-        labels = self._check_groups(groups, len(outcome))
+        labels = None if groups is None else as_labels(groups, len(outcome))
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
         parts: list[Any] = [slice(None), *(rows for rows, _ in folds)]
         own = [Fold(Subjects(everything, r), None, None if labels is None else labels[r]) for r in parts]
         seeds = [self._seed + 7919 * i for i in range(len(own))]
         networks = [self._seeded_network(seed) for seed in seeds]
-        sparsity = torch.tensor([self._sparsity(len(fold.training.numbers)) for fold in own])
+        sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
         device = pick_device(self.device)
         histories = train_side_by_side(
             DensityTask(stacked(networks), sparsity.to(device)),

@@ -6,33 +6,33 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from censcore._arrays import as_float, is_torch, to_numpy
-from censcore._validation import as_count, as_labels, as_number
+from censcore._validation import as_count, as_number
 from censcore.estimators.base import NotFitted, SurvivalEstimator
+from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
-from censcore.learning.data.covariate_checks import check_no_categories, check_single_precision
-from censcore.learning.data.masks import check_mask
-from censcore.learning.data.standardised import Data, Standardised, moments
-from censcore.learning.data.streamed import StreamedRows, subjects_in
-from censcore.learning.model_contents import check_contents
-from censcore.learning.model_files import read_model_file, write_model_file
-from censcore.learning.training.devices import pick_device
-from censcore.learning.training.exchange import same_everywhere
+from censcore.learning.data.checks import check_mask, check_no_categories, check_single_precision
+from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
+from censcore.learning.data.sources import Block, as_source
+from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects
+from censcore.learning.model_files import check_contents, part_of, read_model_file, write_model_file
+from censcore.learning.structures import Structure, structure_for
+from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.task import Callback, Task
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 
-__all__ = ["NeuralEstimator"]
+__all__ = ["NeuralEstimator", "followed_outcome"]
 
 _MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one of its own
 
@@ -52,23 +52,17 @@ class NeuralEstimator(SurvivalEstimator):
     """
 
     _kind: ClassVar[str]
+    _takes_causes: ClassVar[bool] = False  # competing and semi-competing risks
+    _eval_parts: ClassVar[tuple[str, ...]] = ("X", "y", "mask")
 
     epochs: int
-    batch_size: int | str
-    learning_rate: float
-    weight_decay: float
-    schedule: str
-    warmup: float
-    clip: float | None
-    averaging: float | None
     patience: int | None
-    validate_every: int
-    tolerance: float
-    validation_fraction: float
     random_state: Any
     device: str
     progress: bool
     checkpoint: str | os.PathLike[str] | None
+    ordered = False
+    _structure: Structure
 
     # ---- data ----------------------------------------------------------------------------------
 
@@ -94,9 +88,10 @@ class NeuralEstimator(SurvivalEstimator):
             raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
         return X
 
-    def _fit_scaling(self, X: np.ndarray, rows: np.ndarray | slice) -> None:
-        center, spread = (value.astype(np.float32) for value in moments(X, rows))
-        self._center, self._spread = center, np.where(spread > 0, spread, np.float32(1))
+    def _fit_scaling(self, moments: Moments) -> None:
+        spread = moments.spread.astype(np.float32)
+        self._center = moments.mean.astype(np.float32)
+        self._spread = np.where(spread > 0, spread, np.float32(1))
 
     @property
     def _n_inputs(self) -> int:
@@ -106,14 +101,14 @@ class NeuralEstimator(SurvivalEstimator):
     def _standardised(self, X: np.ndarray) -> Standardised:
         return Standardised(X, self._center, self._spread)
 
-    def _check_outcome(self, y: Any, mask: Any = None) -> RightCensored:
-        """Check the outcome, as far as it counts, and note whether it is (n,) or (n, k)."""
-        outcome = as_outcome(y).require_no_entry(type(self).__name__)
-        outcome = outcome.like(to_numpy(outcome.time)) if is_torch(outcome.time) else outcome
-        self.k_ = outcome.k
-        self._joint = outcome.time.ndim == 2
+    def _check_outcome(self, y: Any, mask: Any = None) -> Any:
+        """Check the outcome, as far as it counts; note its structure, and whether it is (n,) or (n, k)."""
+        outcome = self._plain_outcome(y, training=True)
+        given = y if isinstance(y, CompetingRisks | SemiCompetingRisks) else outcome
+        counts = check_mask(mask, given, some=True)
+        self._structure = structure_for(given, self.ordered)
+        self.k_, self._joint = outcome.k, outcome.time.ndim == 2
         events = to_numpy(outcome.event).reshape(len(outcome), -1)
-        counts = check_mask(mask, outcome, some=True)
         seen = (events if counts is None else events & counts).any(axis=0)
         if not seen.any():
             raise InvalidInputError(
@@ -127,21 +122,61 @@ class NeuralEstimator(SurvivalEstimator):
             )
         return outcome
 
-    @staticmethod
-    def _check_eval_set(eval_set: Any, *parts: str) -> tuple[Any, ...]:
-        """A tuple that begins with X and y."""
+    def _plain_outcome(self, y: Any, training: bool = False) -> Any:
+        """The outcome in NumPy; of competing risks the times of the causes."""
+        name = type(self).__name__
+        if self._takes_causes and isinstance(y, CompetingRisks):
+            return cause_times(y, name, training)
+        if not (self._takes_causes and isinstance(y, SemiCompetingRisks)):
+            y = as_outcome(y).require_no_entry(name)
+        return y.like(to_numpy(y.time)) if is_torch(y.time) else y
+
+    @abstractmethod
+    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, some: bool = False) -> Data:
+        """The data of other subjects, when units are known; some of their times must count if so asked."""
+
+    def _block_tensors(self, block: Block, **options: Any) -> dict[str, Tensor]:
+        """The training data of some subjects that are read in a batch."""
+        rows = self._rows(block.X, block.y, block.mask, block.weight, **options)
+        # sums depend on the layout, which differs between tables and arrays
+        return {name: value[:].contiguous() for name, value in rows.items()}
+
+    def _eval_rows(self, eval_set: Any) -> Data:
+        """The data of validation subjects, a tuple that begins with X and y."""
+        parts = self._eval_parts
         if not isinstance(eval_set, tuple | list) or not 2 <= len(eval_set) <= len(parts):
             listed = isinstance(eval_set, tuple | list)
             got = f"{len(eval_set)} entries" if listed else type(eval_set).__name__
             raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); got {got}.")
-        return tuple(eval_set)
+        return self._rows(**dict(zip(parts, eval_set, strict=False)), some=True)
 
-    @staticmethod
-    def _check_groups(groups: Any, n: int) -> np.ndarray | None:
-        """Groups as an array with one value per subject."""
-        if groups is None:
-            return None
-        return as_labels(groups, n)
+    def _read(self, batches: Any, buffer: Any, eval_set: Any, stratify: Any = None) -> FirstPass:
+        """Read this process's share of the batches once, and learn how to standardise covariates."""
+        if not isinstance(buffer, int | np.integer) or buffer < 1:
+            raise InvalidInputError(f"buffer: got {buffer!r}, expected a positive number of subjects.")
+        self.__dict__.pop("n_features_in_", None)
+
+        def matrix(block: Block) -> np.ndarray:
+            return self._check_X(block.X, len(block), reset=not hasattr(self, "n_features_in_"))
+
+        found = first_pass(
+            as_source(batches).share(*rank_and_processes()),
+            matrix,
+            self._plain_outcome,
+            followed_outcome,
+            share=0.0 if eval_set is not None else self._held_out_share,
+            seed=self._seed,
+            stratify=stratify,
+            hashed=self.checkpoint is not None,
+        )
+        self._fit_scaling(found.moments)
+        return found
+
+    def _folded(self, found: FirstPass, buffer: int, eval_set: Any) -> Fold:
+        """The training subjects of batches that were read once, and those that validate."""
+        training = found.training(self._block_tensors, int(buffer))
+        others = found.validation(self._block_tensors) if eval_set is None else self._eval_rows(eval_set)
+        return Fold(training, None if others is None else Subjects(others))
 
     def _split(
         self, n: int, groups: np.ndarray | None, others_validate: bool, part: int = 0
@@ -204,44 +239,28 @@ class NeuralEstimator(SurvivalEstimator):
         automatic = isinstance(size, str) and size == "auto"
         if isinstance(size, str) and not automatic:
             raise InvalidInputError(f"batch_size must be a number or 'auto'; got {size!r}.")
-        return Recipe(
-            epochs=self.epochs,
-            batch_size=min(256, max(32, n // 8)) if automatic else size,
-            learning_rate=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            schedule=settings.schedule,
-            warmup=settings.warmup,
-            clip=settings.clip,
-            averaging=settings.averaging,
-            patience=self.patience,
-            validate_every=settings.validate_every,
-            tolerance=settings.tolerance,
-            compile=getattr(settings, "compile", False),
-        )
+        shared = {f.name: getattr(settings, f.name) for f in fields(Recipe) if hasattr(settings, f.name)}
+        given = {
+            "epochs": self.epochs,
+            "patience": self.patience,
+            "batch_size": min(256, max(32, n // 8)) if automatic else size,
+        }
+        return Recipe(**{"compile": False} | shared | given)
 
     def _train(
-        self,
-        task: Task,
-        rows: Data | StreamedRows,
-        validation: Data | None,
-        groups: np.ndarray | None = None,
-        callbacks: Sequence[Callback] = (),
-        seed: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        epochs: int | None = None,
+        self, task: Task, fold: Fold, callbacks: Sequence[Callback], epochs: int | None = None, **options: Any
     ) -> History:
-        recipe = self._recipe(subjects_in(rows))
+        recipe = self._recipe(fold.training.n)
+        settings = {"seed": self._seed, "checkpoint": self.checkpoint, "progress": self.progress}
         return train(
             task,
-            rows,
-            validation,
+            fold.training.taken,
+            None if fold.validation is None else fold.validation.taken,
             recipe if epochs is None else replace(recipe, epochs=epochs),
-            seed=self._seed if seed is None else seed,
             device=pick_device(self.device),
-            groups=groups,
+            groups=fold.groups,
             callbacks=callbacks,
-            checkpoint=checkpoint or self.checkpoint,
-            progress=self.progress,
+            **settings | options,
         )
 
     @abstractmethod
@@ -349,13 +368,14 @@ class NeuralEstimator(SurvivalEstimator):
         model._center, model._spread = tensors["center"].numpy(), tensors["spread"].numpy()
         model._restore_settings(settings["fitted"])
         for i, network in enumerate(model._build_networks()):
-            prefix = f"{i}."
-            network.load_state_dict(
-                {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-            )
-        # files written before histories were kept have none
-        model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
+            network.load_state_dict(part_of(tensors, str(i)))
+        model.history_ = History.from_dict(settings["history"])
         return model
+
+
+def followed_outcome(y: Any) -> RightCensored:
+    """The outcome that tells how long subjects were followed."""
+    return y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
 
 
 def _as_json(value: Any) -> Any:

@@ -12,21 +12,25 @@ import torch
 from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks, SemiCompetingRisks
 
-__all__ = ["Branching", "Competing", "Free", "Ordered", "Semicompeting", "Structure", "structure_of"]
+__all__ = [
+    "Branching",
+    "Competing",
+    "Free",
+    "Ordered",
+    "Semicompeting",
+    "Structure",
+    "structure_for",
+    "structure_of",
+]
 
 # Patterns of which events happen are enumerated: 2 to this power.
 _MOST_PREVENTED = 3
 
 
 class Structure(ABC):
-    """What is known of the event times before any data: the constraints that every draw fulfils.
-
-    Parameters
-    ----------
-    k : int
-        Event times.
-    """
+    """What is known of k event times before any data: the constraints that every draw fulfils."""
 
     branches = 1
     logits = 0
@@ -119,15 +123,6 @@ class Semicompeting(Branching):
     pattern, and :math:`T_j=\infty` for the others. The loss sums over the patterns of every draw, so that
     the gradient of the probabilities is exact.
 
-    Parameters
-    ----------
-    k : int
-        Event times, the terminal one among them.
-    terminal : int
-        Its coordinate.
-
-    Examples
-    --------
     >>> structure = Semicompeting(2, terminal=1)
     >>> times, weights = structure.members(torch.tensor([[[3.0, 5.0, 1.0, 0.0]]]))
     >>> times  # death at 5 without recurrence; recurrence at 3 and death at 4
@@ -202,15 +197,6 @@ class Competing(Branching):
     :math:`a_j`. The loss sums over the causes of every draw, so that the gradient of the probabilities is
     exact.
 
-    Parameters
-    ----------
-    k : int
-        Causes.
-    names : sequence of str
-        Their names.
-
-    Examples
-    --------
     >>> times, weights = Competing(2, ["relapse", "death"]).members(torch.tensor([[[3.0, 5.0, 0.0]]]))
     >>> times
     tensor([[[3., inf],
@@ -246,6 +232,19 @@ class Competing(Branching):
         logits = torch.cat([torch.zeros_like(out[..., :1]), out[..., self.k :]], dim=-1)
         values = torch.where(happens, times[:, None], never[:, None])
         return values, logits.softmax(dim=-1).movedim(-1, 1)
+
+
+def structure_for(y: Any, ordered: bool = False) -> Structure:
+    """The structure of an outcome.
+
+    >>> structure_for(CompetingRisks([1.0, 2.0], [1, 2], names=["relapse", "death"])).branches
+    2
+    """
+    if isinstance(y, CompetingRisks):
+        return Competing(y.n_causes, y.names)
+    if isinstance(y, SemiCompetingRisks):
+        return Semicompeting(y.k, y.terminal)
+    return Ordered(y.k) if ordered else Free(y.k)
 
 
 def structure_of(

@@ -1,28 +1,206 @@
-"""One pass over training data that are read in batches: all that must be known before an epoch."""
+"""One pass over training data that are read in batches: moments, counts of times, a sample, who validates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import hashlib
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from censcore._arrays import to_numpy
 from censcore.estimators.covariates import column_of
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.sources import Block, Source, joined_blocks
-from censcore.learning.data.summaries import (
-    CountedTimes,
-    Moments,
-    Reservoir,
-    content_hash,
-    gathered,
-    time_sums,
-)
+from censcore.learning.data.standardised import blocks
+from censcore.learning.data.streamed import StreamedRows
+from censcore.learning.training.exchange import gathered
 from censcore.outcomes import RightCensored
 
-__all__ = ["FirstPass", "FollowUp", "first_pass"]
+__all__ = [
+    "CountedTimes",
+    "FirstPass",
+    "FollowUp",
+    "Moments",
+    "Reservoir",
+    "content_hash",
+    "first_pass",
+    "mean_time",
+    "time_sums",
+]
+
+HELD_OUT, SAMPLE = 50_000, 20_000  # subjects, at most, for validation, and in the sample of the others
+DISTINCT = 2**16  # times, at most, that are told apart
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Number, means and sums of squared deviations of columns; those of two samples add up [1]_.
+
+    References
+    ----------
+    .. [1] T. F. Chan, G. H. Golub and R. J. LeVeque (1983). Algorithms for computing the sample variance:
+       analysis and recommendations. The American Statistician 37, 242-247.
+
+    Examples
+    --------
+    >>> both = Moments.of(np.array([[1.0], [3.0]])) + Moments.of(np.array([[5.0]]))
+    >>> both.n, both.mean, both.spread.round(3)
+    (3, array([3.]), array([1.633]))
+    """
+
+    n: int
+    mean: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> Moments:
+        """Those of the columns of X over all subjects or some, which are read in blocks."""
+        X, chosen = (X[rows], None) if isinstance(rows, slice) else (X, rows)  # a slice copies nothing
+        n, d = len(X if chosen is None else chosen), X.shape[1]
+
+        def total(term: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+            parts = (X[block if chosen is None else chosen[block]] for block in blocks(n, d))
+            return sum((term(part.astype(np.float64)).sum(axis=0) for part in parts), np.zeros(d))
+
+        mean = total(lambda part: part) / n
+        return cls(n, mean, total(lambda part: (part - mean) ** 2))
+
+    def __add__(self, other: Moments) -> Moments:
+        n = self.n + other.n
+        step = other.mean - self.mean
+        squares = self.squares + other.squares + step**2 * (self.n * other.n / n)
+        return Moments(n, self.mean + step * (other.n / n), squares)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Standard deviations."""
+        return np.sqrt(self.squares / self.n)
+
+
+def time_sums(time: np.ndarray) -> np.ndarray:
+    """Number of positive times, their sum, and the sums of log t and log log(1 + t), for each column, (4, k).
+
+    >>> time_sums(np.array([[1.0], [0.0], [3.0]])).round(3).ravel()
+    array([ 2.   ,  4.   ,  1.099, -0.04 ])
+    """
+    total = np.zeros((4, time.shape[1]))
+    for rows in blocks(*time.shape):
+        t = time[rows].astype(np.float64, copy=False)
+        positive = t > 0
+        t = np.where(positive, t, 1.0)
+        parts = [np.ones_like(t), t, np.log(t), np.log(np.log1p(t))]
+        total += np.stack([np.where(positive, part, 0.0).sum(axis=0) for part in parts])
+    return total
+
+
+def mean_time(sums: np.ndarray) -> float:
+    """The mean of all positive times, from :func:`time_sums`."""
+    count, total = sums[:2].sum(axis=1)
+    if not count:
+        raise InvalidInputError("Times: got zeros only, expected positive times.")
+    return float(total / count)
+
+
+@dataclass
+class CountedTimes:
+    """How many subjects were seen up to each time, and how many of them were censored there.
+
+    With too many distinct times all are rounded up to fewer binary digits, which keeps their order. Rounding
+    up twice is rounding up once to the fewer digits, so that the order of the data plays no part.
+
+    >>> counted = CountedTimes().add(np.array([1.0, 2.0, 2.0]), np.array([False, True, True]))
+    >>> counted.time, counted.censored, counted.other
+    (array([1., 2.]), array([0, 2]), array([1, 0]))
+    """
+
+    time: np.ndarray = field(default_factory=lambda: np.empty(0))
+    censored: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    other: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    digits: int = 52
+
+    def add(self, time: np.ndarray, censored: np.ndarray) -> CountedTimes:
+        """With more subjects."""
+        return self + CountedTimes(time, censored.astype(np.int64), (~censored).astype(np.int64))
+
+    def __add__(self, more: CountedTimes) -> CountedTimes:
+        digits = min(self.digits, more.digits)
+        time = np.concatenate([self.time, more.time])
+        counts = [np.concatenate(pair) for pair in ((self.censored, more.censored), (self.other, more.other))]
+        while True:
+            distinct, place = np.unique(_rounded_up(time, digits), return_inverse=True)
+            if len(distinct) <= DISTINCT:
+                break
+            digits -= 1
+        censored, other = (
+            np.bincount(place.reshape(-1), c, minlength=len(distinct)).astype(np.int64) for c in counts
+        )
+        return CountedTimes(distinct, censored, other, digits)
+
+
+def _rounded_up(time: np.ndarray, digits: int) -> np.ndarray:
+    """Times as the next number with so many binary digits after the first.
+
+    >>> _rounded_up(np.array([1.0, 1.1, 3.0]), 1)
+    array([1. , 1.5, 3. ])
+    """
+    rest = np.int64(2 ** (52 - digits) - 1)
+    bits = np.ascontiguousarray(time, dtype=np.float64).view(np.int64)
+    return ((bits + rest) & ~rest).view(np.float64)
+
+
+class Reservoir:
+    """The ``size`` subjects with the smallest random numbers, a random sample whatever their order.
+
+    Those that have the number of the last one are kept too.
+
+    >>> import censcore as cs
+    >>> kept = Reservoir(2)
+    >>> y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 1])
+    >>> kept.add(np.array([7, 1, 5], dtype=np.uint64), Block(None, y, None, None, 0, np.arange(3)))
+    >>> key, some = kept.content()
+    >>> key, some.y.time
+    (array([1, 5], dtype=uint64), array([2., 3.]))
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._limit = np.uint64(2**64 - 1)
+        self._held: list[tuple[np.ndarray, Block]] = []
+
+    def add(self, key: np.ndarray, block: Block) -> None:
+        """Look at more subjects."""
+        rows = np.flatnonzero(key <= self._limit)
+        if rows.size:
+            self._held.append((key[rows], block.take(rows)))
+        if sum(len(key) for key, _ in self._held) > 2 * self.size:
+            self._held = [self.content()]
+
+    def content(self) -> tuple[np.ndarray, Block]:
+        """Random numbers, ascending, and subjects."""
+        key, block = np.concatenate([k for k, _ in self._held]), joined_blocks([b for _, b in self._held])
+        order = np.argsort(key, kind="stable")
+        if len(order) > self.size:
+            self._limit = key[order[self.size - 1]]
+            order = order[key[order] <= self._limit]
+        return key[order], block.take(order)
+
+
+def content_hash(arrays: Iterable[np.ndarray | None]) -> str:
+    """A hash of the contents of arrays.
+
+    >>> content_hash([np.ones(2)]) == content_hash([np.ones(2), None])
+    True
+    """
+    found = hashlib.sha256()
+    for array in arrays:
+        if array is not None:
+            found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 @dataclass
@@ -44,21 +222,19 @@ class FollowUp:
     known: bool = True
     counts: dict[tuple[Any, int], CountedTimes] = field(default_factory=dict)
 
-    def add(self, y: RightCensored, strata: np.ndarray | None) -> None:
-        """With more subjects, of a block."""
-        self.shared &= y.shares_censoring
-        self.censored |= bool(to_numpy(y.censored).any())
-        self.known &= y.censoring_time is not None
+    @classmethod
+    def of(cls, y: RightCensored, strata: np.ndarray | None) -> FollowUp:
+        """That of some subjects."""
         time, open_ = (to_numpy(part).reshape(len(y), -1) for part in (y.time, y.censored))
         columns: dict[int, tuple[Any, Any]] = {-1: (time.max(axis=1), open_.any(axis=1))}
         if y.k > 1:
             columns |= {j: (time[:, j], open_[:, j]) for j in range(y.k)}
-        labels = [None] if strata is None else np.unique(strata).tolist()
-        for label in labels:
+        counts = {}
+        for label in [None] if strata is None else np.unique(strata).tolist():
             rows: Any = slice(None) if strata is None else np.flatnonzero(strata == label)
             for j, (t, c) in columns.items():
-                counted = self.counts.get((label, j), CountedTimes())
-                self.counts[label, j] = counted.add(t[rows], c[rows])
+                counts[label, j] = CountedTimes().add(t[rows], c[rows])
+        return cls(y.shares_censoring, bool(open_.any()), y.censoring_time is not None, counts)
 
     def __add__(self, other: FollowUp) -> FollowUp:
         counts = dict(self.counts)
@@ -74,42 +250,60 @@ class FollowUp:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """What was found.
+    """What was found, the same in every process but for what concerns its share.
 
     Attributes
     ----------
-    moments : Moments
-        Of the covariates.
-    times : array, (4, k)
-        Sums over the positive times, see :func:`time_sums`.
-    follow_up : FollowUp
-        How long subjects were followed.
-    key, sample : array of int, Block
+    source : Source
+        What this process reads.
+    seed : int
+        Of the random numbers of the subjects.
+    moments, times, follow_up
+        Of the covariates; sums over the positive times, see :func:`time_sums`; how long subjects were
+        followed.
+    key, drawn : array of int, Block
         A random sample, with the random numbers of its subjects in ascending order.
+    held_out : int
+        How many of them, the first ones, are held out for validation.
     extreme : Block
         Subjects with the latest times, and with an event of every kind.
-    n_here : int
-        Subjects that this process has.
-    key_here : array of int
-        The random numbers of those that may be held out among them.
+    n_here, key_here : int, array of int
+        Subjects that this process has, and the random numbers of those that may be held out among them.
     digest : str
         A hash of the data; empty where none was asked for.
     """
 
+    source: Source
+    seed: int
     moments: Moments
     times: np.ndarray
     follow_up: FollowUp
     key: np.ndarray
-    sample: Block
+    drawn: Block
+    held_out: int
     extreme: Block
     n_here: int
     key_here: np.ndarray
     digest: str
 
     @property
-    def n(self) -> int:
-        """Number of subjects."""
-        return self.moments.n
+    def sample(self) -> Block:
+        """A random sample of the training subjects."""
+        return self.drawn.take(np.arange(self.held_out, min(len(self.key), self.held_out + SAMPLE)))
+
+    def training(self, convert: Callable[[Block], dict[str, Tensor]], buffer: int) -> StreamedRows:
+        """The training subjects, read again in every epoch."""
+        last = int(self.key[self.held_out - 1]) if self.held_out else -1
+        here = int((self.key_here <= np.uint64(last)).sum()) if self.held_out else 0
+        n = self.moments.n - self.held_out
+        sample = convert(self.sample)
+        return StreamedRows(
+            self.source, convert, n, self.n_here - here, self.seed, last, sample, buffer, self.digest
+        )
+
+    def validation(self, convert: Callable[[Block], dict[str, Tensor]]) -> dict[str, Tensor] | None:
+        """The subjects that are held out."""
+        return convert(self.drawn.take(np.arange(self.held_out))) if self.held_out else None
 
 
 def first_pass(
@@ -118,82 +312,76 @@ def first_pass(
     outcome: Callable[[Any], Any],
     followed: Callable[[Any], RightCensored],
     *,
-    size: int,
+    share: float,
     seed: int,
     stratify: Any = None,
     hashed: bool = False,
 ) -> FirstPass:
-    """Read the data once.
+    """Read the data of a source once.
 
-    Parameters
-    ----------
-    source : Source
-        What this process reads.
-    matrix, outcome, followed : callables
-        Covariates of a block as numbers; its outcome in NumPy; and what that tells about C.
-    size : int
-        Subjects in the sample.
-    seed : int
-        Of the sample.
-    stratify : str or int, optional
-        A column of the covariates: subjects are counted by its values.
-    hashed : bool
-        Whether a hash of the data is wanted.
-
-    Returns
-    -------
-    FirstPass
-        The same in every process, but for what concerns its share.
+    ``matrix``, ``outcome`` and ``followed`` give the covariates of a block as numbers, its outcome in NumPy,
+    and what that tells about C. A ``share`` of the subjects is held out. Subjects are counted by the values
+    of the column ``stratify``; ``hashed`` asks for a hash of the data.
     """
-    moments: Moments | None = None
-    times, extreme, follow_up, kept = None, None, FollowUp(), Reservoir(size)
+    sums, extreme, kept = None, None, Reservoir(HELD_OUT + SAMPLE)
     digests: list[tuple[int, int, str]] = []
     for read in source.parts:
         for block in read():
             X, y = matrix(block), outcome(block.y)
-            here = Moments.of(X)
-            moments = here if moments is None else moments + here
             time = to_numpy(y.time).reshape(len(y), -1)
-            times = time_sums(time) if times is None else times + time_sums(time)
-            follow_up.add(followed(y), None if stratify is None else column_of(block.X, stratify))
+            strata = None if stratify is None else column_of(block.X, stratify)
+            here = (Moments.of(X), time_sums(time), FollowUp.of(followed(y), strata))
+            sums = here if sums is None else _added(sums, here)
             kept.add(block.keys(seed), block)
             extreme = _extreme(block if extreme is None else joined_blocks([extreme, block]), outcome)
             if hashed:
-                event = to_numpy(y.event)
-                content = content_hash(
-                    [X, time, event, block.weight, block.groups, y.censoring_time, block.mask]
-                )
-                digests.append((block.part, int(block.place[0]), content))
-    if moments is None or times is None or extreme is None:
+                parts = [X, time, to_numpy(y.event), block.weight, block.groups, y.censoring_time, block.mask]
+                digests.append((block.part, int(block.place[0]), content_hash(parts)))
+    if sums is None or extreme is None:
         raise InvalidInputError("batches: got no subject (in this process), expected at least one.")
     own = kept.content()
-    found = gathered((moments, times, follow_up, own, extreme, digests))
-    for other in found[1:]:
-        if other[0].mean.shape != found[0][0].mean.shape or other[1].shape != found[0][1].shape:
+    found = gathered((sums, own, extreme, digests))
+    for (moments, times, _), *_ in found[1:]:
+        if moments.mean.shape != sums[0].mean.shape or times.shape != sums[1].shape:
             raise InvalidInputError("batches: the processes got different numbers of covariates or times.")
-    whole = Reservoir(size)
-    for _, _, _, (key, block), _, _ in found:
+    whole = Reservoir(kept.size)
+    for _, (key, block), _, _ in found:
         whole.add(key, block)
-    key, sample = whole.content()
+    key, drawn = whole.content()
     listed = sorted(entry for *_, entries in found for entry in entries)
+    total = functools.reduce(_added, [entry[0] for entry in found])
     return FirstPass(
-        _sum([entry[0] for entry in found]),
-        _sum([entry[1] for entry in found]),
-        _sum([entry[2] for entry in found]),
+        source,
+        seed,
+        total[0],
+        total[1],
+        total[2],
         key,
-        sample,
-        _extreme(joined_blocks([entry[4] for entry in found]), outcome),
-        moments.n,
+        drawn,
+        _held_out(key, total[0].n, share),
+        _extreme(joined_blocks([entry[2] for entry in found]), outcome),
+        sums[0].n,
         own[0],
         content_hash([np.frombuffer(str(listed).encode(), dtype=np.uint8)]) if hashed else "",
     )
 
 
-def _sum(values: list[Any]) -> Any:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
+def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(map(operator.add, one, other))
+
+
+def _held_out(key: np.ndarray, n: int, share: float) -> int:
+    """How many subjects of the sample are held out: the first ones, and whole groups."""
+    if share == 0 or n < 10:
+        return 0
+    size = min(HELD_OUT, max(1, round(share * n)), len(key) - 1)
+    found = int(np.searchsorted(key, key[size - 1], side="right"))
+    if found >= len(key):
+        raise InvalidInputError(
+            "All subjects have one group, so that none can be held out for validation. Pass eval_set=, "
+            "or validation_fraction=0."
+        )
+    return found
 
 
 def _extreme(block: Block, outcome: Callable[[Any], Any]) -> Block:

@@ -14,7 +14,7 @@ from censcore._validation import as_frame, as_list, check_instance
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.learning.data.masks import as_past, check_mask
+from censcore.learning.data.checks import as_past, check_mask
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.tables import Batch, batches_of, check_batch_rows, check_columns, column_names
 
@@ -25,20 +25,8 @@ __all__ = ["Block", "Source", "TrainingTable", "as_source", "joined_blocks"]
 class Block:
     """Some consecutive subjects of a part of the data.
 
-    Attributes
-    ----------
-    X : array, frame or None
-        Covariates.
-    y : outcome
-        Of any kind that an estimator takes.
-    weight, groups : arrays, (n,), or None
-        Weights and groups of the subjects.
-    part : int
-        Number of the part.
-    place : array of int, (n,)
-        The places of the subjects in it.
-    mask : array of bool, (n, k), or None
-        False where an event time does not count; y has an event at time zero there.
+    ``place`` has the places of the subjects in the part of this number. Where the mask (n, k) is False, an
+    event time does not count, and y has an event at time zero.
     """
 
     X: Any

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Protocol, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,147 +16,94 @@ from torch import Tensor
 
 __all__ = [
     "Data",
+    "Fold",
     "OnDemand",
     "Standardised",
+    "Subjects",
     "blocks",
-    "copied_to",
     "digest",
     "gather",
-    "moments",
     "rows_of",
 ]
 
 _VALUES_AT_ONCE = 2**18
 
 
-class OnDemand(Protocol):
-    """An array with the subjects as first axis that is computed for those that are asked for."""
+class OnDemand(ABC):
+    """An array of float32 with the subjects as first axis, computed for those that are asked for.
+
+    Nothing of its size is kept, so covariates in a mapped file stay on disk while a network is trained.
+    """
+
+    device = torch.device("cpu")
+    _rows: np.ndarray | None = None  # which subjects, in which order; None for all
 
     @property
-    def device(self) -> torch.device:
-        """Where it is computed."""
+    @abstractmethod
+    def _whole(self) -> tuple[int, ...]:
+        """The shape of the array of all subjects."""
+
+    @abstractmethod
+    def _computed(self, rows: np.ndarray | slice) -> Tensor:
+        """The values of some of all subjects."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """As a network sees it."""
+        return self._whole if self._rows is None else (len(self._rows), *self._whole[1:])
 
     @property
     def nbytes(self) -> int:
         """Bytes of all of it."""
+        return 4 * math.prod(self.shape)
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return self.shape[0]
 
-    def __getitem__(self, index: np.ndarray | Tensor | slice) -> Tensor: ...
+    def __getitem__(self, index: np.ndarray | Tensor | slice) -> Tensor:
+        index = index.numpy() if isinstance(index, Tensor) else index
+        return self._computed(index if self._rows is None else self._rows[index])
 
     def take(self, rows: np.ndarray | slice) -> Self:
         """Some subjects, not computed yet."""
+        some = copy.copy(self)
+        if not (isinstance(rows, slice) and rows == slice(None)):
+            some._rows = (np.arange(len(self)) if self._rows is None else self._rows)[rows]
+        return some
 
     def to(self, device: torch.device) -> Tensor:
-        """All subjects on a device."""
+        """All subjects on a device, computed and copied a block at a time."""
+        whole = torch.empty(self.shape, device=device)
+        for rows in blocks(len(self), math.prod(self.shape[1:])):
+            whole[rows] = self[rows].to(device)
+        return whole
 
 
 #: Training data: arrays with the subjects as first axis.
-Data = Mapping[str, "Tensor | OnDemand"]
+Data = Mapping[str, Tensor | OnDemand]
 
 
-class Standardised:
-    r"""Covariates :math:`(x-\mathrm{center})/\mathrm{spread}`, computed for the subjects that are asked for.
+class Standardised(OnDemand):
+    r"""Covariates :math:`(x-\mathrm{center})/\mathrm{spread}`; without columns a single zero replaces them.
 
-    Nothing of the size of X is copied, so a memory-mapped X stays on disk while a network is trained on it.
-
-    Parameters
-    ----------
-    X : array of float32, (n, d)
-        Covariates; without columns a single zero replaces them.
-    center, spread : arrays of float32, (d,)
-        Means and standard deviations.
-    rows : array of int or slice
-        Only these subjects, in this order.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> X = np.array([[1.0], [2.0], [4.0]], dtype=np.float32)
-    >>> x = Standardised(X, np.float32([2.0]), np.float32([2.0]), rows=np.array([2, 0]))
+    >>> x = Standardised(X, np.float32([2.0]), np.float32([2.0])).take(np.array([2, 0]))
     >>> len(x), x[np.array([0])]
     (2, tensor([[1.]]))
     """
 
-    def __init__(
-        self,
-        X: np.ndarray,
-        center: np.ndarray,
-        spread: np.ndarray,
-        rows: np.ndarray | slice = slice(None),
-    ) -> None:
-        self._X, self._rows = _narrowed(X, rows)
-        self._center, self._spread = center, spread
+    def __init__(self, X: np.ndarray, center: np.ndarray, spread: np.ndarray) -> None:
+        self._X, self._center, self._spread = X, center, spread
 
     @property
-    def device(self) -> torch.device:
-        """Where it is computed."""
-        return torch.device("cpu")
+    def _whole(self) -> tuple[int, int]:
+        return len(self._X), max(1, self._X.shape[1])
 
-    def __len__(self) -> int:
-        return len(self._X if self._rows is None else self._rows)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of subjects, and of columns as a network sees them."""
-        return len(self), max(1, self._X.shape[1])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the data as a network sees them."""
-        return 4 * self.shape[0] * self.shape[1]
-
-    def __getitem__(self, index: np.ndarray | Tensor | slice) -> Tensor:
-        if isinstance(index, Tensor):
-            index = index.numpy()
-        taken = self._X[index if self._rows is None else self._rows[index]]
+    def _computed(self, rows: np.ndarray | slice) -> Tensor:
+        taken = self._X[rows]
         if taken.shape[1] == 0:
             return torch.zeros(len(taken), 1)
         return torch.from_numpy(((taken - self._center) / self._spread).astype(np.float32, copy=False))
-
-    def take(self, rows: np.ndarray | slice) -> Standardised:
-        """The covariates of some subjects."""
-        chosen = rows if self._rows is None else self._rows[rows]
-        return Standardised(self._X, self._center, self._spread, chosen)
-
-    def to(self, device: torch.device) -> Tensor:
-        """All subjects on a device, copied a block at a time."""
-        return copied_to(self, device)
-
-
-def copied_to(value: OnDemand, device: torch.device) -> Tensor:
-    """All subjects on a device, computed and copied a block at a time."""
-    whole = torch.empty(value.shape, device=device)
-    for rows in blocks(len(value), math.prod(value.shape[1:])):
-        whole[rows] = value[rows].to(device)
-    return whole
-
-
-def moments(X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-    """Compute means and standard deviations of the columns over all subjects or some, (d,) each.
-
-    >>> [m.tolist() for m in moments(np.array([[1.0], [3.0], [9.0]]), np.array([0, 1]))]
-    [[2.0], [1.0]]
-    """
-    X, chosen = _narrowed(X, rows)
-    n = len(X if chosen is None else chosen)
-
-    def parts() -> Iterator[np.ndarray]:
-        for block in blocks(n, X.shape[1]):
-            yield X[block if chosen is None else chosen[block]].astype(np.float64)
-
-    mean = sum((part.sum(axis=0) for part in parts()), np.zeros(X.shape[1])) / n
-    squares = sum((((part - mean) ** 2).sum(axis=0) for part in parts()), np.zeros(X.shape[1]))
-    return mean, np.sqrt(squares / n)
-
-
-def _narrowed(X: np.ndarray, rows: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray | None]:
-    """A slice is taken at once, since that copies nothing; other subjects are taken when needed."""
-    return (X[rows], None) if isinstance(rows, slice) else (X, rows)
 
 
 def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
@@ -165,6 +115,44 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
     return {
         name: value[rows] if isinstance(value, Tensor) else value.take(rows) for name, value in data.items()
     }
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Some subjects of the data, or all where ``rows`` is None."""
+
+    data: Data
+    rows: np.ndarray | slice | None = None
+
+    @property
+    def taken(self) -> Data:
+        """Their data alone."""
+        return self.data if self.rows is None else rows_of(self.data, self.rows)
+
+    @property
+    def sample(self) -> Data:
+        """Those that what is needed before training is learned from: all."""
+        return self.taken
+
+    @property
+    def n(self) -> int:
+        """Number of subjects."""
+        return len(self.numbers)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Their places in the data."""
+        everybody = np.arange(len(next(iter(self.data.values()))))
+        return everybody if self.rows is None else everybody[self.rows]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Subjects that train a network, with their groups, and those held out for its validation, if any."""
+
+    training: Any
+    validation: Subjects | None = None
+    groups: np.ndarray | None = None
 
 
 def gather(data: Data, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.sources import Block, Reader, Source, joined_blocks
 from censcore.learning.data.standardised import Data
 
-__all__ = ["StreamedRows", "sample_of", "subjects_in"]
+__all__ = ["StreamedRows", "subjects_in"]
 
 _OPEN = 4  # parts that are read side by side
 _PIECE = 8192  # subjects that become tensors at a time
@@ -34,16 +34,12 @@ class StreamedRows:
 
     Attributes
     ----------
-    source : Source
-        What this process reads.
-    convert : callable
-        Makes tensors, with the subjects as first axis, of a block.
+    source, convert : Source, callable
+        What this process reads; makes tensors, with the subjects as first axis, of a block.
     n, n_here : int
         Number of training subjects, of all processes and of this one.
-    seed : int
-        Of the numbers by which subjects are held out.
-    held_out : int
-        Subjects with a number up to this one are not trained on; -1 for none.
+    seed, held_out : int
+        Subjects whose number, by this seed, is at most ``held_out`` are not trained on; -1 for none.
     sample : Data
         A random sample of the training subjects.
     buffer : int
@@ -61,6 +57,11 @@ class StreamedRows:
     sample: Data
     buffer: int
     digest: str = ""
+
+    @property
+    def taken(self) -> StreamedRows:
+        """What is trained on, as of :class:`Subjects`."""
+        return self
 
     def epoch(self, seed: int, epoch: int, count: int) -> Iterator[dict[str, Tensor]]:
         """The batches of one epoch, ``count`` of about equal size."""
@@ -156,12 +157,3 @@ def subjects_in(rows: Data | StreamedRows) -> int:
     3
     """
     return rows.n if isinstance(rows, StreamedRows) else len(next(iter(rows.values())))
-
-
-def sample_of(rows: Data | StreamedRows) -> Data:
-    """The subjects, or a random sample of them where they are read in batches.
-
-    >>> sample_of({"x": torch.zeros(3, 1)})["x"].shape
-    torch.Size([3, 1])
-    """
-    return rows.sample if isinstance(rows, StreamedRows) else rows

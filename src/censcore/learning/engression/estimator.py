@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,31 +14,49 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array
-from censcore._validation import as_count, as_seed
+from censcore._validation import as_count, as_labels, as_seed, check_flag, check_kind
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_weights
+from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import SamplePredictions
 from censcore.estimators.stacking_weights import shares
+from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.learning.engression.exported import export_sampler
-from censcore.learning.engression.from_batches import FitFromBatches
-from censcore.learning.engression.from_memory import FitFromMemory
-from censcore.learning.engression.loss import EngressionTask
-from censcore.learning.engression.sampling import NoisePool, chunks_of
+from censcore.learning.data.checks import as_past, check_mask
+from censcore.learning.data.first_pass import FirstPass, Moments
+from censcore.learning.data.sources import Block
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Subjects
+from censcore.learning.engression.censoring_quantiles import LEVELS
+from censcore.learning.engression.codings import check_order, warn_of_ties
+from censcore.learning.engression.generator import Generator
+from censcore.learning.engression.generators import Generators, is_worse
+from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
 from censcore.learning.engression.settings import Network, Training
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.model_contents import MOST_SAMPLES, check_number
-from censcore.learning.structures import Competing, structure_of
-from censcore.learning.training.devices import pick_device
+from censcore.learning.model_files import MOST_SAMPLES, check_number
+from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
+from censcore.learning.structures import Competing, Semicompeting, structure_of
+from censcore.learning.training.exchange import pick_device, rank_and_processes
+from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed
-from censcore.outcomes import OutcomeLike, SemiCompetingRisks
+from censcore.learning.training.side_by_side import train_side_by_side
+from censcore.learning.training.stacks import stacked
+from censcore.learning.training.task import Callback
+from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["CensoredEngression"]
 
+# Up to so many subjects "auto" is five generators, each validated on another fifth; up to so many one, which
+# is trained again on all subjects.
+_FEW, _SOME, _FOLDS = 1_000, 4_000, 5
+_MOST_NETWORKS = 1000
 
-class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
+_log = logging.getLogger("censcore")
+
+
+class CensoredEngression(SamplePredictions, NeuralEstimator):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
     A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` (engression [1]_) is
@@ -125,6 +146,8 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
     """
 
     _kind: ClassVar[str] = "CensoredEngression"
+    _takes_causes: ClassVar[bool] = True
+    _eval_parts: ClassVar[tuple[str, ...]] = ("X", "y", "censoring", "mask")
 
     def __init__(
         self,
@@ -152,6 +175,392 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
         self.checkpoint = checkpoint
         self.network = network
         self.training = training
+
+    network: Network | None
+    training: Training | None
+    _times: TimeScale
+    _training_censoring: TrainingCensoring
+    _generators: list[Generator]
+
+    # ---- training ------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: Array | None = None,
+        *,
+        censoring: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
+        groups: Array | None = None,
+        mask: Array | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Train the generator.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
+            The outcome, (n,) or (n, k).
+        sample_weight : array, (n,), optional
+            Weights of the subjects.
+        censoring : Distribution, estimator or "auto", optional
+            The censoring distribution: given, or an estimator that is fitted to the flipped outcome, apart
+            from the generator. Without it, it is what is known (no censoring, or ``y.censoring_time``), and
+            otherwise a pooled Kaplan-Meier estimate. ``"auto"`` chooses between that and a penalised Cox
+            regression by a test of the covariates. A pooled estimate warns where the covariates predict
+            censoring, by the test of :func:`~censcore.censoring_diagnostic`; ``censoring_choice_`` says what
+            was used.
+        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
+            Validation data; otherwise ``validation_fraction`` of the subjects is held out.
+        groups : array, (n,), optional
+            Subjects of one group (visits of a patient) never share a minibatch, and the validation split
+            does not separate them.
+        mask : array of bool, (n, k), optional
+            False where an event time does not count: it is already past, or was not looked for. Whatever
+            is in its place plays no part.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, sample_weight, censoring, groups, mask, eval_set, callbacks)
+        return self
+
+    def cross_fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        folds: Sequence[tuple[np.ndarray, np.ndarray]],
+        sample_weight: Array | None = None,
+        *,
+        censoring: Any = None,
+        groups: Array | None = None,
+    ) -> list[tuple[Self, ...]]:
+        """Train one network for every fold, and pool them; for use by :class:`~censcore.Stacking`.
+
+        One fold alone is held out as in :meth:`fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, censoring, groups
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model with the network alone that has not seen the held-out subjects, and one
+            with another network that it is pooled with, if any.
+        """
+        self._fit(X, y, sample_weight, censoring, groups, folds=folds)
+        if any(history.interrupted for history in self.histories_):
+            raise KeyboardInterrupt
+        models = [self._alone(network) for network in self._fold_networks[: len(folds)]]
+        if len(models) == 1:
+            return [(models[0],)]
+        return [(model, models[(i + 1) % len(models)]) for i, model in enumerate(models)]
+
+    def _alone(self, network: Generator) -> Self:
+        """The model with one network."""
+        model = copy(self)
+        model._generators = [network]
+        return model
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        censoring: Any,
+        groups: Any,
+        mask: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
+        callbacks: Sequence[Callback] = (),
+        folds: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
+    ) -> None:
+        self._check_settings()
+        self._forget()
+        outcome = self._check_outcome(y, mask)
+        counts = check_mask(mask, outcome)
+        outcome = as_past(outcome, counts)
+        matrix = self._check_X(X, len(outcome), reset=True)
+        labels = None if groups is None else as_labels(groups, len(outcome))
+        self._learn_units(X, outcome, counts, labels, censoring)
+        self._fit_scaling(Moments.of(matrix))
+        everything = self._plan.tensors(
+            self._standardised(matrix), self._as_seen(outcome), self.censoring_, counts, sample_weight
+        )
+        others = None if eval_set is None else Subjects(self._eval_rows(eval_set))
+        self._fit_generators(self._folds(everything, others, labels, folds), callbacks)
+
+    def _folds(
+        self,
+        everything: Data,
+        others: Subjects | None,
+        groups: np.ndarray | None,
+        given: Sequence[tuple[np.ndarray, np.ndarray]] | None,
+    ) -> list[Fold]:
+        """The subjects of every generator, and those that validate it."""
+        n, automatic = len(everything["x"]), self.n_networks == "auto"
+        everybody = Fold(Subjects(everything), others, groups)
+
+        def fold(rows: np.ndarray | slice, held_out: np.ndarray | None) -> Fold:
+            apart = None if held_out is None else Subjects(everything, held_out)
+            return Fold(Subjects(everything, rows), apart, None if groups is None else groups[rows])
+
+        if given is not None:
+            return [fold(*rows) for rows in given] + ([everybody] if len(given) == 1 and n <= _SOME else [])
+        if others is not None or self._held_out_share == 0:
+            return [everybody] * (1 if automatic else int(self.n_networks))
+        if automatic and _FEW < n <= _SOME:
+            return [fold(*self._split(n, groups, False)), everybody]
+        count = (_FOLDS if n <= _FEW else 1) if automatic else int(self.n_networks)
+        return [fold(*self._split(n, groups, False, i)) for i in range(count)]
+
+    def fit_batches(
+        self,
+        batches: Any,
+        *,
+        censoring: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
+        callbacks: Sequence[Callback] = (),
+        buffer: int = 65_536,
+    ) -> Self:
+        """Train on data that are read in batches, in every epoch again; memory does not grow with them.
+
+        One pass finds the number of subjects, the moments of the covariates, the unit of time, the
+        Kaplan-Meier estimate of C (of times that are rounded up to 65,536 different ones), and a random
+        sample. A share of the subjects, at most 50,000, is held out for validation; which ones follows from
+        their groups or else their places in the data. Estimators of C other than Kaplan-Meier are fitted to a
+        sample of 20,000 others. In every epoch parts of the data are read in
+        random order, four side by side, and their subjects are shuffled in a buffer. There is one
+        generator, unless ``n_networks`` is a number.
+
+        Parameters
+        ----------
+        batches : TrainingTable, sequence or callable
+            A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
+            when they are asked for; or a function without arguments that returns an iterator of batches, the
+            same every time. A batch may have weights, groups and a mask as in :meth:`fit`, or None in their
+            places: ``(X, y, sample_weight, groups, mask)``. Subjects of one group are not separated by the
+            validation split, but may share a minibatch.
+        censoring : Distribution, estimator or "auto", optional
+            As in :meth:`fit`; a distribution must serve all subjects.
+        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
+            Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+        buffer : int
+            Subjects that are shuffled at a time.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        censcore.TrainingTable : Files that are read in batches.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> from censcore.simulation import LogNormalScenario
+        >>> parts = [LogNormalScenario(k=2, censoring="uniform").sample(200, seed=s) for s in range(3)]
+        >>> model = cs.CensoredEngression(epochs=2, n_networks=1, random_state=0)
+        >>> model = model.fit_batches([(part.X, part.y) for part in parts])
+        >>> model.predict_distribution(parts[0].X[:5], n_samples=100)
+        Ensemble(shape=(5, 2), m=100)
+        """
+        self._check_settings()
+        self._forget()
+        estimator = getattr(censoring, "estimator", censoring)
+        stratify = estimator.stratify if isinstance(estimator, KaplanMeier) else None
+        found = self._read(batches, buffer, eval_set, stratify)
+        self._check_outcome(found.extreme.y, found.extreme.mask)
+        sample = found.sample
+        outcome = self._other_outcome(sample.y)
+        self._learn_units(sample.X, outcome, sample.mask, sample.groups, censoring, found)
+        count = 1 if self.n_networks == "auto" else int(self.n_networks)
+        self._fit_generators([self._folded(found, buffer, eval_set)] * count, callbacks)
+        return self
+
+    def _check_settings(self) -> None:
+        check_kind(self._shape, "network", Network, "Network(width=..., ...)")
+        check_kind(self._training, "training", Training, "Training(learning_rate=..., ...)")
+        self._shape.check()
+        self._training.check()
+        check_flag(self.ordered, "ordered")
+        as_count(self._training.samples, "samples", least=2, most=MOST_SAMPLES)
+        as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
+        if not (isinstance(self.n_networks, str) and self.n_networks == "auto"):
+            as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
+
+    @property
+    def _shape(self) -> Network:
+        return Network() if self.network is None else self.network
+
+    @property
+    def _training(self) -> Training:
+        return Training() if self.training is None else self.training
+
+    def _learn_units(
+        self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, found: FirstPass | None = None
+    ) -> None:
+        """The censoring distribution, the end of follow-up and the unit of time, of all or of a sample."""
+        if isinstance(y, RightCensored) and not self.ordered:
+            warn_of_ties(y, mask)
+        counted = None if found is None else found.follow_up
+        chosen = self._training_censoring = TrainingCensoring.choose(
+            self._training.objective, X, followed_outcome(y), censoring, groups, counted
+        )
+        latest, some = y, y
+        if found is not None:
+            latest, some = self._other_outcome(found.extreme.y), self._other_outcome(found.drawn.y)
+        self._follow_up = end_of_follow_up(latest, chosen.widest(X, followed_outcome(latest)))
+        sums = None if found is None else found.times
+        self._times = TimeScale.of(self._as_seen(some), self._training.transform(self._structure), sums)
+
+    # ---- outcomes ------------------------------------------------------------------------------
+
+    def _check_outcome(self, y: Any, mask: Any = None) -> Any:
+        outcome = super()._check_outcome(y, mask)
+        if isinstance(outcome, RightCensored):
+            if self.ordered:
+                check_order(outcome, check_mask(mask, outcome))
+            return outcome
+        objective, transform = self._training.objective, self._training.time_transform
+        if objective == "naive" or self.ordered or transform not in ("auto", "bounded"):
+            raise InvalidInputError(
+                f"{type(y).__name__} needs objective 'censored' or 'latent', ordered=False and "
+                "time_transform 'auto' or 'bounded', where an event that never happens is an ordinary point; "
+                f"got {objective!r}, {self.ordered} and {transform!r}."
+            )
+        return outcome
+
+    def _as_seen(self, y: Any) -> Any:
+        """The outcome as the objective treats it."""
+        naive = self._training.objective == "naive"
+        return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if naive else y
+
+    def _rows(
+        self,
+        X: Any,
+        y: Any,
+        mask: Any = None,
+        weight: Any = None,
+        some: bool = False,
+        censoring: Any = None,
+    ) -> dict[str, Tensor | OnDemand]:
+        outcome = self._as_seen(self._other_outcome(y))
+        counts = check_mask(mask, outcome, some=some)
+        outcome = as_past(outcome, counts)
+        if self.ordered:
+            check_order(outcome, counts)
+        matrix = self._check_X(X, len(outcome), reset=False)
+        followed = self._training_censoring.followed(X, outcome, censoring)
+        return self._plan.tensors(self._standardised(matrix), *followed, counts, weight)
+
+    def _block_tensors(self, block: Block, **options: Any) -> dict[str, Tensor]:
+        chosen = self._training_censoring
+        rows = super()._block_tensors(block, censoring=None if chosen.estimated else chosen.distribution)
+        if rows["c"].shape[1] == 1 and not chosen.known:  # by chance every time of this block is known
+            rows["c"] = rows["c"].expand(-1, LEVELS, -1)
+        return rows
+
+    def _other_outcome(self, y: Any) -> Any:
+        """An outcome of other subjects, of the kind that the model was fitted to."""
+        if isinstance(self._structure, Competing):
+            names = self._structure.names
+            if not isinstance(y, CompetingRisks) or y.n_causes != len(names):
+                raise InvalidInputError(
+                    f"y: got {type(y).__name__}, expected CompetingRisks with the causes {', '.join(names)}, "
+                    "as in fit."
+                )
+            return self._plain_outcome(y)
+        semicompeting = isinstance(self._structure, Semicompeting)
+        outcome = as_outcome(y) if isinstance(y, CompetingRisks) else self._plain_outcome(y)
+        if isinstance(y, SemiCompetingRisks) != semicompeting or outcome.k != self.k_:
+            expected = "SemiCompetingRisks" if semicompeting else "RightCensored"
+            raise InvalidInputError(
+                f"y: got {type(y).__name__} with {outcome.k} event times, expected {expected} with "
+                f"{self.k_}, as in fit."
+            )
+        return outcome
+
+    # ---- generators ----------------------------------------------------------------------------
+
+    @property
+    def _plan(self) -> Generators:
+        return Generators(self._n_inputs, self._shape, self._training, self._structure, self._times)
+
+    def _fit_generators(self, folds: Sequence[Fold], callbacks: Sequence[Callback]) -> None:
+        """Train a generator on every fold, side by side where they share data in memory."""
+        held_out = folds[0].validation
+        again = len(folds) > 1 and held_out is not None and folds[-1].validation is None
+        device = pick_device(self.device)
+        seeds = [self._seed + 7919 * i for i in range(len(folds))]
+        self._generators = [self._plan.new(seed) for seed in seeds]
+        # on a GPU, recorded steps of one network after the other are faster
+        together = device.type == "cpu" and rank_and_processes()[1] == 1 and not again and len(folds) > 1
+        if together and isinstance(folds[0].training, Subjects):
+            self.histories_ = self._train_together(folds, seeds, device, callbacks)
+        else:
+            self.histories_ = self._train_in_turn(folds, seeds, device, callbacks, again)
+            self._generators = self._generators[: len(self.histories_)]
+        self._fold_networks = self._generators  # before one that failed is left out
+        if again and held_out is not None and len(self._generators) > 1:
+            first, whole = (self._plan.task(network, device) for network in self._generators)
+            failed = is_worse(whole, first, held_out, self._seed)
+            self._generators = self._generators[:1] if failed else self._generators[1:]
+            if failed:
+                _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
+        self.history_ = self.histories_[0]
+
+    def _train_together(
+        self, folds: Sequence[Fold], seeds: Sequence[int], device: torch.device, callbacks: Sequence[Callback]
+    ) -> list[History]:
+        stack: Any = stacked(self._generators)
+        sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
+        return train_side_by_side(
+            self._plan.task(stack, device, sparsity),
+            self._generators,
+            folds,
+            self._recipe(min(fold.training.n for fold in folds)),
+            seeds=seeds,
+            device=device,
+            callbacks=callbacks,
+            checkpoint=self.checkpoint,
+            progress=self.progress,
+        )
+
+    def _train_in_turn(
+        self,
+        folds: Sequence[Fold],
+        seeds: Sequence[int],
+        device: torch.device,
+        callbacks: Sequence[Callback],
+        again: bool,
+    ) -> list[History]:
+        """One after the other; the last one again on all subjects, by as many steps as the first took."""
+        histories: list[History] = []
+        for i, (fold, network, seed) in enumerate(zip(folds, self._generators, seeds, strict=True)):
+            checkpoint, epochs = self.checkpoint, None
+            if checkpoint is not None and i:
+                checkpoint = Path(f"{checkpoint}.{i}")
+            if again and i:
+                epochs = self.epochs if self.patience is None else histories[0].kept_epoch + 1
+                epochs = max(1, round(epochs * folds[0].training.n / fold.training.n))
+            task = self._plan.task(network, device, self._plan.penalty(fold.training))
+            histories.append(self._train(task, fold, callbacks, epochs, seed=seed, checkpoint=checkpoint))
+            if histories[-1].interrupted:
+                break
+        return histories
 
     # ---- what was found ------------------------------------------------------------------------
 
@@ -225,28 +634,18 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
         self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
         m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=MOST_SAMPLES)
-        draws = self._draws(m, self._seed if seed is None else as_seed(seed))
-        for rows in chunks_of(len(x), m, self._generators[0]):
-            some = x[rows]
-            yield torch.cat([draw(some) for draw in draws], dim=1)
-
-    def _draws(self, m: int, seed: int) -> list[Callable[[Tensor], Tensor]]:
-        """What draws event times for covariates; the generators share the draws."""
-        device = pick_device(self.device)
-        tasks = [self._task(network.to(device).eval(), device) for network in self._generators]
+        seed, device = self._seed if seed is None else as_seed(seed), pick_device(self.device)
+        tasks = [self._plan.task(network.to(device).eval(), device) for network in self._generators]
         sizes = shares(m, [1 / len(tasks)] * len(tasks))
-        return [
-            self._draws_of(task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
+        pools = [  # the generators share the draws
+            (task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
             for i, (task, size) in enumerate(zip(tasks, sizes, strict=True))
             if size
         ]
-
-    def _draws_of(self, task: EngressionTask, pool: NoisePool) -> Callable[[Tensor], Tensor]:
-        def draw(x: Tensor) -> Tensor:
-            times: Tensor = self._times.inverse(task.event_times(pool.draw(x), pool.uniform(x)))
-            return times
-
-        return draw
+        for rows in chunks_of(len(x), m, self._generators[0]):
+            some = x[rows]
+            draws = [task.event_times(pool.draw(some), pool.uniform(some)) for task, pool in pools]
+            yield self._times.inverse(torch.cat(draws, dim=1))
 
     def predict_distribution(
         self, X: Array | None = None, n_samples: int | None = None, seed: int | None = None
@@ -332,7 +731,7 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
         from censcore.scores import energy_score
 
         self.check_fitted()
-        outcome, distribution = self._within_follow_up(X, self._other_outcome(y), censoring)
+        outcome, distribution = self._training_censoring.followed(X, self._other_outcome(y), censoring)
         horizon = None
         if isinstance(outcome, SemiCompetingRisks) and bool(
             (distribution.marginal(0).mass_at_infinity() > 0).any()
@@ -356,7 +755,7 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
         return list(self._generators)
 
     def _build_networks(self) -> list[nn.Module]:
-        self._generators = [self._new_generator(0) for _ in range(self._count)]
+        self._generators = [self._plan.new(0) for _ in range(self._count)]
         return self._networks()
 
     def _fitted_settings(self) -> dict[str, Any]:
@@ -376,9 +775,9 @@ class CensoredEngression(SamplePredictions, FitFromMemory, FitFromBatches):
             raise ModelFileError(f"scale: got {len(settings['scale'])} values, expected {self.k_}.")
         for value in settings["scale"]:
             check_number("scale", value, positive=True)
-        self._structure = structure_of(self.k_, **settings.get("structure", {}))
-        self._times = TimeScale(self._transform, settings["unit"], tuple(settings["scale"]))
+        self._structure = structure_of(self.k_, **settings["structure"])
+        self._times = TimeScale(
+            self._training.transform(self._structure), settings["unit"], tuple(settings["scale"])
+        )
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
-        # files written before the end of follow-up was kept have none
-        ends = settings.get("follow_up", [None] * self.k_)
-        self._follow_up = np.array([np.inf if end is None else end for end in ends])
+        self._follow_up = np.array([np.inf if end is None else end for end in settings["follow_up"]])

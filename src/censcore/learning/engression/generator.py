@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from censcore._validation import as_count, as_number, check_option
+from censcore.learning.engression.settings import Network
 from censcore.learning.training.recipe import MOST_LAYERS, MOST_UNITS
 
 __all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
@@ -20,7 +22,6 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "tanh": nn.Tanh,
     "softplus": nn.Softplus,
 }
-
 
 # Units that fill up 16 bytes in half precision.
 _ALIGNED = 8
@@ -46,26 +47,10 @@ class Generator(nn.Module):
     ----------
     n_features, k : int
         Covariates, and times among the outputs.
-    width, depth : int
-        Units per hidden layer and number of hidden layers.
-    noise_dim : int
-        Dimension of the noise that is an input beside x.
-    noise_everywhere : bool
-        New noise of the same dimension is also added to every later hidden layer.
-    activation : str
-        A key of ``ACTIVATIONS``.
-    residual : bool
-        Hidden layers after the first add to their input instead of replacing it.
-    layer_norm : bool
-        Normalise what every hidden layer after the first computes.
-    skip : bool
-        A linear map of x, zero at first, is added to the output before it is made positive.
-    dropout : float
-        Share of hidden units left out at random in training.
-    output : str
-        A key of ``OUTPUTS``: the map that makes the times positive.
     logits : int
         Outputs after the times that may have any sign.
+    **shape
+        As of :class:`~censcore.learning.Network`.
 
     Notes
     -----
@@ -80,46 +65,31 @@ class Generator(nn.Module):
     torch.Size([5, 7, 2])
     """
 
-    def __init__(
-        self,
-        n_features: int,
-        k: int,
-        *,
-        width: int = 128,
-        depth: int = 3,
-        noise_dim: int = 64,
-        noise_everywhere: bool = False,
-        activation: str = "silu",
-        residual: bool = True,
-        layer_norm: bool = True,
-        skip: bool = True,
-        dropout: float = 0.0,
-        output: str = "exp",
-        logits: int = 0,
-    ) -> None:
+    def __init__(self, n_features: int, k: int, *, logits: int = 0, **shape: Any) -> None:
         super().__init__()
-        check_option(activation, "activation", ACTIVATIONS)
-        check_option(output, "output", OUTPUTS)
-        depth, k = as_count(depth, "depth", most=MOST_LAYERS), as_count(k, "k")
-        width = as_count(width, "width", most=MOST_UNITS)
-        noise_dim = as_count(noise_dim, "noise_dim", most=MOST_UNITS)
-        dropout = as_number(dropout, "dropout", least=0, below=1)
+        net = Network(**shape)
+        check_option(net.activation, "activation", ACTIVATIONS)
+        check_option(net.output, "output", OUTPUTS)
+        depth, k = as_count(net.depth, "depth", most=MOST_LAYERS), as_count(k, "k")
+        width = as_count(net.width, "width", most=MOST_UNITS)
+        noise_dim = as_count(net.noise_dim, "noise_dim", most=MOST_UNITS)
+        dropout = as_number(net.dropout, "dropout", least=0, below=1)
         self.width, self.k, self.noise_dim, self.logits = width, k, noise_dim, logits
-        self.noise_layers = depth if noise_everywhere else 1
-        self.residual = residual
+        self.noise_layers = depth if net.noise_everywhere else 1
+        self.residual = net.residual
         self.from_x = nn.Linear(n_features, width)
         self.from_noise = nn.ModuleList(
             nn.Linear(noise_dim, width, bias=False) for _ in range(self.noise_layers)
         )
         self.hidden = nn.ModuleList(nn.Linear(width, width) for _ in range(depth - 1))
         self.norms = nn.ModuleList(
-            nn.LayerNorm(width) if layer_norm else nn.Identity() for _ in range(depth - 1)
+            nn.LayerNorm(width) if net.layer_norm else nn.Identity() for _ in range(depth - 1)
         )
-        self.activation = ACTIVATIONS[activation]()
+        self.activation = ACTIVATIONS[net.activation]()
         self.dropout = nn.Dropout(dropout)
         self.last = nn.Linear(width, k + logits)
-        self.skip = nn.Linear(n_features, k + logits, bias=False) if skip else None
-        self.positive = OUTPUTS[output]
+        self.skip = nn.Linear(n_features, k + logits, bias=False) if net.skip else None
+        self.positive = OUTPUTS[net.output]
         self._initialise(n_features + noise_dim)
 
     @torch.no_grad()

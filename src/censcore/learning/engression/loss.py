@@ -13,9 +13,10 @@ from censcore.learning.training.stacks import with_penalty
 from censcore.learning.training.task import Rows
 from censcore.scores.energy_pairs import energy_loss
 
-__all__ = ["EngressionTask", "bounded"]
+__all__ = ["EngressionTask", "bounded", "scale_of_loss"]
 
 _VALIDATION_SAMPLES = 32
+_SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 
 
 class EngressionTask:
@@ -27,14 +28,10 @@ class EngressionTask:
 
     Parameters
     ----------
-    network : Generator
-        Gives samples in units of ``scale``.
-    scale : tensor, (outputs,)
-        Unit of every positive output of the generator, relative to the unit of the times.
-    samples : int
-        m, the samples per subject and step.
-    beta : float
-        Exponent of the energy score.
+    network, scale : Generator, tensor (outputs,)
+        Gives samples in units of ``scale``, which is relative to the unit of the times.
+    samples, beta : int, float
+        m, the samples per subject and step; exponent of the energy score.
     mixed : bool
         Let the network compute in bfloat16.
     structure : Structure, optional
@@ -144,3 +141,19 @@ class EngressionTask:
 def bounded(z: Tensor) -> Tensor:
     """z/(1+z), also for an infinite z."""
     return 1 - 1 / (1 + z)
+
+
+def scale_of_loss(y: Tensor, c: Tensor, on_bounded: bool) -> float:
+    """Half the mean distance of two subjects up to the earlier of their censoring times.
+
+    Differences of C are no part of the loss: with late and early ends of follow-up they would be most of
+    the distance between observed times.
+    """
+    y, c = y[:_SCALE_SUBJECTS], c[:_SCALE_SUBJECTS]
+    c = c[:, c.shape[1] // 2]  # the median of C given the observation
+    if on_bounded:
+        y, c = bounded(y), bounded(c)
+    half = len(y) // 2
+    end = torch.minimum(c, c.roll(half, 0))
+    distance = torch.minimum(y, end) - torch.minimum(y.roll(half, 0), end)
+    return 0.5 * float(distance.square().sum(dim=1).sqrt().mean())

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import io
+import os
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from censcore.files import write_atomically
 from censcore.learning.engression.generator import Generator
+from censcore.learning.engression.time_scale import TimeScale
+from censcore.learning.structures import Structure
 from censcore.learning.subject_windows import SubjectWindows
 
-__all__ = ["NoisePool", "chunks_of"]
+__all__ = ["NoisePool", "Sampler", "chunks_of", "export_sampler"]
 
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
@@ -22,17 +30,6 @@ class NoisePool(SubjectWindows):
     Subject i uses the m vectors from place :math:`h(x_i)` on, counted round, where h is a hash of its
     covariates. So a forecast belongs to a subject: it is the same in any order and company. Windows of two
     subjects overlap rarely, and the product of noise and weights is computed P times instead of n m times.
-
-    Parameters
-    ----------
-    network : Generator
-        A trained generator, on its device.
-    m : int
-        Draws per subject.
-    seed : int
-        Of the noise.
-    mixed : bool
-        Let the network compute in bfloat16.
 
     Examples
     --------
@@ -78,3 +75,48 @@ def chunks_of(n: int, m: int, network: Generator) -> Iterator[slice]:
     step = max(1, units // (m * network.width))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
+
+
+class Sampler(nn.Module):
+    """Covariates, noise and uniform numbers to event times, all steps in one module that torch can export."""
+
+    center: Tensor
+    spread: Tensor
+    scale: Tensor
+
+    def __init__(
+        self,
+        network: Generator,
+        structure: Structure,
+        times: TimeScale,
+        center: np.ndarray,
+        spread: np.ndarray,
+    ) -> None:
+        super().__init__()
+        self.network = copy.deepcopy(network).cpu().eval()
+        self.structure, self.times = structure, times
+        self.register_buffer("center", torch.from_numpy(center.copy()))
+        self.register_buffer("spread", torch.from_numpy(spread.copy()))
+        self.register_buffer("scale", torch.tensor(structure.scale(times.centre)))
+
+    def forward(self, x: Tensor, noise: Tensor, uniform: Tensor) -> Tensor:
+        """Event times (n, m, k)."""
+        x = (x - self.center) / self.spread if len(self.center) else x.new_zeros(x.shape[0], 1)
+        out = self.network(x, noise)
+        size = self.structure.outputs
+        out = torch.cat([out[..., :size] * self.scale, out[..., size:]], dim=-1)
+        z = self.structure.draw(out, uniform) * self.times.unit
+        return torch.expm1(z) if self.times.transform == "log1p" else z
+
+
+def export_sampler(path: str | os.PathLike[str], network: Generator, *units: Any) -> None:
+    """Trace a :class:`Sampler` with free numbers of subjects and draws, and write it."""
+    sampler = Sampler(network, *units).eval()
+    n, m = torch.export.Dim("subjects"), torch.export.Dim("draws")
+    example = (torch.zeros(3, len(sampler.center)), torch.zeros(3, 5, network.noise_size), torch.zeros(3, 5))
+    shapes = ({0: n}, {0: n, 1: m}, {0: n, 1: m})
+    with torch.no_grad():
+        program = torch.export.export(sampler, example, dynamic_shapes=shapes)
+    content = io.BytesIO()
+    torch.export.save(program, content)
+    write_atomically(path, content.getvalue())

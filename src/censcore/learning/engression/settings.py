@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from censcore._validation import as_number, check_flag, check_option
+from censcore.learning.structures import Branching, Structure
 
 __all__ = ["OBJECTIVES", "TRANSFORMS", "Network", "Training"]
 
@@ -117,6 +118,12 @@ class Training:
     validation_fraction: float = 0.2
     precision: str = "auto"
     compile: bool = False
+
+    def transform(self, structure: Structure) -> str:
+        """The unit of the loss for times of a structure."""
+        if self.time_transform != "auto":
+            return self.time_transform
+        return "bounded" if isinstance(structure, Branching) else "scale"
 
     def check(self) -> None:
         """Check what a :class:`~censcore.learning.Recipe` does not."""

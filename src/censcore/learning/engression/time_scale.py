@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore.exceptions import InvalidInputError
+from censcore.learning.data.first_pass import mean_time, time_sums
 from censcore.outcomes import RightCensored
 
 __all__ = ["TimeScale"]
@@ -44,28 +44,14 @@ class TimeScale:
     centre: tuple[float, ...]
 
     @classmethod
-    def of(cls, y: RightCensored, transform: str) -> Self:
-        """The scale of these observed times."""
-        time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64, copy=False)
-        if not (time > 0).any():
-            raise InvalidInputError("Times: got zeros only, expected positive times.")
-        unit = float(np.log1p(_last_contact(y, time)) if transform == "log1p" else time[time > 0].mean())
-        scale = cls(transform, unit, ())
-        positive = (scale.forward(column[column > 0]) for column in time.T)
-        centre = [np.exp(np.log(column).mean()) if column.size else 1.0 for column in positive]
-        return cls(transform, unit, tuple(float(np.float32(value)) for value in centre))
-
-    @classmethod
-    def of_sums(cls, sums: np.ndarray, transform: str, some: RightCensored) -> Self:
-        """The scale of times of which these are the sums (:func:`time_sums`), and these outcomes a sample."""
-        count, total, log, log_log = sums
-        if not count.any():
-            raise InvalidInputError("Times: got zeros only, expected positive times.")
+    def of(cls, y: RightCensored, transform: str, sums: np.ndarray | None = None) -> Self:
+        """The scale of these observed times, or of those with other sums, of which y is a sample."""
+        time = to_numpy(y.time).reshape(len(y), -1)
+        sums = time_sums(time) if sums is None else sums
+        unit = mean_time(sums)
+        count, _, log, log_log = sums
         if transform == "log1p":
-            time = to_numpy(some.time).reshape(len(some), -1).astype(np.float64, copy=False)
-            unit, log = float(np.log1p(_last_contact(some, time))), log_log
-        else:
-            unit = float(total.sum() / count.sum())
+            unit, log = float(np.log1p(_last_contact(y, time))), log_log
         centre = np.where(count > 0, np.exp(log / np.maximum(count, 1)) / unit, 1.0)
         return cls(transform, unit, tuple(float(np.float32(value)) for value in centre))
 

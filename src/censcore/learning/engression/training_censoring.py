@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Independent, PointMass
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.censoring_choice import ALARM, choose_censoring, is_automatic
@@ -16,9 +17,9 @@ from censcore.estimators.covariate_test import covariates_predict
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
-from censcore.learning.data.first_pass import FollowUp
-from censcore.learning.data.summaries import CountedTimes
-from censcore.outcomes import RightCensored
+from censcore.learning.data.first_pass import CountedTimes, FollowUp
+from censcore.learning.neural_estimator import followed_outcome
+from censcore.outcomes import RightCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["TrainingCensoring"]
@@ -30,18 +31,10 @@ _log = logging.getLogger("censcore")
 
 @dataclass(frozen=True)
 class TrainingCensoring:
-    """A censoring distribution and its origin.
+    """A censoring distribution, where it came from in words, and whether it is an estimate.
 
-    Attributes
-    ----------
-    words : str
-        Where the distribution came from.
-    distribution : Distribution or None
-        The distribution for the training subjects; None in a model read from a file.
-    estimator : Censoring or None
-        The estimator, ready for other subjects.
-    estimated : bool
-        Whether the distribution is an estimate from the training subjects.
+    The distribution is that of the training subjects; None in a model read from a file, and where an
+    estimator, ready for other subjects, gives it in batches.
     """
 
     words: str
@@ -51,34 +44,32 @@ class TrainingCensoring:
 
     @classmethod
     def choose(
-        cls, objective: str, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None = None
+        cls,
+        objective: str,
+        X: Any,
+        y: RightCensored,
+        censoring: Any,
+        groups: np.ndarray | None = None,
+        counted: FollowUp | None = None,
     ) -> Self:
-        """Choose it: as given; else what is known; else a Kaplan-Meier estimate."""
-        chosen = cls._choose(objective, X, y, censoring, groups)
+        """Choose it: as given; else what is known; else a Kaplan-Meier estimate.
+
+        Where subjects are read in batches, (X, y) is a sample of them. A Kaplan-Meier estimate is that of
+        all subjects, from their counts; other estimators are fitted to the sample.
+        """
+        censored = not y.event.all() if counted is None else counted.censored
+        chosen = cls._without_estimate(objective, censored, censoring)
+        if chosen is not None and counted is not None and len(chosen.distribution or ()) > 1:
+            raise InvalidInputError(
+                f"censoring: got distributions for {len(chosen.distribution or ())} subjects; for subjects "
+                "read in batches expected one for all, an estimator, or censoring times in the outcome."
+            )
+        if chosen is None and (is_automatic(censoring) or censoring is None):
+            chosen = cls._known(y, counted)
+        if chosen is None:
+            chosen = cls._estimated(X, y, censoring, groups, counted)
         _log.info("censoring distribution for censored engression: %s", chosen.words)
         return chosen
-
-    @classmethod
-    def _choose(
-        cls, objective: str, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None
-    ) -> Self:
-        if (simple := cls._without_estimate(objective, not y.event.all(), censoring)) is not None:
-            return simple
-        automatic = isinstance(censoring, str)
-        if (censoring is None or automatic) and (known := known_censoring(y)) is not None:
-            return cls("known: the outcome has all censoring times, or nothing is censored", known)
-        why = ""
-        if automatic and _has_covariates(X):
-            choice = choose_censoring(X, y, groups=groups)
-            estimator, why = choice.censoring, f" ({choice.words})"
-        else:
-            estimator = KaplanMeier() if censoring is None or automatic else censoring
-            estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-        distribution = estimator.fit(X, y).predict_distribution(X)
-        if not automatic and len(distribution) == 1 and _has_covariates(X):
-            _warn_if_covariates_predict(X, y, groups)
-        words = f"estimated from the training subjects by {estimator!r}{why}"
-        return cls(words, distribution, estimator, True)
 
     @classmethod
     def _without_estimate(cls, objective: str, censored: bool, censoring: Any) -> Self | None:
@@ -92,76 +83,75 @@ class TrainingCensoring:
                     "objective='latent' needs event times without censoring; got censored subjects."
                 )
             return cls("none: objective='latent' expects uncensored times", never)
-        if isinstance(censoring, Distribution):
-            return cls("the distribution passed to fit", censoring)
-        is_automatic(censoring)  # any other text is an error
-        return None
-
-    @classmethod
-    def choose_counted(
-        cls,
-        objective: str,
-        X: Any,
-        y: RightCensored,
-        censoring: Any,
-        follow_up: FollowUp,
-        groups: np.ndarray | None = None,
-    ) -> Self:
-        """Choose it for subjects that are read in batches, from counts and a sample (X, y) of them.
-
-        A Kaplan-Meier estimate is that of all subjects; other estimators are fitted to the sample.
-        """
-        chosen = cls._choose_counted(objective, X, y, censoring, follow_up, groups)
-        _log.info("censoring distribution for censored engression: %s", chosen.words)
-        return chosen
-
-    @classmethod
-    def _choose_counted(
-        cls, objective: str, X: Any, y: RightCensored, censoring: Any, follow_up: FollowUp, groups: Any
-    ) -> Self:
-        if (simple := cls._without_estimate(objective, follow_up.censored, censoring)) is not None:
-            if simple.distribution is not None and len(simple.distribution) > 1:
-                raise InvalidInputError(
-                    f"censoring: got distributions for {len(simple.distribution)} subjects; for subjects "
-                    "read in batches expected one for all, an estimator, or censoring times in the outcome."
-                )
-            return simple
-        automatic = isinstance(censoring, str)
-        if censoring is None or automatic:
-            if follow_up.known:
-                return cls("known: the outcome has all censoring times")
-            if not follow_up.censored:
-                return cls("known: nothing is censored", PointMass(np.array([np.inf])))
-        why, sampled = "", f"a sample of {len(y):,} training subjects"
-        estimator = KaplanMeier() if censoring is None else censoring
-        if automatic:
-            estimator = KaplanMeier()
-            if _has_covariates(X):
-                choice = choose_censoring(X, y, groups=groups)
-                estimator, why = choice.censoring, f" ({sampled}: {choice.words})"
-        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-        if not isinstance(estimator.estimator, KaplanMeier):
-            estimator.fit(X, y)
-            return cls(f"estimated from {sampled} by {estimator!r}{why}", None, estimator, True)
-        stratify = estimator.estimator.stratify
-        words = f"estimated from the training subjects by {estimator!r}{why}"
-        if stratify is not None:
-            return cls(words, None, _fit_strata(estimator, stratify, follow_up, X), True)
-        if not automatic and _has_covariates(X):
-            _warn_if_covariates_predict(X, y, groups)
-        return cls(words, _fit_pooled(estimator, follow_up), None, True)
-
-    def followed(self, X: Any, y: RightCensored, given: Any = None) -> tuple[RightCensored, Distribution]:
-        """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""
-        distribution = self.for_rows(X, y, given)
-        end = np.min(
-            [np.broadcast_to(distribution.marginal(j).isf(0.0), len(y)) for j in range(distribution.k)],
-            axis=0,
+        return (
+            cls("the distribution passed to fit", censoring) if isinstance(censoring, Distribution) else None
         )
-        late = (y.time.reshape(len(y), -1) > end[:, None]).any()
-        if given is not None or not self.estimated or not late:
-            return y, distribution
-        return y.censor_at(end), distribution.censor_at(end)
+
+    @classmethod
+    def _known(cls, y: RightCensored, counted: FollowUp | None) -> Self | None:
+        """What needs no estimate."""
+        if counted is not None and counted.known:
+            return cls("known: the outcome has all censoring times")
+        if counted is not None:
+            never = PointMass(np.array([np.inf]))
+            return None if counted.censored else cls("known: nothing is censored", never)
+        known = known_censoring(y)
+        words = "known: the outcome has all censoring times, or nothing is censored"
+        return None if known is None else cls(words, known)
+
+    @classmethod
+    def _estimated(
+        cls, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None, counted: FollowUp | None
+    ) -> Self:
+        automatic, covariates = is_automatic(censoring), _has_covariates(X)
+        source, why = "the training subjects", ""
+        sampled = source if counted is None else f"a sample of {len(y):,} training subjects"
+        estimator = KaplanMeier() if censoring is None or automatic else censoring
+        if automatic and covariates:
+            choice = choose_censoring(X, y, groups=groups)
+            told = choice.words if counted is None else f"{sampled}: {choice.words}"
+            estimator, why = choice.censoring, f" ({told})"
+        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        distribution = fitted = None
+        if counted is None:
+            fitted = estimator.fit(X, y)
+            distribution = fitted.predict_distribution(X)
+        elif not isinstance(estimator.estimator, KaplanMeier):
+            source, fitted = sampled, estimator.fit(X, y)
+        elif estimator.estimator.stratify is not None:
+            fitted = _fit_strata(estimator, estimator.estimator.stratify, counted, X)
+        else:
+            distribution = _fit_pooled(estimator, counted)
+        if distribution is not None and len(distribution) == 1 and covariates and not automatic:
+            _warn_if_covariates_predict(X, y, groups)
+        return cls(f"estimated from {source} by {estimator!r}{why}", distribution, fitted, True)
+
+    def widest(self, X: Any, y: RightCensored) -> Distribution:
+        """A censoring distribution that reaches as far as any, of a sample of covariates and the latest y."""
+        if self.distribution is not None:
+            return self.distribution
+        known: Any = known_censoring(y)
+        return known if self.estimator is None else self.estimator.predict_distribution(X)
+
+    @property
+    def known(self) -> bool:
+        """Whether one censoring time is possible for every subject."""
+        C = self.distribution
+        if C is None:
+            return self.estimator is None
+        return not any(np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
+
+    def followed(self, X: Any, y: Any, given: Any = None) -> tuple[Any, Distribution]:
+        """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""
+        seen = followed_outcome(y)
+        C = self.for_rows(X, seen, given)
+        end = np.min([np.broadcast_to(C.marginal(j).isf(0.0), len(y)) for j in range(C.k)], axis=0)
+        late = (seen.time.reshape(len(y), -1) > end[:, None]).any()
+        if given is None and self.estimated and late:
+            seen, C = seen.censor_at(end), C.censor_at(end)
+        if isinstance(y, SemiCompetingRisks):
+            return y.censor_at(np.where(seen.event, np.inf, seen.time)), C
+        return seen, C
 
     def for_rows(self, X: Any, y: RightCensored, given: Any = None) -> Distribution:
         """The censoring distribution of other subjects: given, known, or as in training if possible."""
@@ -200,7 +190,7 @@ def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | N
             "Kaplan-Meier estimate, which is biased then. Pass censoring='auto', which chooses between "
             "Kaplan-Meier and Cox regression, or censoring=Censoring(CoxRegression()).",
             CensoringWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
         return
 

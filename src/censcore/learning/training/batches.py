@@ -16,18 +16,10 @@ _ROWS_AT_ONCE = 65_536
 class Batches:
     """The order in which subjects are visited.
 
-    Parameters
-    ----------
-    n_rows, batch_size : int
-        Number of subjects, and of subjects per batch.
-    groups : array, (n_rows,), optional
-        No two subjects of one group share a batch; those of a group are spread over the epoch. Batch sizes
-        then vary a little; groups larger than the number of batches raise that number.
-    count : int, optional
-        The number of batches of an epoch instead; that of all processes, where these subjects are a share.
+    No two subjects of one group share a batch; those of a group are spread over the epoch. Batch sizes then
+    vary a little; groups larger than the number of batches raise that number. ``count`` is the number of
+    batches of an epoch instead: that of all processes, where these subjects are a share.
 
-    Notes
-    -----
     ``epoch(seed, e)`` is a pure function, so that a resumed run visits what an uninterrupted one would.
 
     Examples

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
+import math
 import operator
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -13,35 +18,18 @@ from torch import Tensor, nn
 from censcore.exceptions import ModelFileError
 from censcore.learning.data.standardised import Data, digest
 from censcore.learning.data.streamed import StreamedRows
-from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.learning.model_files import part_of, read_model_file, write_model_file
 from censcore.learning.training.history import History
+from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.task import Task
 
-__all__ = ["TrainingState", "digests"]
+__all__ = ["TrainingState", "among_best", "checkpoint_of", "digests", "identity_of"]
 
 _CHECKPOINT = "training checkpoint"
 
 
 class TrainingState:
-    """What changes while a network is trained.
-
-    Parameters
-    ----------
-    network : module
-        What is trained.
-    optimizer : optimizer
-        With its moments.
-
-    Attributes
-    ----------
-    averaged, best : module
-        The moving average of the weights, and the weights to keep.
-    history : History
-        The epochs so far.
-    best_losses : tensor or None
-        Validation losses of the best epoch.
-    steps : int
-        Steps so far.
-    """
+    """What changes while a network is trained: weights, their average, those to keep, the optimiser."""
 
     def __init__(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.network, self.optimizer = network, optimizer
@@ -89,25 +77,12 @@ class TrainingState:
 
     def resume(self, path: str | os.PathLike[str], identity: dict[str, Any], validation: int) -> None:
         """Continue from a checkpoint of a run of the same identity, with so many validation subjects."""
-        tensors, settings = read_model_file(path, _CHECKPOINT)
-        if settings.get("identity") != identity:
-            raise ModelFileError(
-                f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
-                "path, or delete it."
-            )
-        try:
+        with checkpoint_of(path, _CHECKPOINT, identity) as (tensors, settings):
             self._restore(tensors, settings, validation)
-        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            raise ModelFileError(
-                f"The checkpoint {path} cannot be restored ({type(error).__name__}: {error}). Delete it."
-            ) from error
 
     def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any], validation: int) -> None:
         for name, module in self._modules.items():
-            prefix = f"{name}."
-            module.load_state_dict(
-                {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-            )
+            module.load_state_dict(part_of(tensors, name))
         self._restore_optimizer(tensors)
         self.history = History.from_dict(settings["history"] | {"interrupted": False})
         self.best_losses = tensors.get("best_losses")
@@ -132,8 +107,46 @@ def _frozen(network: nn.Module) -> nn.Module:
     return copy.deepcopy(network).requires_grad_(False)
 
 
+def among_best(losses: Tensor, best: Tensor | None, tolerance: float) -> tuple[Tensor, bool]:
+    """The best losses so far, and whether these exceed them by no more than so many standard errors."""
+    if best is None or float(losses.mean()) < float(best.mean()):
+        best = losses
+    worse = losses - best
+    error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
+    return best, float(worse.mean()) <= tolerance * error
+
+
 def digests(rows: Data | StreamedRows) -> Any:
     """Hashes of the data, by which a checkpoint knows them."""
     if isinstance(rows, StreamedRows):
         return rows.digest
     return {name: digest(value) for name, value in rows.items()}
+
+
+def identity_of(task: Task, network: nn.Module, recipe: Recipe, **data: Any) -> dict[str, Any]:
+    """What must be equal for a checkpoint to be continued, as JSON values; patience may change."""
+    settings = {
+        "recipe": asdict(replace(recipe, patience=None)),
+        "network": str(network),
+        "task": getattr(task, "identity", {}),
+    }
+    return json.loads(json.dumps(settings | data))
+
+
+@contextmanager
+def checkpoint_of(
+    path: str | os.PathLike[str], kind: str, identity: dict[str, Any]
+) -> Iterator[tuple[dict[str, Tensor], dict[str, Any]]]:
+    """Tensors and settings of a checkpoint of the same identity; errors in their use are the file's."""
+    tensors, settings = read_model_file(path, kind)
+    if settings.get("identity") != identity:
+        raise ModelFileError(
+            f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another path, or "
+            "delete it."
+        )
+    try:
+        yield tensors, settings
+    except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        raise ModelFileError(
+            f"The checkpoint {path} cannot be restored ({type(error).__name__}: {error}). Delete it."
+        ) from error

@@ -14,7 +14,10 @@ from torch import Tensor, nn
 
 from censcore.learning.data.standardised import Data, rows_of
 from censcore.learning.training.batches import Batches
+from censcore.learning.training.checkpoints import TrainingState
 from censcore.learning.training.exchange import SharedGradient
+from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.task import Task
 
 __all__ = ["GraphedEpochs", "fits_on_device"]
 
@@ -58,24 +61,16 @@ class GraphedEpochs:
 
     Parameters
     ----------
+    task, recipe : Task, Recipe
+        What is trained, and how.
+    state : TrainingState
+        What changes; its optimiser is capturable, with a tensor as its learning rate.
     rows : mapping of tensors, or covariates in a mapped file
         The data.
-    resident : bool
-        Keep all of them on the device.
-    network, averaged : modules
-        What is trained, and its moving average.
-    optimizer : torch.optim.Optimizer
-        Capturable, with a tensor as its learning rate.
-    draw, loss : callables
-        The parts of a task: random numbers, and one loss per subject.
     batches : Batches
         The order of subjects.
-    rates : array
-        Learning rate of every step.
-    clip, averaging : float or None
-        As in the recipe.
-    compiled : bool
-        Compile the loss, and what follows its gradient.
+    resident : bool
+        Keep all data on the device.
     subjects : array, optional
         The subjects of this process, which ``batches`` numbers; only these are copied to the device.
     shared : SharedGradient, optional
@@ -84,29 +79,27 @@ class GraphedEpochs:
 
     def __init__(
         self,
+        task: Task,
+        recipe: Recipe,
+        state: TrainingState,
         rows: Data,
-        resident: bool,
-        network: nn.Module,
-        averaged: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        draw: Callable[..., dict[str, Tensor]],
-        loss: Callable[..., Tensor],
         batches: Batches,
-        rates: np.ndarray,
-        clip: float | None,
-        averaging: float | None,
-        compiled: bool,
+        resident: bool,
         subjects: np.ndarray | None = None,
         shared: SharedGradient | None = None,
     ) -> None:
-        self.source, self.resident, self.network, self.optimizer = rows, resident, network, optimizer
-        self.live = list(network.parameters())
-        self.mean: list[Tensor] = list(averaged.parameters())
-        self.draw, self.batches = draw, batches
+        self.source, self.resident, self.network, self.optimizer = (
+            rows,
+            resident,
+            state.network,
+            state.optimizer,
+        )
+        self.live, self.mean = list(state.network.parameters()), list(state.averaged.parameters())
+        self.draw, self.batches = task.draw, batches
         self.subjects, self.shared = subjects, shared
-        self.loss = torch.compile(loss, dynamic=False) if compiled else loss
-        self.update = torch.compile(self._update) if compiled else self._update
-        self.clip, self.averaging = clip, averaging
+        self.loss = torch.compile(task.loss, dynamic=False) if recipe.compile else task.loss
+        self.update = torch.compile(self._update) if recipe.compile else self._update
+        self.clip, self.averaging = recipe.clip, recipe.averaging
         self.device = self.live[0].device
         self.generator = torch.Generator(self.device)
         size = batches.n_rows / len(batches)
@@ -115,7 +108,8 @@ class GraphedEpochs:
         self.rows = self._space()
         self.index = torch.arange(self.block * self.room, device=self.device).reshape(self.block, self.room)
         self.share = torch.zeros(self.block, self.room, device=self.device)
-        self.rates = torch.from_numpy(rates.astype(np.float32)).to(self.device)
+        steps = recipe.epochs * len(batches)
+        self.rates = torch.tensor([recipe.rate(step, steps) for step in range(steps)], device=self.device)
         self.counters = {
             name: torch.zeros(1, dtype=torch.int64, device=self.device) for name in ("batch", "step")
         }
@@ -211,7 +205,7 @@ class GraphedEpochs:
                     tensor.zero_()
         # the thread that watches over an exchange may call the device during a recording
         mode = "global" if self.shared is None else "thread_local"
-        for part in self._captured_parts():
+        for part in [self._step] if self.shared is None else [self._gradient, self._follow]:
             graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(self.generator)
             with (
@@ -220,9 +214,6 @@ class GraphedEpochs:
             ):
                 part()
             self._graphs.append(graph)
-
-    def _captured_parts(self) -> list[Callable[[], None]]:
-        return [self._step] if self.shared is None else [self._gradient, self._follow]
 
     def _parts(self) -> list[Callable[[], None]]:
         """A step: in one piece, or in two with an exchange between them."""

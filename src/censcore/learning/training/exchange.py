@@ -1,14 +1,18 @@
-"""Several processes: how many, which subjects each of them has, and one exchange of gradients per step."""
+"""Devices and processes: where to compute, who has which subjects, one exchange of gradients per step."""
 
 from __future__ import annotations
+
+import os
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from censcore._validation import shown
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["SharedGradient", "rank_and_processes", "same_everywhere", "share_of"]
+__all__ = ["SharedGradient", "gathered", "pick_device", "rank_and_processes", "same_everywhere", "share_of"]
 
 
 def rank_and_processes() -> tuple[int, int]:
@@ -20,6 +24,45 @@ def rank_and_processes() -> tuple[int, int]:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return 0, 1
+
+
+def pick_device(device: str) -> torch.device:
+    """A device of torch that exists; ``"auto"`` is the GPU where there is one, in every process another one.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    if not (isinstance(device, str) and device == "auto"):
+        return _named_device(device)
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    rank, processes = rank_and_processes()
+    number = int(os.environ.get("LOCAL_RANK", rank))
+    return torch.device("cuda", number) if processes > 1 else torch.device("cuda")
+
+
+def _named_device(device: str) -> torch.device:
+    try:
+        named = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise InvalidInputError(
+            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch; got {shown(device)}."
+        ) from None
+    if named.type == "cuda" and (named.index or 0) >= torch.cuda.device_count():
+        raise InvalidInputError(
+            f"device: got {device!r}, but torch finds {torch.cuda.device_count()} CUDA devices; use 'auto' "
+            "to take one where there is one."
+        )
+    if named.type in ("cpu", "cuda"):
+        return named
+    try:
+        torch.zeros(1, device=named).item()
+    except (RuntimeError, NotImplementedError, AssertionError) as error:
+        raise InvalidInputError(
+            f"device: got {device!r}, on which torch cannot compute here ({str(error).splitlines()[0]}). "
+            "Expected a device that is there; 'auto' takes a GPU where there is one."
+        ) from error
+    return named
 
 
 def same_everywhere(number: int) -> int:
@@ -35,20 +78,23 @@ def same_everywhere(number: int) -> int:
     return shared[0]
 
 
+def gathered(value: Any) -> list[Any]:
+    """The values of all processes, in their order.
+
+    >>> gathered(7)
+    [7]
+    """
+    processes = rank_and_processes()[1]
+    if processes == 1:
+        return [value]
+    found: list[Any] = [None] * processes
+    torch.distributed.all_gather_object(found, value)
+    return found
+
+
 def share_of(n: int, groups: np.ndarray | None, rank: int, processes: int) -> np.ndarray:
     """The subjects of one process: whole groups, dealt so that the processes have about equally many.
 
-    Parameters
-    ----------
-    n : int
-        Number of subjects.
-    groups : array, (n,), optional
-        Subjects of one group belong to one process, so that batches of different processes share none.
-    rank, processes : int
-        Number of the process, and of processes.
-
-    Examples
-    --------
     >>> share_of(5, None, 0, 2), share_of(5, np.array([7, 7, 7, 8, 9]), 1, 2)
     (array([0, 2, 4]), array([3, 4]))
     """
@@ -74,11 +120,7 @@ class SharedGradient:
     """The gradients of all parameters in one buffer, with the sum of losses and the weight they belong to.
 
     One sum over the processes per step then gives every process the gradient of the whole batch.
-
-    Parameters
-    ----------
-    network : module
-        Its gradients become parts of the buffer; its weights those of the first process.
+    The weights of the network become those of the first process.
     """
 
     def __init__(self, network: nn.Module) -> None:

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.learning.data.standardised import Data, blocks, digest
-from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.exceptions import InvalidInputError
+from censcore.learning.data.standardised import Data, blocks
+from censcore.learning.model_files import write_model_file
+from censcore.learning.training.checkpoints import checkpoint_of, digests
 from censcore.learning.training.cuda_graphs import fits_on_device
 from censcore.learning.training.exchange import rank_and_processes
 from censcore.learning.training.history import Epoch, History
@@ -54,24 +55,13 @@ def minimise(
 
     Parameters
     ----------
-    task : Task
-        What is trained.
-    rows, validation : mappings of tensors with the subjects as first axis
-        Training data, and data whose loss is reported but decides nothing.
-    penalty : float
-        rho.
-    max_iter : int
-        Most iterations; a warning is issued where they do not suffice.
-    device : torch.device
-        Where to compute.
+    penalty, max_iter : float, int
+        rho, and most iterations; a warning is issued where they do not suffice.
     bounds : tensor, (number of parameters, 2), optional
         Smallest and largest value of every parameter, in their order.
-    callbacks : sequence of callables
-        Called after every iteration with ``(epoch, network)``; one that returns True ends the search.
-    checkpoint : path, optional
-        The parameters after every iteration. If the file exists, the search begins there.
-    progress : bool
-        Show a progress bar.
+    task, rows, validation, device, callbacks, checkpoint, progress
+        As of :func:`~censcore.learning.train`; validation data decide nothing, and a search that is resumed
+        begins at the parameters of its last iteration.
 
     Returns
     -------
@@ -323,21 +313,15 @@ class _Search:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the best point."""
         assert self.best is not None
-        settings = {"total": self.total, "data": self._data}
-        write_model_file(path, _CHECKPOINT, {"phi": torch.from_numpy(self.best.phi)}, settings)
+        phi = {"phi": torch.from_numpy(self.best.phi)}
+        write_model_file(path, _CHECKPOINT, phi, {"identity": self._identity})
 
     @cached_property
-    def _data(self) -> dict[str, str]:
-        """Hashes of the training data."""
-        return {name: digest(value) for name, value in self.rows.items()}
+    def _identity(self) -> dict[str, Any]:
+        """What must be equal for a search to be continued."""
+        return {"total": self.total, "data": digests(self.rows), "size": len(self.start())}
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Begin where an earlier search was."""
-        tensors, settings = read_model_file(path, _CHECKPOINT)
-        same = settings.get("total") == self.total and settings.get("data") == self._data
-        if not same or len(tensors["phi"]) != len(self.start()):
-            raise ModelFileError(
-                f"The checkpoint {path} belongs to a run with other data or settings. Use another path, or "
-                "delete it."
-            )
-        self.place(tensors["phi"].numpy())
+        with checkpoint_of(path, _CHECKPOINT, self._identity) as (tensors, _):
+            self.place(tensors["phi"].numpy())

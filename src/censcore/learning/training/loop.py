@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,15 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.standardised import Data, OnDemand, blocks, gather
 from censcore.learning.data.streamed import StreamedRows, subjects_in
 from censcore.learning.training.batches import Batches
-from censcore.learning.training.checkpoints import TrainingState, digests
+from censcore.learning.training.checkpoints import TrainingState, among_best, digests, identity_of
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
-from censcore.learning.training.held_out import held_out_losses
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
-from censcore.learning.training.seeds import mix_seed, seeded
-from censcore.learning.training.task import Callback, Rows, Task
+from censcore.learning.training.task import Callback, Rows, Task, held_out_losses, mix_seed, seeded
 from censcore.progress import ProgressBar
 
-__all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "mix_seed", "train"]
+__all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "drive", "finite", "mix_seed", "train"]
 
 
 def train(
@@ -95,24 +92,39 @@ def train(
     True
     """
     run = _Run(task, rows, validation, recipe, seed, device, groups)
-    state = run.state
+    drive(run, callbacks, checkpoint, progress)
+    run.state.finish()
+    return run.state.history
+
+
+def drive(
+    run: Any, callbacks: Sequence[Callback], checkpoint: str | os.PathLike[str] | None, progress: bool
+) -> None:
+    """Train epoch by epoch: from a checkpoint on, until the run is finished or Ctrl-C ends it."""
+    first = run.rank == 0
     if checkpoint is not None and Path(checkpoint).exists():
-        held_out = 0 if validation is None else subjects_in(validation)
-        state.resume(checkpoint, run.identity, held_out)
-    with ProgressBar("training", recipe.epochs, run.next_epoch, run.rank == 0 and progress) as bar:
+        run.resume(checkpoint)
+    with ProgressBar("training", run.recipe.epochs, run.next_epoch, first and progress) as bar:
         try:
-            while not run.finished:
-                epoch = run.epoch()
-                if checkpoint is not None and run.rank == 0:
-                    state.save(checkpoint, run.identity)
-                loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
+            while run.next_epoch < run.recipe.epochs and not run.finished:
+                loss = run.epoch()
+                if checkpoint is not None and first:
+                    run.save(checkpoint)
                 bar.advance(f"loss {loss:.4f}")
-                if sum(callback(epoch, state.averaged) is True for callback in callbacks):
-                    break
+                run.call(callbacks)
         except KeyboardInterrupt:
-            state.history.interrupted = True
-    state.finish()
-    return state.history
+            for history in run.histories:
+                history.interrupted = True
+
+
+def finite(loss: float, epoch: int) -> float:
+    """A loss that is a number; anything else is an error."""
+    if not math.isfinite(loss):
+        raise InvalidInputError(
+            f"The training loss became {loss} in epoch {epoch}. Lower learning_rate, or look for extreme "
+            "values among the covariates and times."
+        )
+    return loss
 
 
 class _Run:
@@ -145,28 +157,18 @@ class _Run:
             self.shared = SharedGradient(network)
         captured = captured and device.type == "cuda" and not isinstance(rows, StreamedRows)
         self.state = TrainingState(network, _optimizer(network, recipe, device if captured else None))
-        self.graphed = self._graphed() if captured else None
+        self.stopped, self.graphed = False, None
+        if captured and not isinstance(
+            rows, StreamedRows
+        ):  # epochs on a GPU are replays of one captured step
+            resident = fits_on_device(rows, device, self.processes)
+            self.graphed = GraphedEpochs(
+                task, recipe, self.state, rows, self.batches, resident, self.subjects, self.shared
+            )
 
-    def _graphed(self) -> GraphedEpochs:
-        """Epochs on a GPU are replays of one captured step."""
-        assert not isinstance(self.rows, StreamedRows)
-        total = self.recipe.epochs * len(self.batches)
-        return GraphedEpochs(
-            self.rows,
-            fits_on_device(self.rows, self.device, self.processes),
-            self.state.network,
-            self.state.averaged,
-            self.state.optimizer,
-            self.task.draw,
-            self.task.loss,
-            self.batches,
-            np.array([self.recipe.rate(step, total) for step in range(total)]),
-            self.recipe.clip,
-            self.recipe.averaging,
-            self.recipe.compile,
-            self.subjects,
-            self.shared,
-        )
+    @property
+    def histories(self) -> list[History]:
+        return [self.state.history]
 
     @property
     def next_epoch(self) -> int:
@@ -174,29 +176,25 @@ class _Run:
 
     @property
     def finished(self) -> bool:
-        waited = self.next_epoch - 1 - self.state.history.best_epoch
-        out_of_patience = (
-            self.validation is not None
-            and self.recipe.patience is not None
-            and waited >= self.recipe.patience
-        )
-        return self.next_epoch >= self.recipe.epochs or (self.next_epoch > 0 and out_of_patience)
+        """Whether a callback or the lack of a better loss ends the run."""
+        if self.stopped or self.validation is None or self.recipe.patience is None or not self.next_epoch:
+            return self.stopped
+        return self.next_epoch - 1 - self.state.history.best_epoch >= self.recipe.patience
 
-    def epoch(self) -> Epoch:
+    def call(self, callbacks: Sequence[Callback]) -> None:
+        epoch = self.state.history.epochs[-1]
+        self.stopped = sum(callback(epoch, self.state.averaged) is True for callback in callbacks) > 0
+
+    def epoch(self) -> float:
+        """One epoch; its loss, of validation where it was due."""
         number, state = self.next_epoch, self.state
         state.network.train()
         with seeded(state.network, self._noise_seed(number), self.device):
             total, weight = self._graph_steps(number) if self.graphed else self._eager_steps(number)
         rate = float(state.optimizer.param_groups[0]["lr"])
-        validated = self._validated(number)
-        epoch = Epoch(number, float(total / weight), validated, rate, state.history.best_epoch == number)
-        if not math.isfinite(epoch.train_loss):
-            raise InvalidInputError(
-                f"The training loss became {epoch.train_loss} in epoch {number}. Lower learning_rate, or "
-                "look for extreme values among the covariates and times."
-            )
-        state.history.epochs.append(epoch)
-        return epoch
+        validated, loss = self._validated(number), finite(float(total / weight), number)
+        state.history.epochs.append(Epoch(number, loss, validated, rate, state.history.best_epoch == number))
+        return loss if validated is None else validated
 
     def _eager_steps(self, number: int) -> tuple[Tensor, Tensor]:
         generator = torch.Generator(self.device).manual_seed(self._noise_seed(number))
@@ -228,20 +226,19 @@ class _Run:
 
     def _validated(self, number: int) -> float | None:
         """The validation loss, if it is due; keeps the weights if it is among the best."""
-        last, state = number + 1 == self.recipe.epochs, self.state
+        state = self.state
         if self.validation is None:
             # without validation data the last weights are kept
             state.keep(number)
             state.history.best_epoch = number
             return None
-        if (number + 1) % self.recipe.validate_every and not last:
+        if not self.recipe.validates(number):
             return None
         losses = self.validate()
-        if state.best_losses is None or float(losses.mean()) < float(state.best_losses.mean()):
-            state.best_losses, state.history.best_epoch = losses, number
-        worse = losses - state.best_losses
-        error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
-        if float(worse.mean()) <= self.recipe.tolerance * error:
+        state.best_losses, kept = among_best(losses, state.best_losses, self.recipe.tolerance)
+        if state.best_losses is losses:
+            state.history.best_epoch = number
+        if kept:
             state.keep(number)
         return float(losses.mean())
 
@@ -286,16 +283,24 @@ class _Run:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What must be equal for a checkpoint to be continued; patience may change."""
-        return {
-            "seed": self.seed,
-            "rows": subjects_in(self.rows),
-            "batches": len(self.batches),
-            "data": {"training": digests(self.rows), "validation": digests(self.validation or {})},
-            "recipe": asdict(replace(self.recipe, patience=None)),
-            "network": str(self.state.network),
-            "task": getattr(self.task, "identity", {}),
-        }
+        """What must be equal for a checkpoint to be continued."""
+        data = {"training": digests(self.rows), "validation": digests(self.validation or {})}
+        return identity_of(
+            self.task,
+            self.state.network,
+            self.recipe,
+            seed=self.seed,
+            rows=subjects_in(self.rows),
+            batches=len(self.batches),
+            data=data,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        self.state.save(path, self.identity)
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        held_out = 0 if self.validation is None else subjects_in(self.validation)
+        self.state.resume(path, self.identity, held_out)
 
 
 def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:

@@ -104,14 +104,16 @@ class Recipe:
             return self.learning_rate
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
+    def validates(self, epoch: int) -> bool:
+        """Whether a validation is due after an epoch."""
+        return epoch + 1 == self.epochs or (epoch + 1) % self.validate_every == 0
+
     def parameter_groups(self, network: Any) -> list[dict[str, Any]]:
         """Parameters that weight decay concerns, and those that a network names as spared."""
         spared = {id(p) for p in getattr(network, "undecayed", list)()}
-        groups = [
-            {
-                "params": [p for p in network.parameters() if id(p) not in spared],
-                "weight_decay": self.weight_decay,
-            },
-            {"params": [p for p in network.parameters() if id(p) in spared], "weight_decay": 0.0},
+        decayed = [p for p in network.parameters() if id(p) not in spared]
+        others = [p for p in network.parameters() if id(p) in spared]
+        return [
+            {"params": decayed, "weight_decay": self.weight_decay},
+            {"params": others, "weight_decay": 0.0},
         ]
-        return groups

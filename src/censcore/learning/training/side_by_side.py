@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import copy
-import json
-import math
 import operator
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.learning.data.folds import Fold
-from censcore.learning.data.standardised import Data, gather
-from censcore.learning.data.summaries import content_hash
-from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.learning.data.first_pass import content_hash
+from censcore.learning.data.standardised import Data, Fold, gather
+from censcore.learning.model_files import write_model_file
 from censcore.learning.training.batches import Batches
-from censcore.learning.training.checkpoints import digests
+from censcore.learning.training.checkpoints import among_best, checkpoint_of, digests, identity_of
 from censcore.learning.training.history import Epoch, History
+from censcore.learning.training.loop import drive, finite
 from censcore.learning.training.recipe import Recipe
-from censcore.learning.training.seeds import mix_seed, seeded
 from censcore.learning.training.stacks import StackedAdamW, fill, flat_weights, parts_of
-from censcore.learning.training.task import Callback, Task
-from censcore.progress import ProgressBar
+from censcore.learning.training.task import Callback, Task, mix_seed, seeded
 
 __all__ = ["train_side_by_side"]
 
@@ -53,42 +46,11 @@ def train_side_by_side(
     Many small products of matrices are then few larger ones. The folds must share their data. A network
     that runs out of patience keeps its weights while others go on.
 
-    Parameters
-    ----------
-    task : Task
-        Of a stack of the networks; subjects of the networks follow each other in its batches.
-    networks : sequence of modules
-        What is trained.
-    folds : sequence of Fold
-        The subjects of each.
-    recipe : Recipe
-        How to train.
-    seeds : sequence of int
-        Of each network.
-    device : torch.device
-        Where to compute.
-    callbacks, checkpoint, progress
-        As of :func:`~censcore.learning.train`; callbacks see one network after the other, and stop one.
-
-    Returns
-    -------
-    list of History
-        Losses by epoch, of each network.
+    The task is that of a stack of the networks; the subjects of each follow each other in its batches. The
+    callbacks see one network after the other, and stop one.
     """
-    run = _Run(task, folds, recipe, seeds, device)
-    if checkpoint is not None and Path(checkpoint).exists():
-        run.resume(checkpoint)
-    with ProgressBar("training", recipe.epochs, run.next_epoch, progress) as bar:
-        try:
-            while run.going.any() and run.next_epoch < recipe.epochs:
-                run.epoch(run.next_epoch)
-                if checkpoint is not None:
-                    run.save(checkpoint)
-                bar.advance(f"loss {np.mean([h.epochs[-1].train_loss for h in run.histories]):.4f}")
-                run.call(callbacks, networks)
-        except KeyboardInterrupt:
-            for history in run.histories:
-                history.interrupted = True
+    run = _Run(task, networks, folds, recipe, seeds, device)
+    drive(run, callbacks, checkpoint, progress)
     kept = parts_of(task.network, run.kept)
     for i, network in enumerate(networks):
         fill(network.to(device), kept, i)
@@ -98,10 +60,19 @@ def train_side_by_side(
 class _Run:
     """The stack, its moving average, and the weights that each network keeps."""
 
+    rank = 0
+
     def __init__(
-        self, task: Task, folds: Sequence[Fold], recipe: Recipe, seeds: Sequence[int], device: torch.device
+        self,
+        task: Task,
+        networks: Sequence[nn.Module],
+        folds: Sequence[Fold],
+        recipe: Recipe,
+        seeds: Sequence[int],
+        device: torch.device,
     ) -> None:
-        self.task, self.recipe, self.seeds, self.device = task, recipe, seeds, device
+        self.task, self.networks, self.recipe = task, networks, recipe
+        self.seeds, self.device = seeds, device
         self.data = folds[0].training.data
         self.held_out = [fold.validation for fold in folds]
         self.numbers = [fold.training.numbers for fold in folds]
@@ -124,8 +95,9 @@ class _Run:
         self.going = np.ones(len(folds), dtype=bool)
         self.steps = 0
 
-    def epoch(self, number: int) -> None:
-        """One epoch of every network, and what it tells."""
+    def epoch(self) -> float:
+        """One epoch of every network; the mean of their losses."""
+        number = self.next_epoch
         self.network.train()
         seed = mix_seed(self.seeds[0], number)
         generator = torch.Generator(self.device).manual_seed(seed)
@@ -136,16 +108,11 @@ class _Run:
         train_losses, rate = (sums[0] / sums[1]).tolist(), self.adam.rate
         validated = self._validated(number)
         for i, history in enumerate(self.histories):
-            if not self.going[i]:
-                continue
-            loss = train_losses[i]
-            if not math.isfinite(loss):
-                raise InvalidInputError(
-                    f"The training loss became {loss} in epoch {number}. Lower learning_rate, or look for "
-                    "extreme values among the covariates and times."
-                )
-            history.epochs.append(Epoch(number, loss, validated[i], rate, history.best_epoch == number))
-            self.going[i] = self._goes_on(i, number)
+            if self.going[i]:
+                loss, best = finite(train_losses[i], number), history.best_epoch == number
+                history.epochs.append(Epoch(number, loss, validated[i], rate, best))
+                self.going[i] = self._goes_on(i, number)
+        return float(np.mean([history.epochs[-1].train_loss for history in self.histories]))
 
     def _goes_on(self, i: int, number: int) -> bool:
         """Whether a network has patience left after an epoch."""
@@ -158,30 +125,30 @@ class _Run:
     def next_epoch(self) -> int:
         return max(len(history.epochs) for history in self.histories)
 
-    def call(self, callbacks: Sequence[Callback], networks: Sequence[nn.Module]) -> None:
+    @property
+    def finished(self) -> bool:
+        return not self.going.any()
+
+    def call(self, callbacks: Sequence[Callback]) -> None:
         """Show every network, with averaged weights, to the callbacks; those that one ends do not go on."""
         if not callbacks:
             return
         averaged = parts_of(self.network, self.mean)
         for i in np.flatnonzero(self.going).tolist():
-            fill(networks[i].to(self.device), averaged, i)
+            network = self.networks[i].to(self.device)
+            fill(network, averaged, i)
             epoch = self.histories[i].epochs[-1]
-            self.going[i] &= not sum(callback(epoch, networks[i]) is True for callback in callbacks)
+            self.going[i] &= not sum(callback(epoch, network) is True for callback in callbacks)
 
     # ---- checkpoints ---------------------------------------------------------------------------
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
-        """What must be equal for a checkpoint to be continued; patience may change."""
+        """What must be equal for a checkpoint to be continued."""
         held_out = [None if part is None else part.numbers for part in self.held_out]
         some = next((part.data for part in self.held_out if part is not None), {})
-        return {
-            "seeds": list(self.seeds),
-            "data": [digests(self.data), digests(some), content_hash(self.numbers), content_hash(held_out)],
-            "recipe": asdict(replace(self.recipe, patience=None)),
-            "network": str(self.network),
-            "task": getattr(self.task, "identity", {}),
-        }
+        data = [digests(self.data), digests(some), content_hash(self.numbers), content_hash(held_out)]
+        return identity_of(self.task, self.network, self.recipe, seeds=list(self.seeds), data=data)
 
     @property
     def _tensors(self) -> dict[str, Tensor]:
@@ -206,19 +173,14 @@ class _Run:
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Continue from a checkpoint of a run of the same identity."""
-        tensors, settings = read_model_file(path, _CHECKPOINT)
-        if settings.get("identity") != json.loads(json.dumps(self._identity)):
-            raise ModelFileError(
-                f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
-                "path, or delete it."
-            )
-        for name, value in self._tensors.items():
-            value.copy_(tensors[name])
-        self.best = [tensors.get(f"best.{i}") for i in range(len(self.best))]
-        self.histories = [
-            History.from_dict(history | {"interrupted": False}) for history in settings["histories"]
-        ]
-        self.steps = self.adam.steps = operator.index(settings["steps"])
+        with checkpoint_of(path, _CHECKPOINT, self._identity) as (tensors, settings):
+            for name, value in self._tensors.items():
+                value.copy_(tensors[name])
+            self.best = [tensors.get(f"best.{i}") for i in range(len(self.best))]
+            self.histories = [
+                History.from_dict(history | {"interrupted": False}) for history in settings["histories"]
+            ]
+            self.steps = self.adam.steps = operator.index(settings["steps"])
         last = self.next_epoch - 1
         self.going = np.array([self._goes_on(i, last) for i in range(len(self.best))])
 
@@ -262,34 +224,24 @@ class _Run:
 
     def _validated(self, number: int) -> list[float | None]:
         """The validation loss of every network, where it is due; weights among the best are kept."""
-        last = number + 1 == self.recipe.epochs
-        due = last or (number + 1) % self.recipe.validate_every == 0
         found: list[float | None] = [None] * len(self.histories)
-        losses = self._held_out_losses() if due and any(part is not None for part in self.held_out) else None
-        keeping = []
+        due = self.recipe.validates(number) and any(part is not None for part in self.held_out)
+        losses = self._held_out_losses() if due else None
         for i, history in enumerate(self.histories):
             if not self.going[i]:
                 continue
-            if self.held_out[i] is None:  # the last weights are kept
+            kept = self.held_out[i] is None  # then the last weights are kept
+            if kept:
                 history.best_epoch = number
-                keeping.append(i)
             elif losses is not None:
                 found[i] = float(losses[i].mean())
-                if self._among_best(i, losses[i], number):
-                    keeping.append(i)
-        for i in keeping:
-            self.histories[i].kept_epoch = number
-            self.kept = torch.where(self.adam.owner == i, self.mean, self.kept)
+                self.best[i], kept = among_best(losses[i], self.best[i], self.recipe.tolerance)
+                if self.best[i] is losses[i]:
+                    history.best_epoch = number
+            if kept:
+                history.kept_epoch = number
+                self.kept = torch.where(self.adam.owner == i, self.mean, self.kept)
         return found
-
-    def _among_best(self, i: int, losses: Tensor, number: int) -> bool:
-        """Whether losses exceed the best ones by no more than some standard errors of the difference."""
-        best = self.best[i]
-        if best is None or float(losses.mean()) < float(best.mean()):
-            self.best[i], self.histories[i].best_epoch, best = losses, number, losses
-        worse = losses - best
-        error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
-        return float(worse.mean()) <= self.recipe.tolerance * error
 
     @torch.no_grad()
     def _held_out_losses(self) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Covariates that single precision can hold, and that are numbers."""
+"""Checks of training data: covariates that are numbers of single precision, masks of event times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,59 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import columns_of, name_subjects
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
 from censcore.plain_text import one_line
 
-__all__ = ["check_no_categories", "check_single_precision"]
+__all__ = ["as_past", "check_mask", "check_no_categories", "check_single_precision", "leave_out_times"]
+
+
+def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
+    """A mask as booleans of shape (n, k), of which some must be True if that is asked for.
+
+    >>> check_mask([[True, False]], RightCensored([[1.0, 3.0]], [[1, 0]]))
+    array([[ True, False]])
+    """
+    if mask is None:
+        return None
+    if not isinstance(y, RightCensored):
+        raise InvalidInputError(f"mask: not available for {type(y).__name__}; leave it out.")
+    mask = to_numpy(mask, "mask")
+    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
+    if mask.dtype != bool or mask.shape != (len(y), y.k):
+        raise InvalidInputError(
+            f"mask: got {mask.dtype} of shape {mask.shape}, expected booleans of shape {(len(y), y.k)}, True "
+            "where a time counts."
+        )
+    if some and not mask.any():
+        raise InvalidInputError("mask: got False everywhere, expected an event time that counts.")
+    return mask
+
+
+def as_past(y: RightCensored, mask: np.ndarray | None) -> RightCensored:
+    """The outcome with an event at time zero, which says nothing of T or C, wherever the mask is False.
+
+    >>> y = as_past(RightCensored([[2.0, 3.0]], [[1, 0]]), np.array([[True, False]]))
+    >>> y.time, y.event
+    (array([[2., 0.]]), array([[ True,  True]]))
+    """
+    if mask is None:
+        return y
+    kept = mask.reshape(y.shape)
+    known = None if y.censoring_time is None else to_numpy(y.censoring_time)
+    return RightCensored(np.where(kept, to_numpy(y.time), 0.0), to_numpy(y.event) | ~kept, known)
+
+
+def leave_out_times(y: RightCensored, mask: Any) -> RightCensored:
+    """The outcome with masked event times censored at zero, which certainly exceed it: their factor is one.
+
+    >>> y = leave_out_times(RightCensored([[2.0, 3.0]], [[True, True]]), [[True, False]])
+    >>> y.time, y.event
+    (array([[2., 0.]]), array([[ True, False]]))
+    """
+    if (mask := check_mask(mask, y)) is None:
+        return y
+    past = as_past(y, mask)
+    return RightCensored(past.time, past.event & mask.reshape(y.shape))
 
 
 def check_single_precision(X: Any, fitting: bool) -> None:
@@ -46,16 +96,13 @@ def check_no_categories(X: Any) -> None:
         words = [str(name) for name, column in columns_of(X) if not _numeric(column.to_numpy())]
     else:
         array = to_numpy(X, "X")
-        words = [] if array.ndim != 2 or _numeric(array) else _columns_without_numbers(array)
+        mixed = array.ndim == 2 and not _numeric(array)
+        words = [f"column {j}" for j in range(array.shape[1]) if not _numeric(array[:, j])] if mixed else []
     if words:
         raise InvalidInputError(
             f"X: got columns that hold categories or text ({', '.join(words[:5])}), expected numbers. Encode "
             "them first, for instance with sklearn.preprocessing.OneHotEncoder in a Pipeline."
         )
-
-
-def _columns_without_numbers(array: np.ndarray) -> list[str]:
-    return [f"column {j}" for j in range(array.shape[1]) if not _numeric(array[:, j])]
 
 
 def _numeric(values: np.ndarray) -> bool:
