@@ -34,7 +34,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the plot and the pag
 
 
 def demo_comparison() -> cs.Comparison:
-    """A Kaplan-Meier curve, a Weibull and a Cox regression; every woman is scored by models fitted without her.
+    """A Kaplan-Meier curve, a Weibull and a Cox regression, each scored on women that it was not fitted to.
 
     The censoring distribution is estimated in each training fold, too.
     """
