@@ -12,7 +12,7 @@ import numpy as np
 from censcore.evaluation.inference.estimates import Estimate, adjust, skill_interval
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.discrimination import Measure
+from censcore.evaluation.measures.discrimination import Measure, numbers_of_share
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -105,7 +105,7 @@ def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line
             yield line | {"note": NOT_AVAILABLE + why}
             continue
         estimate = known[model]
-        line |= (_numbers if proper else _numbers_of_share)(estimate, confidence) | {"rank": ranks[model]}
+        line |= (_numbers if proper else numbers_of_share)(estimate, confidence) | {"rank": ranks[model]}
         if isinstance(score, CaseScore):
             infinite = comparison.design.infinite_losses(comparison, model, score.name, column.number, s)
             line["infinite"] = infinite
@@ -124,18 +124,6 @@ def _numbers(estimate: Estimate, confidence: float) -> dict[str, float]:
     error = np.where(estimate.varies, estimate.standard_error, np.nan)
     numbers = {"mean": estimate.value, "standard_error": error, "low": low, "high": high}
     return {name: float(value[0]) for name, value in numbers.items()}
-
-
-def _numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, float]:
-    """A share of pairs with an interval within [0, 1], from the logit scale."""
-    share, error = float(estimate.value[0]), float(estimate.standard_error[0])
-    if error == 0:  # a forecast that is the same for all subjects ranks none of them, whatever the data
-        return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = estimate.value
-        logit = Estimate(np.log(value / (1 - value)), estimate.influence / (value * (1 - value)))
-        low, high = (1 / (1 + np.exp(-end[0])) for end in logit.interval(confidence))
-    return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
 
 
 NO_SKILL = dict.fromkeys(("skill", "skill_standard_error", "skill_low", "skill_high"), 0.0)
