@@ -70,7 +70,8 @@ def _curves(
     for model in dict.fromkeys(line["model"] for line in lines):
         names = (x, y) if model in POLICIES else (x, y, f"{prefix}low", f"{prefix}high")
         at, value, *band = (np.array([x[k] for x in lines if x["model"] == model]) for k in names)
-        curves.append(Line(model, at, value, looks[model], *band))
+        low, high = band or (None, None)
+        curves.append(Line(model, at, value, looks[model], low, high))
     return curves
 
 
@@ -121,7 +122,8 @@ def calibration_chart(
         if curve.smoothed:
             x, y, low, high = _columns(curve.smoothed)
             marks.append(Line(model, x, y, looks[model], low, high))
-        marks.append(Intervals(model, *_columns(curve.binned), looks[model]))
+        x, y, low, high = _columns(curve.binned)
+        marks.append(Intervals(model, x, y, low, high, looks[model]))
         told = "" if np.isnan(curve.ici) else f", ICI {curve.ici:.3f}"
         panels.append(
             Panel(marks, "forecast risk", "observed risk", f"{one_line(model)}{told}", (0.0, top), (0.0, top))
