@@ -250,7 +250,7 @@ def test_concordance_says_what_is_wrong(change, error, match):
             r"got shape \(80, 3\), expected \(80,\) or \(80, 1\)",
         ),
         ({"times": [np.nan]}, InvalidInputError, "got NaN in entry 0, expected numbers"),
-        ({"times": [-1.0]}, InvalidInputError, "non-negative and finite; got -1.0"),
+        ({"times": [-1.0]}, InvalidInputError, "finite, non-negative"),
         ({"horizon": np.nan}, InvalidInputError, "horizon must be a number above 0; got nan"),
         ({"horizon": 0.4}, InvalidInputError, "below the horizon"),
         ({"censoring": cs.Uniform(0.0, 0.5)}, PositivityError, "below 0.5"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_numbers, check_option, check_positive
+from censcore._validation import as_numbers, check_option
 from censcore.distributions import Distribution
 from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
 from censcore.evaluation.measures.pair_statistics import (
@@ -168,7 +168,8 @@ def _pairs_at(
 
 def _check_times(times: Array, horizon: float | None) -> list[float]:
     values = as_numbers(times, "times")
-    check_positive(values, "times", zero=True)
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")
     end = check_horizon(horizon)
     if (values >= end).any():
         raise InvalidInputError(
