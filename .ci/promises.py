@@ -107,7 +107,7 @@ def torch() -> None:
 def demo() -> None:
     """``censcore demo``."""
     assert "integrated Brier" in censcore("demo", "--out", "demo")
-    assert Path("demo/brier.png").stat().st_size > 10_000
+    assert Path("demo/overview.png").stat().st_size > 10_000
 
 
 if __name__ == "__main__":

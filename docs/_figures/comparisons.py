@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
-from pathlib import Path
-
 import numpy as np
 from matplotlib.figure import Figure
 
 import censcore as cs
-from censcore.cli.demo_figure import draw
-from censcore.cli.demo_scores import CURVE_TIMES, brier_curve, cross_fit, load_trial
+from censcore.cli.demo import demo_comparison
 from censcore.evaluation.report.style import new_figure, styled
 from kit import GREY, INK, M0, M1, M2, names_of, picture
 
 
 @picture
-def demo() -> str:
+def demo() -> Figure:
     """The plot of ``censcore demo``."""
-    curves = cross_fit(*load_trial(), {"curve": brier_curve})["curve"]
-    with tempfile.TemporaryDirectory() as folder:
-        drawn = draw(curves, CURVE_TIMES, Path(folder) / "demo.svg").read_text(encoding="utf-8")
-    return re.sub(r"\s*<dc:date>.*?</dc:date>", "", drawn)
+    return demo_comparison().plot()
 
 
 @picture

@@ -153,7 +153,7 @@ def test_options_of_batches_need_batches(folder):
 def test_large_files_are_read_in_batches(folder, monkeypatch):
     from censcore.cli import options
 
-    assert not options.reads_batches(folder / "table.csv", None, None)
+    assert not options.Source(folder / "table.csv").in_batches
     monkeypatch.setattr(options, "LARGE", 1000)
-    assert options.reads_batches(folder / "table.csv", None, None)
+    assert options.Source(folder / "table.csv").in_batches
     assert np.isfinite(options.ROWS)

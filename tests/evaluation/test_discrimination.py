@@ -249,7 +249,7 @@ def test_concordance_says_what_is_wrong(change, error, match):
             InvalidInputError,
             r"got shape \(80, 3\), expected \(80,\) or \(80, 1\)",
         ),
-        ({"times": [np.nan]}, InvalidInputError, "finite, non-negative"),
+        ({"times": [np.nan]}, InvalidInputError, "got NaN in entry 0, expected numbers"),
         ({"times": [-1.0]}, InvalidInputError, "finite, non-negative"),
         ({"horizon": np.nan}, InvalidInputError, "horizon must be a number above 0; got nan"),
         ({"horizon": 0.4}, InvalidInputError, "below the horizon"),

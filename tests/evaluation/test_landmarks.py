@@ -243,8 +243,8 @@ def test_fitted_models_of_causes_and_the_reference():
     table = found.frame(discrimination=False)
     assert set(table["model"]) == {"cox", "aalen-johansen"}
     assert (table["standard_error"] > 0).all()
-    assert "death" in found.plot(outcome="death").axes[0].get_title("left")
-    assert "all causes" in found.plot().axes[0].get_title("left")
+    assert "death" in found.plot(outcome="death").get_suptitle()
+    assert "all causes" in found.plot().get_suptitle()
     with pytest.raises(InvalidInputError, match="outcome: got 'cure', expected one of all causes, relapse"):
         found.plot(outcome="cure")
     with pytest.raises(InvalidInputError, match="expected None: there is one event time"):

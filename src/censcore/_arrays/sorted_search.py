@@ -6,8 +6,7 @@ import sys
 
 import numpy as np
 
-from censcore._arrays.libraries import Array, is_torch, namespace
-from censcore._arrays.torch_modes import detach
+from censcore._arrays.libraries import Array, detach, is_torch, namespace
 
 __all__ = ["searchsorted", "take_along"]
 

@@ -46,11 +46,9 @@ class _Outcome:
         return outcome_of(frame, self.named, self.censoring_time, part=True)
 
 
-def read_batches(
-    source: Source, batch: int | None, dask: str | None, jobs: int | None = None, store: Path | None = None
-) -> Inputs:
+def read_batches(source: Source, store: Path | None = None) -> Inputs:
     """The table and forecasts of a source; what cannot be read in batches is an error."""
-    columns = source.columns
+    columns, batch = source.columns, source.batch
     _check_files(source.predictions)
     check_options(columns, source.censoring_time)
     if columns.intervals:
@@ -62,8 +60,9 @@ def read_batches(
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
     outcome = _Outcome(columns, source.censoring_time)
     table = cs.OutcomeTable(
-        str(source.predictions), rows=batch or ROWS, dask=dask, outcome=outcome, n_jobs=jobs, store=store
-    )
+        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=outcome, n_jobs=source.jobs,
+        store=store,
+    )  # fmt: skip
     estimator = source.estimator()
     there = column_names(batches_of(table.data, table.rows))
     forecasts = column_forecasts(there, columns.used, **source.reading)
@@ -119,12 +118,12 @@ class _Losses:
         return loss_columns(cases, score_all(dict(cases), self.plan.scores))
 
 
-def score_batches(inputs: Inputs, out: Path | None, jobs: int | None, **asked: Any) -> None:
+def score_batches(inputs: Inputs, out: Path | None, **asked: Any) -> None:
     """Write the losses of a table that is read in batches, batch by batch."""
     table: cs.OutcomeTable = inputs.y
     with cluster(table.dask) as client, losses_writer(out) as write:
         printed = out is None or is_standard_output(out)
-        runner = Runner(jobs, client, progress=sys.stderr.isatty() and not printed)
+        runner = Runner(table.n_jobs, client, progress=sys.stderr.isatty() and not printed)
         sample = Sample(None, table)
         request = Request(inputs.forecasts, sample, inputs.censoring, inputs.train, reference=None, **asked)
         ready = prepare(runner, request)

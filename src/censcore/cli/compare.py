@@ -10,7 +10,7 @@ import typer
 
 import censcore as cs
 from censcore.cli import options
-from censcore.cli.predictions import COLUMNS_HELP, column, name_of
+from censcore.cli.predictions import column, name_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
 from censcore.plain_text import visible
@@ -30,38 +30,15 @@ EPILOG = (
 )
 
 
+@options.takes_source
 def compare(
-    predictions: options.Predictions,
-    time: options.Time = None,
-    event: options.Event = None,
-    cause: options.Cause = None,
-    causes: options.Causes = None,
-    lower: options.Lower = None,
-    upper: options.Upper = None,
-    visits: options.Visits = None,
-    train: Annotated[
-        Path | None,
-        typer.Option(help="Subjects to fit the censoring distribution and the reference to; same columns."),
-    ] = None,
-    censoring: options.CensoringDistribution = None,
-    covariates: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns for the censoring distribution, and to test whether they predict censoring."
-        ),
-    ] = None,
-    stratify: options.Stratify = None,
-    censoring_time: options.CensoringTime = None,
-    entry: options.Entry = None,
+    source: options.Source,
     scores: Annotated[
         str | None,
         typer.Option(
             help="Scores between commas; by default the integrated Brier score, CRPS, Brier and log score."
         ),
     ] = None,
-    times: options.Times = None,
-    levels: options.Levels = None,
-    horizon: Annotated[str, typer.Option(help="End of the comparison, or auto.")] = "auto",
     reference: Annotated[
         str,
         typer.Option(
@@ -74,36 +51,27 @@ def compare(
         str | None, typer.Option(help="Column of labels of subjects that depend on each other.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
-    interpolation: options.Interpolation = "auto",
-    tail: options.Tail = "auto",
-    repair: options.Repair = False,
-    time_unit: options.TimeUnit = "",
+    time_unit: Annotated[
+        str, typer.Option(help="Unit of the times, such as days, for the table, axes and the verdict.")
+    ] = "",
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page; - prints it.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON; - prints them.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
-    batch: options.Batch = None,
-    jobs: options.Jobs = None,
-    dask: options.Dask = None,
-    store: options.Store = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the sums of finished batches, so that a run that was stopped goes on."),
+    ] = None,
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""
     if _printed(html) and _printed(json):
         raise InvalidInputError("--html and --json: got standard output for both, expected a file for one.")
-    columns = options.outcome_columns(
-        time, lower, upper, event=event, cause=cause, causes=causes, entry=entry, visits=visits
-    )
-    reading = {"interpolation": interpolation, "tail": tail, "repair": repair}
-    source = options.Source(
-        predictions, columns, train, censoring, covariates, stratify, censoring_time, reading
-    )
     subjects: dict[str, Any] = {"by": options.words(by) or None, "groups": groups, "sample_weight": weights}
-    in_batches = options.reads_batches(predictions, batch, dask)
-    if in_batches:
+    if source.in_batches:
         from censcore.cli.batches import read_batches
 
-        inputs = read_batches(source, batch, dask, jobs, store)
+        inputs = read_batches(source, store)
     else:
-        if jobs is not None or store is not None:
+        if source.jobs is not None or store is not None:
             raise InvalidInputError(
                 "--jobs and --store belong to tables that are read in batches: pass --batch."
             )
@@ -120,12 +88,12 @@ def compare(
         X=inputs.X,
         train=inputs.train,
         reference=None if reference == "none" else reference,
-        progress=not quiet and (not in_batches or sys.stderr.isatty()),
+        progress=not quiet and (not source.in_batches or sys.stderr.isatty()),
         time_unit=time_unit,
         **subjects,
-        **options.asked(scores, times, levels, horizon),
+        **source.asked(scores),
     )
-    _show(comparison, predictions, html, json, quiet)
+    _show(comparison, source.predictions, html, json, quiet)
 
 
 def _show(
@@ -147,6 +115,3 @@ def _show(
 
 def _printed(path: Path | None) -> bool:
     return path is not None and is_standard_output(path)
-
-
-compare.__doc__ = f"{compare.__doc__}\n\n\b{COLUMNS_HELP}"

@@ -1,21 +1,31 @@
-"""Options that several commands share, and how they are read."""
+"""The options that commands share, by which a table of predictions is found and read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 import censcore as cs
 from censcore.cli.plugins import load_scores
-from censcore.cli.predictions import OutcomeColumns, is_standard_input, outcome_of, read_table
+from censcore.cli.predictions import (
+    COLUMNS_HELP,
+    OutcomeColumns,
+    is_standard_input,
+    outcome_of,
+    read_table,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
+
+__all__ = ["EXIT_CODES", "Inputs", "Source", "prepared", "takes_source", "words"]
 
 #: Names of estimators of the censoring distribution, known without importing them: --help is fast.
 CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
@@ -30,132 +40,10 @@ EXIT_CODES = (
     "Exit codes: 0 done, 1 the data or options do not allow it (the message says why), 2 wrong usage."
 )
 
-Predictions = Annotated[
-    Path,
-    typer.Argument(
-        help="Table of outcomes and forecasts, csv or parquet; - for standard input; or a folder or a quoted "
-        "pattern of such files, which are read in batches."
-    ),
-]
-Batch = Annotated[
-    int | None,
-    typer.Option(
-        help="Read the table in batches of so many rows, in bounded memory. By default this is done for "
-        f"folders, patterns, files above {LARGE // 10**9} GB and with --dask, {ROWS} rows at a time."
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on."),
-]
-Jobs = Annotated[int | None, typer.Option(help="Processes that score batches at a time.")]
-Store = Annotated[
-    Path | None,
-    typer.Option(help="Folder for the sums of finished batches, so that a run that was stopped goes on."),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(help="Column of observed times, by default time; or pass --lower and --upper."),
-]
-Lower = Annotated[
-    str | None,
-    typer.Option(
-        help="For interval-censored data, in place of --time and --event: column of the last time at which "
-        "the event had not happened; 0 where it was found at the first visit."
-    ),
-]
-Upper = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of the first time at which the event had happened; missing or inf where it was never "
-        "found."
-    ),
-]
-Visits = Annotated[
-    str | None,
-    typer.Option(
-        help="With --lower and --upper: columns of the examination times between commas, or a pattern such "
-        "as 'visit_*'; planned ones included. Without them the log score alone is defined."
-    ),
-]
-TimeUnit = Annotated[
-    str, typer.Option(help="Unit of the times, such as days, for the table, axes and the verdict.")
-]
-Event = Annotated[
-    str | None,
-    typer.Option(
-        help="Column that is 1 for an event, 0 for a censored time, by default event; or pass --cause."
-    ),
-]
-Cause = Annotated[
-    str | None,
-    typer.Option(
-        help="For competing risks, in place of --event: column with the cause of the event, 1, 2, ..., and 0 "
-        "for a censored time; or with the names of --causes and 'censored'."
-    ),
-]
-Causes = Annotated[
-    str | None, typer.Option(help="Names of the causes 1, 2, ..., between commas, such as relapse,death.")
-]
-CensoringDistribution = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
-        "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is censored. "
-        "By default kaplan-meier. With --lower, --upper and --visits it is for subjects who drop out, by the "
-        "number of the visit."
-    ),
-]
-Stratify = Annotated[
-    str | None, typer.Option(help="Column with one Kaplan-Meier censoring distribution per value.")
-]
-CensoringTime = Annotated[
-    str | None, typer.Option(help="Column of censoring times, where they are known for all subjects.")
-]
-Entry = Annotated[
-    str | None,
-    typer.Option(help="Column of entry times (left truncation); also read from the table of --train."),
-]
-Times = Annotated[str | None, typer.Option(help="Evaluation times between commas.")]
-Levels = Annotated[str | None, typer.Option(help="Quantile levels between commas.")]
-Interpolation = Annotated[
-    str,
-    typer.Option(
-        help="Survival between the times of sf@ and cdf@ columns: step, linear, or auto: step where these "
-        "are the times of the events, linear elsewhere."
-    ),
-]
-Tail = Annotated[
-    str,
-    typer.Option(
-        help="Survival beyond the last time: exponential, infinity (no event), last (all by then), or auto."
-    ),
-]
-Repair = Annotated[
-    bool,
-    typer.Option(help="Replace curves that are not monotone by the nearest ones that are, and report it."),
-]
-
-
-def reads_batches(predictions: Path, batch: int | None, dask: str | None) -> bool:
-    """Whether a table is read in batches rather than whole."""
-    if batch is not None or dask is not None or any(sign in str(predictions) for sign in "*?["):
-        return True
-    if is_standard_input(predictions):
-        return False
-    return predictions.is_dir() or (predictions.exists() and predictions.stat().st_size > LARGE)
-
 
 def words(text: str | None) -> list[str]:
     """Words between commas."""
     return [] if text is None else [word.strip() for word in text.split(",") if word.strip()]
-
-
-def score_names(text: str) -> list[str]:
-    """Names of scores between commas; those of other packages are loaded."""
-    names = words(text)
-    load_scores(names)
-    return names
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:
@@ -168,41 +56,6 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         raise InvalidInputError(
             f"{option} takes numbers between commas, such as 1,2,5; got {text!r}."
         ) from None
-
-
-def horizon_of(text: str) -> float | str:
-    """``auto``, or the number that ``--horizon`` gives."""
-    return text if text == "auto" else (numbers(text, "--horizon") or [0.0])[0]
-
-
-def asked(scores: str | None, times: str | None, levels: str | None, horizon: str) -> dict[str, Any]:
-    """What is computed, as arguments of a comparison; without scores its default ones."""
-    return ({} if scores is None else {"scores": score_names(scores)}) | {
-        "times": numbers(times, "--times"),
-        "levels": numbers(levels, "--levels"),
-        "horizon": horizon_of(horizon),
-    }
-
-
-def outcome_columns(
-    time: str | None,
-    lower: str | None,
-    upper: str | None,
-    *,
-    causes: str | None,
-    visits: str | None,
-    **others: str | None,
-) -> OutcomeColumns:
-    """The columns that the options name; without any they are called time and event."""
-    if lower is None and upper is None:
-        time = "time" if time is None else time
-        if others.get("event") is None and others.get("cause") is None:
-            others["event"] = "event"
-    ends = {"lower": lower, "upper": upper}
-    return OutcomeColumns(time, causes=tuple(words(causes)), visits=tuple(words(visits)), **ends, **others)
-
-
-Seen: TypeAlias = "cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored"
 
 
 class Inputs(NamedTuple):
@@ -220,14 +73,159 @@ class Inputs(NamedTuple):
 class Source:
     """The files and columns that the options name, and how forecasts and C are read from them."""
 
-    predictions: Path
-    columns: OutcomeColumns
-    train: Path | None
-    censoring: str | None
-    covariates: str | None
-    stratify: str | None
-    censoring_time: str | None
-    reading: dict[str, Any]
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            help="Table of outcomes and forecasts, csv or parquet; - for standard input; or a folder or a "
+            "quoted pattern of such files, which are read in batches."
+        ),
+    ]
+    time: Annotated[
+        str | None,
+        typer.Option(help="Column of observed times, by default time; or pass --lower and --upper."),
+    ] = None
+    event: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that is 1 for an event, 0 for a censored time, by default event; or pass --cause."
+        ),
+    ] = None
+    cause: Annotated[
+        str | None,
+        typer.Option(
+            help="For competing risks, in place of --event: column with the cause of the event, 1, 2, ..., "
+            "and 0 for a censored time; or with the names of --causes and 'censored'."
+        ),
+    ] = None
+    causes: Annotated[
+        str | None, typer.Option(help="Names of the causes 1, 2, ..., between commas, such as relapse,death.")
+    ] = None
+    lower: Annotated[
+        str | None,
+        typer.Option(
+            help="For interval-censored data, in place of --time and --event: column of the last time at "
+            "which the event had not happened; 0 where it was found at the first visit."
+        ),
+    ] = None
+    upper: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the first time at which the event had happened; missing or inf where it was "
+            "never found."
+        ),
+    ] = None
+    visits: Annotated[
+        str | None,
+        typer.Option(
+            help="With --lower and --upper: columns of the examination times between commas, or a pattern "
+            "such as 'visit_*'; planned ones included. Without them the log score alone is defined."
+        ),
+    ] = None
+    train: Annotated[
+        Path | None,
+        typer.Option(
+            help="Subjects to fit the censoring distribution, and a reference, to; same column names."
+        ),
+    ] = None
+    censoring: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
+            "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is "
+            "censored. By default kaplan-meier. With --lower, --upper and --visits it is for subjects who "
+            "drop out, by the number of the visit."
+        ),
+    ] = None
+    covariates: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns for the censoring distribution, between commas; a comparison tests whether they "
+            "predict censoring."
+        ),
+    ] = None
+    stratify: Annotated[
+        str | None, typer.Option(help="Column with one Kaplan-Meier censoring distribution per value.")
+    ] = None
+    censoring_time: Annotated[
+        str | None, typer.Option(help="Column of censoring times, where they are known for all subjects.")
+    ] = None
+    entry: Annotated[
+        str | None,
+        typer.Option(help="Column of entry times (left truncation); also read from the table of --train."),
+    ] = None
+    times: Annotated[str | None, typer.Option(help="Evaluation times between commas.")] = None
+    levels: Annotated[str | None, typer.Option(help="Quantile levels between commas.")] = None
+    horizon: Annotated[str, typer.Option(help="End of the scores, or auto.")] = "auto"
+    interpolation: Annotated[
+        str,
+        typer.Option(
+            help="Survival between the times of sf@ and cdf@ columns: step, linear, or auto: step where "
+            "these are the times of the events, linear elsewhere."
+        ),
+    ] = "auto"
+    tail: Annotated[
+        str,
+        typer.Option(
+            help="Survival beyond the last time: exponential, infinity (no event), last (all by then), or "
+            "auto."
+        ),
+    ] = "auto"
+    repair: Annotated[
+        bool,
+        typer.Option(
+            help="Replace curves that are not monotone by the nearest ones that are, and report it."
+        ),
+    ] = False
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="Read the table in batches of so many rows, in bounded memory. By default this is done for "
+            f"folders, patterns, files above {LARGE // 10**9} GB and with --dask, {ROWS} rows at a time."
+        ),
+    ] = None
+    jobs: Annotated[int | None, typer.Option(help="Processes that score batches at a time.")] = None
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on."),
+    ] = None
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether the table is read in batches rather than whole."""
+        path = self.predictions
+        if self.batch is not None or self.dask is not None or any(sign in str(path) for sign in "*?["):
+            return True
+        if is_standard_input(path):
+            return False
+        return path.is_dir() or (path.exists() and path.stat().st_size > LARGE)
+
+    @property
+    def columns(self) -> OutcomeColumns:
+        """The columns of the outcome; without any they are called time and event."""
+        time, event = self.time, self.event
+        if self.lower is None and self.upper is None:
+            time = "time" if time is None else time
+            event = "event" if event is None and self.cause is None else event
+        causes, visits = (tuple(words(text)) for text in (self.causes, self.visits))
+        return OutcomeColumns(time, event, self.cause, causes, self.entry, self.lower, self.upper, visits)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How forecasts are read."""
+        return {"interpolation": self.interpolation, "tail": self.tail, "repair": self.repair}
+
+    def asked(self, scores: str | None) -> dict[str, Any]:
+        """What is computed, as arguments of a comparison; without scores its default ones."""
+        found: dict[str, Any] = {"horizon": self.horizon}
+        if self.horizon != "auto":
+            found["horizon"] = (numbers(self.horizon, "--horizon") or [0.0])[0]
+        if scores is not None:
+            found["scores"] = words(scores)
+            load_scores(found["scores"])
+        return found | {
+            "times": numbers(self.times, "--times"),
+            "levels": numbers(self.levels, "--levels"),
+        }
 
     @property
     def named(self) -> str:
@@ -261,7 +259,7 @@ class Source:
             raise InvalidInputError(f"--covariates: there is no column {', '.join(missing)}.")
         return frame[wanted] if wanted else None
 
-    def training(self) -> tuple[pd.DataFrame | None, Seen] | None:
+    def training(self) -> tuple[pd.DataFrame | None, Any] | None:
         """Covariates and outcomes of the file of ``--train``; None without one."""
         if self.train is None:
             return None
@@ -290,6 +288,21 @@ class Source:
         risks = y if isinstance(y, cs.CompetingRisks) else None
         forecasts = forecasts_of(frame, self.columns.used, risks, **self.reading)
         return Inputs(frame, forecasts, y, estimator, X, training)
+
+
+def takes_source(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of :class:`Source` as options, from which its first argument is made."""
+    shared = signature(Source, eval_str=True).parameters
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+
+    def run(**given: Any) -> None:
+        command(Source(**{name: given.pop(name) for name in shared}), **given)
+
+    options = [part.replace(kind=Parameter.KEYWORD_ONLY) for part in (*shared.values(), *own)]
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {part.name: part.annotation for part in options}
+    run.__name__, run.__doc__ = command.__name__, f"{command.__doc__}\n\n\b{COLUMNS_HELP}"
+    return run
 
 
 def prepared(estimator: Any, *tables: Any) -> Any:

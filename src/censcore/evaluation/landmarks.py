@@ -28,6 +28,8 @@ from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, check_forecasts
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.plan.subsets import labels_by
+from censcore.evaluation.report.charts import Chart, Intervals, Line, Mark, Panel, look_of
+from censcore.evaluation.report.draw import figure_of
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import OutcomeLike
@@ -121,10 +123,6 @@ class LandmarkComparison:
         -------
         matplotlib.figure.Figure
         """
-        from censcore.evaluation.report.charts import look_of
-        from censcore.evaluation.report.draw import label_of
-        from censcore.evaluation.report.style import PALETTE, new_figure, styled
-
         table = self.frame(discrimination=False)
         table = table[table["score"] == score]
         if not len(table):
@@ -133,23 +131,17 @@ class LandmarkComparison:
         outcome = _chosen(outcome, there)
         table = table if not outcome else table[table["outcome"] == outcome]
         last = table.groupby(["landmark", "model"], sort=False).tail(1)
-        with styled(grid=True):
-            figure = new_figure(7.0, 3.6)
-            axes = figure.subplots()
-            for i, (model, lines) in enumerate(last.groupby("model", sort=False)):
-                error = np.abs(lines[["low", "high"]].to_numpy().T - lines["mean"].to_numpy())
-                axes.errorbar(
-                    lines["landmark"], lines["mean"], error, marker="o", capsize=3, lw=1.8,
-                    color=PALETTE[look_of(i).colour][0], label=label_of(str(model)),
-                )  # fmt: skip
-            axes.set(xlabel="landmark", ylabel="mean loss, lower is better", ylim=(0, None))
-            axes.legend(frameon=False)
-            name = f"{score}[{outcome}]" if outcome else score
-            known = (kind.title for kind in self.comparisons[0].scores if kind.name in (name, score))
-            title = next(known, score)
-            of = ":" if outcome else " of"  # the title names the outcome
-            axes.set_title(f"{label_of(title)}{of} subjects at risk at the landmark", fontsize=10)
-        return figure
+        marks: list[Mark] = []
+        for i, (model, lines) in enumerate(last.groupby("model", sort=False)):
+            x, y, low, high = (lines[name].to_numpy() for name in ("landmark", "mean", "low", "high"))
+            marks += [Line(str(model), x, y, look_of(i)), Intervals(str(model), x, y, low, high, look_of(i))]
+        top = 1.05 * float(np.nanmax(last[["mean", "high"]].to_numpy()))
+        panel = Panel(marks, "landmark", "mean loss, lower is better", ylim=(0.0, top))
+        name = f"{score}[{outcome}]" if outcome else score
+        title = next((each.title for each in self.comparisons[0].scores if each.name in (name, score)), score)
+        of = ":" if outcome else " of"  # the title names the outcome
+        legend = {mark.name: mark.look for mark in marks if isinstance(mark, Line)}
+        return figure_of(Chart(f"{title}{of} subjects at risk at the landmark", [panel], legend))
 
     def __repr__(self) -> str:
         pairs = zip(self.landmarks, self.sample.at_risk, strict=True)

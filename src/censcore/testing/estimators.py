@@ -401,20 +401,6 @@ def intervals(c: Candidate) -> None:
 
 
 RULES: tuple[EstimatorRule, ...] = (
-    parameters,
-    unfitted,
-    fitting,
-    order_of_arguments,
-    forecasts,
-    subjects,
-    repetition,
-    copies,
-    frames,
-    weights,
-    bad_input,
-    learning,
-    censoring_distribution,
-    atoms_of_c,
-    delayed_entry,
-    intervals,
-)
+    parameters, unfitted, fitting, order_of_arguments, forecasts, subjects, repetition, copies, frames,
+    weights, bad_input, learning, censoring_distribution, atoms_of_c, delayed_entry, intervals,
+)  # fmt: skip

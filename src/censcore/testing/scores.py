@@ -270,13 +270,6 @@ def torch_agrees(s: _Examined) -> None:
 
 
 RULES = (
-    one_loss_per_subject,
-    subjects_apart,
-    shared_distributions,
-    horizon_censors,
-    known_censoring,
-    inputs_untouched,
-    truth_wins,
-    truth_wins_for_a_cause,
-    torch_agrees,
-)
+    one_loss_per_subject, subjects_apart, shared_distributions, horizon_censors, known_censoring,
+    inputs_untouched, truth_wins, truth_wins_for_a_cause, torch_agrees,
+)  # fmt: skip

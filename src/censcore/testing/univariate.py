@@ -366,19 +366,6 @@ def bad_input(s: Examined) -> None:
 
 
 RULES: tuple[Rule, ...] = (
-    shapes,
-    probabilities,
-    logarithms,
-    left_limits,
-    quantiles,
-    quantiles_at_the_ends,
-    derived_routes,
-    integral,
-    density,
-    conditional_quantiles,
-    simulation,
-    censoring,
-    survivors,
-    one_coordinate,
-    bad_input,
-)
+    shapes, probabilities, logarithms, left_limits, quantiles, quantiles_at_the_ends, derived_routes,
+    integral, density, conditional_quantiles, simulation, censoring, survivors, one_coordinate, bad_input,
+)  # fmt: skip

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import check_option
+from censcore._arrays import Array
+from censcore._validation import as_numbers, check_option
 from censcore.distributions import Distribution
 from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
 from censcore.evaluation.measures.pair_statistics import (
     Followed,
-    Moved,
-    Pairs,
-    PairStatistic,
+    ProductPairs,
     check_horizon,
     check_risk,
     checked_share,
     estimate_of_pairs,
     share_of_pairs,
 )
-from censcore.evaluation.measures.ranked_sums import Sums
+from censcore.evaluation.measures.ranked_sums import AllSums
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, as_outcome
 
-__all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
+__all__ = ["cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
 
 
 def dynamic_auc(
@@ -101,15 +101,8 @@ def dynamic_auc(
     >>> dynamic_auc(risks.cause(1), [0.2, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[2.5]).round(3)
     array([0.641])
     """
-    y = as_outcome(y, one_cause=True).require_one_time("The AUC")
-    times = _check_times(times, horizon)
-    r = check_risk(risk, len(y), columns=len(times))
-    weight = shares(sample_weight, len(y))
-    used = np.nonzero(weight > 0)[0]
-    some = Followed(y, censoring, used)
-    pairs = [cases_and_controls(some, r[used, k], float(t), controls=controls) for k, t in enumerate(times)]
-    found = zip(pairs, times, strict=True)
-    return np.array([checked_share(share_of_pairs(of, weight[used]), f"t = {t:g}") for of, t in found])
+    pairs, used, weight = _pairs_at(y, risk, censoring, times, horizon, sample_weight, controls)
+    return np.array([checked_share(share_of_pairs(of, weight[used]), f"t = {t:g}") for t, of in pairs])
 
 
 def dynamic_auc_estimate(
@@ -151,35 +144,43 @@ def dynamic_auc_estimate(
     >>> dynamic_auc_estimate(y, [0.8, 0.4, 0.6, 0.1], cs.Uniform(0.0, 8.0), [2.5]).value.shape
     (1,)
     """
-    y = as_outcome(y, one_cause=True).require_one_time("The AUC")
-    n, times = len(y), _check_times(times, horizon)
-    r = check_risk(risk, n, columns=len(times))
-    weight, code = shares(sample_weight, n), group_codes(groups, n)
-    used = np.nonzero(weight > 0)[0]
-    some = Followed(y, censoring, used)
-    pairs = [cases_and_controls(some, r[used, k], float(t), controls=controls) for k, t in enumerate(times)]
-    found = [estimate_of_pairs(of, used, weight, code) for of in pairs]
+    pairs, used, weight = _pairs_at(y, risk, censoring, times, horizon, sample_weight, controls)
+    code = group_codes(groups, len(weight))
+    found = [estimate_of_pairs(of, used, weight, code) for _, of in pairs]
     return Estimate(
         np.concatenate([estimate.value for estimate in found]),
         np.concatenate([estimate.influence for estimate in found], axis=1),
     )
 
 
-def _check_times(times: Array, horizon: float | None) -> np.ndarray:
-    values = np.atleast_1d(to_numpy(as_float(times, "times")).astype(np.float64))
-    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all():
+def _pairs_at(
+    y: Any, risk: Any, censoring: Any, times: Any, horizon: Any, sample_weight: Any, controls: str
+) -> tuple[list[tuple[float, ProductPairs]], np.ndarray, np.ndarray]:
+    """The pairs at every time, the subjects that have a weight, and the weights of all."""
+    y = as_outcome(y, one_cause=True).require_one_time("The AUC")
+    times = _check_times(times, horizon)
+    r, weight = check_risk(risk, len(y), columns=len(times)), shares(sample_weight, len(y))
+    used = np.nonzero(weight > 0)[0]
+    some = Followed(y, censoring, used)
+    pairs = [(t, cases_and_controls(some, r[used, k], t, controls=controls)) for k, t in enumerate(times)]
+    return pairs, used, weight
+
+
+def _check_times(times: Array, horizon: float | None) -> list[float]:
+    values = as_numbers(times, "times")
+    if not (np.isfinite(values) & (values >= 0)).all():
         raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")
     end = check_horizon(horizon)
     if (values >= end).any():
         raise InvalidInputError(
             f"times must lie below the horizon: got {values.max():g}, expected < {end:g}."
         )
-    return values
+    return values.tolist()
 
 
 def cases_and_controls(
     some: Followed, risk: np.ndarray, t: float, *, controls: str = "cause-free"
-) -> CasesAndControls:
+) -> ProductPairs:
     """The pairs of a case and a control at t, of subjects with risks (n,)."""
     check_option(controls, "controls", ("cause-free", "event-free"))
     event, free = some.weights(t)
@@ -188,49 +189,4 @@ def cases_and_controls(
         free = np.where(beyond, free, 0.0)
     # the weight of a control beyond t involves the jump of G at t; another event by t has G up to this event
     ends = np.where(beyond, np.nextafter(t, np.inf), some.time)
-    return CasesAndControls(some.time, risk, event, free, ends, some.entry)
-
-
-class CasesAndControls(Pairs):
-    """Cases and controls with their weights: the weight of a pair is the product."""
-
-    def __init__(
-        self,
-        time: np.ndarray,
-        risk: np.ndarray,
-        cases: np.ndarray,
-        controls: np.ndarray,
-        ends: np.ndarray,
-        entry: np.ndarray | None,
-    ) -> None:
-        self.earlier, self.later, self.time, self.ends, self.entry = cases, controls, time, ends, entry
-        self.case = self.earlier > 0
-        self.order = np.argsort(risk, kind="stable")
-        ranked = risk[self.order]
-        edges = np.concatenate([[0], np.nonzero(ranked[1:] != ranked[:-1])[0] + 1, [len(ranked)]])
-        number = np.repeat(np.arange(len(edges) - 1), np.diff(edges))  # of the tied risks
-        self.below, self.up_to = np.empty((2, len(risk)), dtype=np.intp)
-        self.below[self.order], self.up_to[self.order] = edges[number], edges[number + 1]
-
-    def over_later(self, values: np.ndarray) -> Sums:
-        """Sums over controls, for each case."""
-        below = self._cumulated(self.later[:, None] * values)
-        won = (below[self.below] + below[self.up_to]) / 2
-        case = self.case[:, None]
-        return np.where(case, won, 0.0), np.where(case, below[-1], 0.0)
-
-    def over_earlier(self, values: np.ndarray) -> Sums:
-        """Sums over cases, for each control."""
-        below = self._cumulated(np.where(self.case[:, None], values, 0.0))
-        won = below[-1] - (below[self.below] + below[self.up_to]) / 2
-        return self.later[:, None] * won, self.later[:, None] * below[-1]
-
-    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
-        """The weight of a control does not depend on the case."""
-        return [(self.ends, (of.weight * of.excess_later)[:, None] * loads)]
-
-    def _cumulated(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the subjects of lowest risk: none of them, one, ..., all."""
-        sums = np.zeros((len(values) + 1, values.shape[1]))
-        np.cumsum(values[self.order], axis=0, out=sums[1:])
-        return sums
+    return ProductPairs(some.time, event, free, AllSums(risk, event > 0), ends, some.entry)

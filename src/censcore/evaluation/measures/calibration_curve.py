@@ -30,7 +30,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,9 +41,9 @@ from censcore.evaluation.inference.losses import shares_of
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import OfRisk
+from censcore.evaluation.measures.classification import quantiles_of
 from censcore.evaluation.measures.net_benefit import least_events
 from censcore.plain_text import one_line
-from censcore.scores.registry import ScoreInfo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,26 +185,10 @@ class _Data:
         return cls(known.p, (known.event > 0).astype(np.float64), known.event + known.free, w, t)
 
 
-_INFO = ScoreInfo("observed_risk", lambda *_: None, "observed risk", formula="", reference="", scale="ipcw")
-
-
-@dataclass(frozen=True, eq=False)
-class _ObservedRisk(OfRisk):
-    """Losses W c {D - a - b(p_i - p)}, whose mean is zero at the fit; ``loads`` are those without W."""
-
-    info: ScoreInfo = field(default=_INFO, kw_only=True)
-    loads: np.ndarray
-
-    def losses(self, case: Case) -> np.ndarray:
-        """One per subject and point of the curve, (n, q)."""
-        known = case.risk_at(self.time)
-        return (known.event + known.free)[:, None] * self.loads
-
-
 def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:
-    """Levels (q,) of a fit with the influences of its equations."""
-    zero = comparison.design.mean_of(comparison, _ObservedRisk(t, loads), model)
-    return Estimate(level, zero.influence)
+    """Levels (q,) of a fit with the influences of its equations, the means of W ``loads`` that are zero."""
+    equations = OfRisk(t, lambda known: (known.event + known.free)[:, None] * loads)
+    return Estimate(level, comparison.design.mean_of(comparison, equations, model).influence)
 
 
 # ---- bins ------------------------------------------------------------------------------------------
@@ -212,16 +196,9 @@ def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, l
 
 def _bin_numbers(p: np.ndarray, w: np.ndarray, bins: int) -> np.ndarray:
     """Bins of equal weight, fewer where forecast risks are tied."""
-    edges = np.unique(_quantiles(p, w, np.arange(1, bins) / bins))
+    edges = np.unique(quantiles_of(p, w, np.arange(1, bins) / bins))
     number = np.searchsorted(edges, p, side="left")
     return np.unique(number, return_inverse=True)[1].reshape(-1)
-
-
-def _quantiles(p: np.ndarray, w: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    order = np.argsort(p, kind="stable")
-    reached = np.cumsum(w[order])
-    at = np.searchsorted(reached, shares * reached[-1] * (1 - 1e-12))
-    return p[order][np.minimum(at, len(p) - 1)]
 
 
 def _in_bins(comparison: Comparison, model: str, data: _Data, number: np.ndarray, told: bool) -> list[Line]:
@@ -266,9 +243,7 @@ def _wilson(share: float, error: float, kish: float, confidence: float) -> tuple
 def _with_curve(
     comparison: Comparison, binned: CalibrationCurve, data: _Data, span: float, told: bool
 ) -> CalibrationCurve:
-    from dataclasses import replace
-
-    everywhere = _quantiles(data.p, data.w, (np.arange(POINTS) + 0.5) / POINTS)
+    everywhere = quantiles_of(data.p, data.w, (np.arange(POINTS) + 0.5) / POINTS)
     at, counts = np.unique(everywhere, return_counts=True)
     level, loads = _local_linear(data, at, span)
     curve = _estimate(comparison, binned.model, data.time, level, loads)

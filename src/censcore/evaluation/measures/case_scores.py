@@ -25,7 +25,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import Grouped, ProportionalHazards, Step, Univariate
-from censcore.evaluation.measures.case import Case, as_losses, sums_at
+from censcore.evaluation.measures.case import Case, RiskAt, as_losses, sums_at
 from censcore.evaluation.measures.effective_events import counted_events, effective_events, first_event
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored
@@ -138,10 +138,15 @@ class AtTimes(CaseScore):
         return of_single_times(case.first(u), losses, weight, case.times, u, self.ipcw, case.entry)
 
 
+#: Of means that no registry has: their losses are computed from what is known at a time.
+OF_RISK = ScoreInfo("risk", lambda *_: None, "risk by a time", formula="", reference="", scale="ipcw")
+
+
 @dataclass(frozen=True, eq=False)
 class AtOneTime(CaseScore):
     """Losses that depend on C at the one time ``time``, whatever their columns are."""
 
+    info: ScoreInfo = field(default=OF_RISK, kw_only=True)
     time: float
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -149,8 +154,18 @@ class AtOneTime(CaseScore):
         return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
 
 
+@dataclass(frozen=True, eq=False)
 class OfRisk(AtOneTime):
-    """What uncensored data would say of the risk by ``time``, see :class:`~.case.RiskAt`."""
+    """What uncensored data would say of the risk by ``time``: the mean of a function of it and its weights.
+
+    Net benefit, sensitivity, predictive values and the observed risk are made of such means.
+    """
+
+    values: Callable[[RiskAt], np.ndarray]  #: one number per subject and column, (n, q)
+
+    def losses(self, case: Case) -> np.ndarray:
+        """The values at the time."""
+        return self.values(case.risk_at(self.time))
 
     def counted(self, case: Case) -> np.ndarray | None:
         """The subjects that enter before the time and, where C is known for all, are followed beyond it."""

@@ -23,7 +23,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,16 +31,16 @@ import numpy as np
 from censcore._validation import as_numbers
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line
-from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
+from censcore.evaluation.measures.discrimination import numbers_of_share
 from censcore.evaluation.measures.net_benefit import check_thresholds, least_events
 from censcore.exceptions import InvalidInputError
-from censcore.scores.registry import ScoreInfo
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["MEASURES", "auc_lines", "classification_lines", "risk_lines", "roc_lines"]
+__all__ = ["MEASURES", "auc_lines", "classification_lines", "quantiles_of", "risk_lines", "roc_lines"]
 
 MEASURES = ("sensitivity", "specificity", "ppv", "npv")
 ROC_POINTS = 200  # thresholds of a curve, at most
@@ -48,41 +48,15 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 STATUS = {"event": "event by t", "free": "no event by t"}
 
 
-def _not_called(*_: Any) -> None:
-    raise NotImplementedError("a measure of comparisons")
-
-
-INFO = ScoreInfo(
-    "classification",
-    _not_called,
-    "classification by a threshold",
-    formula=r"w_11\{p>\theta\},\ w_01\{p>\theta\},\ w_1,\ w_0",
-    reference="Uno, H., Cai, T., Tian, L. and Wei, L. J. (2007). JASA 102, 527-537.",
-    scale="ipcw",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Positives(OfRisk):
+def positives(theta: np.ndarray, known: RiskAt) -> np.ndarray:
     """Per subject: w_1 and w_0 of those above each of q thresholds, then w_1 and w_0, (n, 2 q + 2)."""
-
-    info: ScoreInfo = field(default=INFO, kw_only=True)
-    thresholds: np.ndarray
-
-    def at(self, case: Case) -> np.ndarray:
-        """The thresholds, one for each column."""
-        return np.concatenate([self.thresholds, self.thresholds, [np.nan, np.nan]])
-
-    def losses(self, case: Case) -> np.ndarray:
-        """The four parts side by side."""
-        known = case.risk_at(self.time)
-        above = known.p[:, None] > self.thresholds
-        weights = known.event[:, None], known.free[:, None]
-        return np.concatenate([*(np.where(above, w, 0.0) for w in weights), *weights], axis=1)
+    above = known.p[:, None] > theta
+    weights = known.event[:, None], known.free[:, None]
+    return np.concatenate([*(np.where(above, w, 0.0) for w in weights), *weights], axis=1)
 
 
 def ratios(means: Estimate, q: int) -> dict[str, Estimate]:
-    """Sensitivity, specificity, PPV and NPV at q thresholds, from the means of :class:`Positives`."""
+    """Sensitivity, specificity, PPV and NPV at q thresholds, from the means of :func:`positives`."""
 
     def part(columns: slice) -> Estimate:
         return Estimate(means.value[columns], means.influence[:, columns])
@@ -122,12 +96,6 @@ def of_share(share: Estimate, confidence: float, told: bool = True) -> dict[str,
     return {"": p, "_standard_error": error, "_low": low, "_high": high}
 
 
-def _found(comparison: Comparison, t: float, theta: np.ndarray) -> dict[str, dict[str, Estimate]]:
-    return {
-        model: ratios(means, len(theta)) for model, means in comparison.curve(Positives(t, theta)).items()
-    }
-
-
 def _told(comparison: Comparison, t: float) -> bool:
     """Whether there are enough events and controls for errors."""
     case = comparison.design.case(comparison)
@@ -141,7 +109,8 @@ def classification_lines(
     t = comparison.one_time(time)
     theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
     told, lines = _told(comparison, t), []
-    for model, found in _found(comparison, t, theta).items():
+    for model, means in comparison.curve(OfRisk(t, partial(positives, theta))).items():
+        found = ratios(means, len(theta))
         columns = {
             f"{name}{end}": values
             for name in MEASURES
@@ -162,7 +131,8 @@ def roc_lines(comparison: Comparison, time: float | None = None) -> list[Line]:
         if len(theta) > ROC_POINTS:
             theta = np.unique(np.quantile(theta, np.linspace(0, 1, ROC_POINTS), method="nearest"))
         theta = theta[::-1]
-        found = ratios(comparison.design.mean_of(comparison, Positives(t, theta), model), len(theta))
+        means = comparison.design.mean_of(comparison, OfRisk(t, partial(positives, theta)), model)
+        found = ratios(means, len(theta))
         tpr = of_share(found["sensitivity"], comparison.confidence, told)
         for j, at in enumerate(theta):
             line = {"model": model, "time": t, "threshold": float(at)}
@@ -191,15 +161,12 @@ def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
         for model in comparison.models:
             estimate = ranked.values.get((0, model, k))
             line: Line = {"model": model, "time": measure.at_time, "events": events}
-            if estimate is None:
-                lines.append(line | dict.fromkeys(("auc", "standard_error", "low", "high"), np.nan))
-                continue
-            low, high = estimate.interval(comparison.confidence)
-            known = bool(estimate.varies[0]) and events >= MINIMUM_EVENTS
-            error = float(estimate.standard_error[0]) if known else np.nan
-            ends = [float(np.clip(end[0], 0.0, 1.0)) if known else np.nan for end in (low, high)]
-            line |= {"auc": float(estimate.value[0]), "standard_error": error}
-            lines.append(line | {"low": ends[0], "high": ends[1]})
+            line |= dict.fromkeys(("auc", "standard_error", "low", "high"), np.nan)
+            if estimate is not None:
+                numbers = numbers_of_share(estimate, comparison.confidence)
+                line["auc"] = numbers.pop("mean")
+                line |= numbers if events >= MINIMUM_EVENTS else {}
+            lines.append(line)
     return lines
 
 
@@ -213,16 +180,15 @@ def risk_lines(comparison: Comparison, time: float | None = None) -> list[Line]:
             if not w.any():
                 continue
             line: Line = {"model": model, "time": t, "status": status, "share": float(w.sum())}
-            line |= {"mean": float(w @ known.p / w.sum())}
-            lines.append(
-                line | {f"{100 * q:g} %": v for q, v in zip(QUANTILES, _quantiles(known.p, w), strict=True)}
-            )
+            line["mean"] = float(w @ known.p / w.sum())
+            values = quantiles_of(known.p, w, np.array(QUANTILES)).tolist()
+            lines.append(line | {f"{100 * q:g} %": v for q, v in zip(QUANTILES, values, strict=True)})
     return lines
 
 
-def _quantiles(p: np.ndarray, w: np.ndarray) -> list[float]:
+def quantiles_of(p: np.ndarray, w: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Quantiles of p with weights w: the smallest value at which the share of the weight reaches each."""
-    order = np.argsort(p)
-    reached = np.cumsum(w[order]) / w.sum()
-    at = np.minimum(np.searchsorted(reached, np.array(QUANTILES) - 1e-12), len(p) - 1)
-    return [float(value) for value in p[order][at]]
+    order = np.argsort(p, kind="stable")
+    reached = np.cumsum(w[order])
+    at = np.searchsorted(reached, shares * reached[-1] * (1 - 1e-12))
+    return p[order][np.minimum(at, len(p) - 1)]

@@ -12,13 +12,14 @@ import numpy as np
 from censcore._arrays import Array, namespace, to_numpy
 from censcore.distributions import Distribution, Grouped, PointMass, ProportionalHazards, Univariate
 from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
-from censcore.evaluation.measures.competing_pairs import PairsPassed, PairsTogether
 from censcore.evaluation.measures.pair_statistics import (
     ROUNDING,
     Followed,
     Moved,
     Pairs,
     PairStatistic,
+    PairsTogether,
+    ProductPairs,
     check_horizon,
     check_risk,
     checked_share,
@@ -124,11 +125,7 @@ def concordance(
     >>> concordance(risks.cause(1), risk=[0.2, 0.3, 0.5, 0.1])
     0.5
     """
-    y = as_outcome(y, one_cause=True).require_one_time("The concordance index")
-    weight = shares(sample_weight, len(y))
-    used = np.nonzero(weight > 0)[0]
-    some = Followed(y, PointMass(np.inf) if censoring is None else censoring, used)
-    pairs = comparable_pairs(some, check_risk(risk, len(y))[used], horizon=horizon)
+    pairs, used, weight = _pairs_of(y, risk, censoring, horizon, sample_weight)
     return checked_share(share_of_pairs(pairs, weight[used]), "the horizon")
 
 
@@ -172,17 +169,27 @@ def concordance_estimate(
     >>> difference.value.round(3), difference.standard_error.round(3)
     (array([0.058]), array([0.021]))
     """
+    pairs, used, weight = _pairs_of(y, risk, censoring, horizon, sample_weight)
+    return estimate_of_pairs(pairs, used, weight, group_codes(groups, len(weight)))
+
+
+def _pairs_of(
+    y: Any, risk: Any, censoring: Any, horizon: Any, sample_weight: Any
+) -> tuple[Pairs, np.ndarray, np.ndarray]:
+    """The pairs, the subjects that have a weight, and the weights of all."""
     y = as_outcome(y, one_cause=True).require_one_time("The concordance index")
-    n = len(y)
-    weight = shares(sample_weight, n)
+    weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
     some = Followed(y, PointMass(np.inf) if censoring is None else censoring, used)
-    pairs = comparable_pairs(some, check_risk(risk, n)[used], horizon=horizon)
-    return estimate_of_pairs(pairs, used, weight, group_codes(groups, n))
+    return comparable_pairs(some, check_risk(risk, len(y))[used], horizon=horizon), used, weight
 
 
 def comparable_pairs(some: Followed, risk: np.ndarray, *, horizon: float | None = None) -> Pairs:
-    """The comparable pairs of subjects with risks (n,)."""
+    r"""The comparable pairs of subjects with risks (n,).
+
+    For one of several causes these are also pairs of an event at y_i and another event at y_j < y_i, after
+    which :math:`T_j=\infty`: that j is later is known because C_j >= y_j.
+    """
     y, time = some.inputs.y, some.time
     counted = to_numpy(y.event) & (time < check_horizon(horizon))
     last = float(np.max(time, where=counted, initial=0.0))
@@ -196,8 +203,11 @@ def comparable_pairs(some: Followed, risk: np.ndarray, *, horizon: float | None 
     passed = to_numpy(y.never) & (time < last)
     if not passed.any():
         return pairs
+    # backwards in time: from the first place after y_i on
+    starts = np.where(pairs.earlier > 0, np.nextafter(-time, np.inf), np.inf)
+    sums = RankedSums(risk, starts, np.where(passed, -time, -np.inf))
     later = np.where(passed, to_numpy(known.seen), 0.0)
-    return PairsTogether([pairs, PairsPassed(time, risk, pairs.earlier, later)])
+    return PairsTogether([pairs, ProductPairs(time, pairs.earlier, later, sums, time)])
 
 
 class _Curves(NamedTuple):

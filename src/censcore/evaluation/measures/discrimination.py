@@ -30,7 +30,7 @@ from censcore.evaluation.measures.pair_statistics import (
 )
 from censcore.exceptions import PositivityError
 
-__all__ = ["Discrimination", "Measure", "discriminate"]
+__all__ = ["Discrimination", "Measure", "discriminate", "numbers_of_share"]
 
 NO_PAIR = "no pair of subjects can be compared, since no event is followed by a subject who survives it"
 UNWEIGHTED = PointMass(np.inf)  # all weights are one
@@ -94,6 +94,18 @@ class Discrimination:
     measures: list[Measure]
     values: dict[Key, Estimate] = field(default_factory=dict)
     unavailable: dict[Key, str] = field(default_factory=dict)
+
+
+def numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, float]:
+    """A share of pairs with an interval within [0, 1], from the logit scale."""
+    share, error = float(estimate.value[0]), float(estimate.standard_error[0])
+    if error == 0:  # a forecast that is the same for all subjects ranks none of them, whatever the data
+        return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = estimate.value
+        logit = Estimate(np.log(value / (1 - value)), estimate.influence / (value * (1 - value)))
+        low, high = (1 / (1 + np.exp(-end[0])) for end in logit.interval(confidence))
+    return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
 
 
 def discriminate(cases: dict[str, Case], scope: Scope) -> Discrimination:

@@ -2,7 +2,7 @@ r"""Elementary scores under censoring, of which every proper score of :math:`F(\
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from censcore.evaluation.measures.case_scores import AtOneTime
 from censcore.evaluation.measures.net_benefit import check_thresholds
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
-from censcore.scores.registry import ScoreInfo
 
 __all__ = ["Elementary", "elementary_score"]
 
@@ -87,20 +86,10 @@ def _of_inputs(inputs: ScoringInputs, time: float, thresholds: Array, scale: str
     return 2 * np.where(high, theta * free, (1 - theta) * event)
 
 
-ELEMENTARY = ScoreInfo(
-    "elementary_score",
-    elementary_score,
-    "elementary score",
-    formula=r"2\theta\,1\{p>\theta\}1\{y>\tau\}+2(1-\theta)1\{p\le\theta\}\delta1\{y\le\tau\}G(\tau)/G(y-)",
-    reference="Ehm, W., Gneiting, T., Jordan, A. and Krüger, F. (2016). JRSS B 78, 505-562.",
-)
-
-
 @dataclass(frozen=True, eq=False)
 class Elementary(AtOneTime):
     """:func:`elementary_score` of F(time) in a comparison, one column per threshold."""
 
-    info: ScoreInfo = field(default=ELEMENTARY, kw_only=True)
     thresholds: np.ndarray
     scale: str = "localized"
 
@@ -108,10 +97,6 @@ class Elementary(AtOneTime):
     def ipcw(self) -> bool:
         """Whether losses are divided by P(C > t)."""
         return self.scale == "ipcw"
-
-    def at(self, case: Case) -> np.ndarray:
-        """The thresholds."""
-        return self.thresholds
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and threshold, (n, q)."""

@@ -2,13 +2,12 @@ r"""Net benefit of acting on a forecast probability, under censoring, and decisi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import as_number, as_numbers, check_levels
+from censcore._validation import as_number, check_levels
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate, effective_number
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line
@@ -17,15 +16,11 @@ from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import check_scale, scoring_inputs
-from censcore.scores.registry import ScoreInfo
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = [
-    "TREAT_ALL", "TREAT_NONE", "NetBenefit", "check_thresholds", "decision_lines", "least_events",
-    "net_benefit",
-]  # fmt: skip
+__all__ = ["TREAT_ALL", "TREAT_NONE", "check_thresholds", "decision_lines", "least_events", "net_benefit"]
 
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 POINTS = 50  # thresholds by default
@@ -130,47 +125,18 @@ def _benefit(p: np.ndarray | float, event: np.ndarray, free: np.ndarray, theta: 
     return np.where(treated, event[:, None] - theta / (1 - theta) * free[:, None], 0.0)
 
 
-INFO = ScoreInfo(
-    "net_benefit",
-    net_benefit,
-    "net benefit",
-    formula=r"1\{p>\theta\}\{\delta1\{y\le t\}/G(y-)-\theta/(1-\theta)1\{y>t\}/G(t)\}",
-    reference="Vickers, A. J. and Elkin, E. B. (2006). Medical Decision Making 26, 565-574.",
-    scale="ipcw",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class NetBenefit(OfRisk):
-    """:func:`net_benefit` in a comparison, one column per threshold; ``everyone`` treats all subjects."""
-
-    info: ScoreInfo = field(default=INFO, kw_only=True)
-    thresholds: np.ndarray
-    everyone: bool = False
-
-    def at(self, case: Case) -> np.ndarray:
-        """The thresholds."""
-        return self.thresholds
-
-    def losses(self, case: Case) -> np.ndarray:
-        """The net benefit per subject and threshold, (n, q)."""
-        known = case.risk_at(self.time)
-        return _benefit(1.0 if self.everyone else known.p, known.event, known.free, self.thresholds)
-
-
 # ---- decision curves ---------------------------------------------------------------------------------
 
 
 def decision_lines(comparison: Comparison, time: float | None = None, thresholds: Any = None) -> list[Line]:
     """See :meth:`Comparison.net_benefit`."""
     t = comparison.one_time(time)
-    theta = _default(comparison, t) if thresholds is None else as_numbers(thresholds, "thresholds")
-    if not ((theta > 0) & (theta < 1)).all():
-        raise InvalidInputError(f"thresholds must lie between 0 and 1; got {theta.tolist()}.")
+    theta = _default(comparison, t) if thresholds is None else check_thresholds(thresholds)
     first = comparison.models[0]
     events = least_events(comparison.cases[first], t, comparison.subsets[0].weight, comparison.groups)
-    curves = comparison.curve(NetBenefit(t, theta))
-    everyone = comparison.curve(NetBenefit(t, theta, everyone=True))[first]
+    curves = comparison.curve(OfRisk(t, lambda known: _benefit(known.p, known.event, known.free, theta)))
+    all_treated = OfRisk(t, lambda known: _benefit(1.0, known.event, known.free, theta))
+    everyone = comparison.curve(all_treated)[first]
     nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
     better = everyone.value > 0  # than treating nobody
     default = Estimate(np.where(better, everyone.value, 0.0), np.where(better, everyone.influence, 0.0))

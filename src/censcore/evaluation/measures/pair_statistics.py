@@ -15,6 +15,7 @@ subjects give the value of the replicated data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,25 +27,16 @@ from censcore._validation import as_number, check_kind, name_subjects
 from censcore.distributions import Distribution
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.measures.ranked_sums import Sums
+from censcore.evaluation.measures.ranked_sums import AllSums, RankedSums, Sums
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import ScoringInputs, without_forecast
 from censcore.scores.known_at import KnownAt, known_at
 
 __all__ = [
-    "ROUNDING",
-    "Followed",
-    "Jumps",
-    "Moved",
-    "PairStatistic",
-    "Pairs",
-    "check_horizon",
-    "check_risk",
-    "estimate_of_pairs",
-    "pair_statistic",
-    "share_of_pairs",
-]
+    "ROUNDING", "Followed", "Jumps", "Moved", "PairStatistic", "Pairs", "PairsTogether", "ProductPairs",
+    "check_horizon", "check_risk", "checked_share", "estimate_of_pairs", "pair_statistic", "share_of_pairs",
+]  # fmt: skip
 
 ROUNDING = 1e-12
 
@@ -77,6 +69,80 @@ class Pairs(ABC):
     @abstractmethod
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         r"""The sums of :math:`w_iw_ja_iq_{ij}(c_{ij}-\theta)v_j` by the time up to which G of j counts."""
+
+
+class ProductPairs(Pairs):
+    r"""Pairs whose weight is a product, of the earlier subject :math:`a_i` and the later one :math:`b_j`.
+
+    Parameters
+    ----------
+    time : array, (n,)
+        Observed times.
+    earlier, later : array, (n,)
+        The weights a and b, zero for subjects that are i, or j, in no pair.
+    sums : RankedSums or AllSums
+        Which subjects meet, and their order by risk.
+    ends : array, (n,)
+        The weight of the later subject involves its G at times u < ends[j].
+    entry : array, (n,), optional
+        Entries.
+    """
+
+    def __init__(
+        self,
+        time: np.ndarray,
+        earlier: np.ndarray,
+        later: np.ndarray,
+        sums: RankedSums | AllSums,
+        ends: np.ndarray,
+        entry: np.ndarray | None = None,
+    ) -> None:
+        self.time, self.earlier, self.later, self.entry = time, earlier, later[:, None], entry
+        self.sums, self.ends = sums, ends
+
+    def over_later(self, values: np.ndarray) -> Sums:
+        """Sums over the later subjects, for each event."""
+        return self.sums.over_later(self.later * values)
+
+    def over_earlier(self, values: np.ndarray) -> Sums:
+        """Sums over the events, for each of the later subjects."""
+        won, met = self.sums.over_earlier(values)
+        return self.later * won, self.later * met
+
+    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
+        """The weight of the later subject does not depend on the earlier one."""
+        won, met = self.over_earlier((of.weight * self.earlier)[:, None])
+        return [(self.ends, of.weight[:, None] * (won - of.value * met) * loads)]
+
+
+class PairsTogether(Pairs):
+    """Pairs of several kinds, of the same earlier subjects."""
+
+    def __init__(self, kinds: Sequence[Pairs]) -> None:
+        self.kinds = list(kinds)
+        first = self.kinds[0]
+        self.earlier, self.time, self.entry = first.earlier, first.time, first.entry
+
+    def over_later(self, values: np.ndarray) -> Sums:
+        """Sums over the later subjects of all kinds."""
+        return _added([kind.over_later(values) for kind in self.kinds])
+
+    def over_earlier(self, values: np.ndarray) -> Sums:
+        """Sums over the earlier subjects of all kinds."""
+        return _added([kind.over_earlier(values) for kind in self.kinds])
+
+    def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
+        """Both sums in one pass over each kind."""
+        found = [kind.both_ways(later, earlier) for kind in self.kinds]
+        return _added([sums for sums, _ in found]), _added([sums for _, sums in found])
+
+    def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
+        """What G of the later subjects of all kinds moves."""
+        return [moved for kind in self.kinds for moved in kind.moved_by_later(of, loads)]
+
+
+def _added(found: list[Sums]) -> Sums:
+    return np.sum([won for won, _ in found], axis=0), np.sum([met for _, met in found], axis=0)
 
 
 class Jumps:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["RankedSums", "Sums"]
+__all__ = ["AllSums", "RankedSums", "Sums"]
 
 NUMBERS = 1 << 19  # of all columns that are summed at a time
 SHORT = 8  # places up to which a block is summed pair by pair
@@ -52,6 +52,40 @@ class RankedSums:
         last = len(merge.order) - 1
         earlier, later = (_Placed(who, last - at) for who, at in (self._earlier, self._later))
         return _sums(merge, values, earlier, later)
+
+
+class AllSums:
+    """The same sums where every i meets every j, whatever their order in time: O(n) once risks are sorted.
+
+    Parameters
+    ----------
+    risk : array, (n,)
+        The risks r.
+    earlier : array of bool, (n,)
+        The subjects that are i in pairs.
+    """
+
+    def __init__(self, risk: np.ndarray, earlier: np.ndarray) -> None:
+        self._order, begins, ends = _Merge.by(risk)
+        self._earlier = earlier[:, None]
+        self._below, self._up_to = np.empty((2, len(risk)), dtype=np.intp)
+        self._below[self._order], self._up_to[self._order] = begins, ends
+
+    def over_later(self, values: np.ndarray) -> Sums:
+        """Sums over all j for each i."""
+        won, met = self._sums(values)
+        return np.where(self._earlier, won, 0.0), np.where(self._earlier, met, 0.0)
+
+    def over_earlier(self, values: np.ndarray) -> Sums:
+        """Sums over all i for each j."""
+        lost, met = self._sums(np.where(self._earlier, values, 0.0))
+        return met - lost, met
+
+    def _sums(self, values: np.ndarray) -> Sums:
+        """For each subject the sums over those of lower risk, those of equal risk by half, and over all."""
+        below = np.zeros((len(values) + 1, values.shape[1]))
+        np.cumsum(values[self._order], axis=0, out=below[1:])
+        return (below[self._below] + below[self._up_to]) / 2, below[-1]
 
 
 class _Placed(NamedTuple):

@@ -41,18 +41,20 @@ def figure_of(chart: Chart) -> Figure:
         height = 1.4 + sum(len(p.rows) * (0.2 + 0.14 * p.row_height) for p in panels)
     else:
         height = 0.7 + SMALL_HEIGHT * rows if chart.small else (HEIGHT if columns == 1 else 3.4) * rows
+    width = WIDE if chart.wide else WIDTH
+    letters = int(LETTERS * width / WIDTH)
     with styled(grid=True):
-        figure = new_figure(WIDE if chart.wide else WIDTH, height + above)
+        figure = new_figure(width, height + above)
         grid = figure.subplots(rows, columns, squeeze=False, sharex=chart.small, sharey=chart.small)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
         for panel, axes in zip(panels, grid.flat, strict=False):
-            _panel(axes, panel, LETTERS // columns - 8, 0.6 / max(len(chart.legend), 5))
+            _panel(axes, panel, letters // columns - 8, 0.6 / max(len(chart.legend), 5))
         if chart.legend:
             handles = [_handle(name, look) for name, look in chart.legend.items()]
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
-            if chart.wide:
-                figure.legend(handles=handles, ncols=2 * beside, loc="outside lower left")
+            if any(panel.title for panel in panels):  # which stands where the legend would
+                figure.legend(handles=handles, ncols=letters * beside // LETTERS, loc="outside lower left")
             else:
                 grid[0, 0].legend(handles=handles, ncols=beside, **place)
         figure.suptitle(label_of(chart.title), x=0.01, ha="left", fontsize=11.5, fontweight="bold")

@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines
-from censcore.evaluation.report.text import Grid, grids_of, legend_of, subgroup_summary
+from censcore.evaluation.report.text import Grid, capital, grids_of, legend_of, subgroup_summary
 from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
 __all__ = [
-    "comparison_json",
-    "comparison_latex",
-    "comparison_markdown",
-    "latex_table",
-    "latex_text",
+    "comparison_json", "comparison_latex", "comparison_markdown", "latex_table", "latex_text",
     "markdown_table",
-]
+]  # fmt: skip
 
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\textasciicircum{}",
@@ -67,7 +63,7 @@ def comparison_latex(comparison: Comparison) -> str:
     tables = []
     for i, grid in enumerate(grids):
         words = [*(str(v) for v in comparison.verdicts), *legend_of(grids)] if i == 0 else []
-        caption = " ".join([_capital(grid.title) + ".", *(word.rstrip(".") + "." for word in words)])
+        caption = " ".join([capital(grid.title) + ".", *(word.rstrip(".") + "." for word in words)])
         tables.append(latex_table(["forecast", *grid.columns], _rows(grid), caption))
     return "\n".join(tables)
 
@@ -78,7 +74,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     parts = [_inert(str(verdict)) for verdict in comparison.verdicts]
     for grid in grids:
         parts += [
-            _inert(_capital(grid.title)) + ":",
+            _inert(capital(grid.title)) + ":",
             markdown_table(["forecast", *grid.columns], _rows(grid)),
         ]
     return "\n\n".join([*parts, *map(_inert, legend_of(grids))]) + "\n"
@@ -86,10 +82,6 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 def _grids(comparison: Comparison) -> list[Grid]:
     return grids_of(comparison) + subgroup_summary(comparison)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _rows(grid: Grid) -> list[list[str]]:

@@ -9,12 +9,21 @@ import numpy as np
 from censcore.evaluation.lines import Line
 from censcore.evaluation.report.calibrated import LARGE
 from censcore.evaluation.report.page import cell, pairs_table, style_sheet, table, whole_page
-from censcore.evaluation.report.plots import at_time, looks_of, verdict_chart
+from censcore.evaluation.report.plots import verdict_chart
+from censcore.evaluation.report.risk_charts import at_time, looks_of
 from censcore.evaluation.report.svg import chart_html, swatch
-from censcore.evaluation.report.table_lines import AMONG_BEST, CLEARLY_BEST, difference_lines, ranked
+from censcore.evaluation.report.table_lines import (
+    AMONG_BEST,
+    CLEARLY_BEST,
+    difference_lines,
+    ranked,
+    verdict_on,
+)
 from censcore.evaluation.report.text import (
     Cell,
     Grid,
+    about,
+    capital,
     column_label,
     grids_of,
     legend_of,
@@ -22,6 +31,7 @@ from censcore.evaluation.report.text import (
     subgroup_grids,
     subgroup_summary,
     time_of,
+    with_unit,
 )
 from censcore.evaluation.report.verdict import Verdict, distance_text
 from censcore.exceptions import CenscoreError, InvalidInputError
@@ -83,7 +93,7 @@ def page(comparison: Comparison, title: str) -> str:
 
 def _outcome(comparison: Comparison, outcome: str, number: int, shared: list[str]) -> str:
     """All of one outcome: the verdict and its picture first."""
-    verdict = next((v for v in comparison.verdicts if v.outcome == outcome), None)
+    verdict = verdict_on(comparison, outcome)
     suffix = f"-{number + 1}" if number else ""
     parts = {
         "scores": ("Scores", _scores(comparison, outcome)),
@@ -143,13 +153,13 @@ def _times(comparison: Comparison) -> list[float]:
 
 def _first_screen(comparison: Comparison, verdict: Verdict) -> str:
     try:
-        chart = verdict_chart(comparison, verdict.outcome)
+        chart = verdict_chart(comparison, verdict)
     except InvalidInputError:  # one forecast, or too few events
         picture = ""
     else:
         alternative = f"{chart.title}. {CAPTIONS['differences']}"
         picture = (
-            f"<figure><h3>{html_text(_capital(chart.title))}</h3>{chart_html(chart, alternative)}</figure>"
+            f"<figure><h3>{html_text(capital(chart.title))}</h3>{chart_html(chart, alternative)}</figure>"
         )
     first, *others = map(html_text, verdict.sentences)
     told = "".join(f"<li>{sentence}</li>" for sentence in others)
@@ -190,9 +200,10 @@ def _summary(comparison: Comparison) -> str:
 def _scored_until(comparison: Comparison) -> str:
     """The horizon, also as a share of follow-up where that is longer."""
     end, last = comparison.settings["horizon"], comparison.design.last_time(comparison)
-    unit = f" {one_line(comparison.time_unit)}".rstrip()
-    share = f" of {last:.6g}{unit} ({end / last:.0%} of follow-up)" if end < last else unit
-    return f"up to time {end:.6g}{share}"
+    if end >= last:
+        return f"up to time {with_unit(end, comparison.time_unit, 6)}"
+    whole = with_unit(last, comparison.time_unit, 6)
+    return f"up to time {end:.6g} of {whole} ({end / last:.0%} of follow-up)"
 
 
 def _warnings(comparison: Comparison) -> str:
@@ -200,10 +211,6 @@ def _warnings(comparison: Comparison) -> str:
     return "".join(
         f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in found
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def notebook(comparison: Comparison) -> str:
@@ -249,7 +256,7 @@ def _grid_table(comparison: Comparison, grid: Grid, sortable: bool = True) -> st
     order = [model for model in ranked(comparison, grid.outcome) if model in grid.rows]
     rows = [[_name(comparison, m), *(_scored(comparison, each) for each in grid.rows[m])] for m in order]
     times = ["" if np.isnan(t := time_of(comparison, row)) else f"{t:.6g}" for row in grid.rows[order[0]]]
-    title = _capital(grid.title)
+    title = capital(grid.title)
     return table(
         ["forecast", *map(html_text, grid.columns)], rows, name=title, caption=html_text(title),
         sortable=sortable, of_rows=order, of_columns=["", *times],
@@ -430,14 +437,12 @@ def _at_time(t: float | None, text: str, shown: bool) -> str:
 
 
 def _calibration_table(comparison: Comparison, outcome: str, time: float | None) -> str:
-    about = f"{one_line(outcome)}: " if outcome else ""
-    one, order = (comparison.of(outcome) if outcome else comparison), comparison.models
-    if any(verdict.outcome == outcome for verdict in comparison.verdicts):
-        order = ranked(comparison, outcome)
+    one = comparison.of(outcome) if outcome else comparison
+    order = ranked(comparison, outcome)
     try:
         curves = [one.calibration(model, time) for model in order]
     except CenscoreError as error:
-        return f"<p>{html_text(about)}not computed, because {html_text(str(error))}</p>"
+        return f"<p>{html_text(about(outcome))}not computed, because {html_text(str(error))}</p>"
     rows = []
     for curve in curves:
         interval = f" ({curve.observed_low:.4f} to {curve.observed_high:.4f})"
@@ -456,8 +461,8 @@ def _calibration_table(comparison: Comparison, outcome: str, time: float | None)
     level = f"observed risk ({100 * comparison.confidence:g} % interval)"
     head = ["forecast", "mean forecast risk", level, "ICI", "ICI by chance", "E50", "E90", "p"]
     caption = (
-        f"{about}Calibration of the risk of an event by {at_time(comparison, curves[0].time)}. ICI, E50 and "
-        "E90: mean, median and 90 % quantile of the distance between forecast and observed risk. A "
+        f"{about(outcome)}Calibration of the risk of an event by {at_time(comparison, curves[0].time)}. ICI, "
+        "E50 and E90: mean, median and 90 % quantile of the distance between forecast and observed risk. A "
         "calibrated forecast has the ICI by chance."
     )
     return table(head, rows, name="Calibration", caption=html_text(caption), sortable=True, of_rows=order)

@@ -16,19 +16,26 @@ from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.lines import MINIMUM_EVENTS
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.murphy import Elementary
-from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines
-from censcore.evaluation.report.calibrated import d_calibrations
-from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule, look_of
-from censcore.evaluation.report.risk_charts import auc_chart, risks_chart, roc_chart, scatter_chart
+from censcore.evaluation.report import risk_charts
+from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Mark, Panel, Rule, look_of
+from censcore.evaluation.report.risk_charts import (
+    GREY,
+    at_time,
+    curves_chart,
+    level_of,
+    looks_of,
+    time_label,
+)
 from censcore.evaluation.report.table_lines import (
     deciding,
     difference_lines,
+    differences_from,
     key_of,
     mean_lines,
     ranked,
     title_of,
 )
-from censcore.evaluation.report.text import column_label
+from censcore.evaluation.report.text import about, column_label
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.plain_text import one_line
 from censcore.scores import brier_score
@@ -37,49 +44,30 @@ from censcore.scores.known_at import weights_of_events
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
+    from censcore.evaluation.report.verdict import Verdict
 
-__all__ = ["CHARTS", "ON_REQUEST", "looks_of"]
+__all__ = ["CHARTS", "ON_REQUEST"]
 
 POINTS = 60  # of a curve
-INK, GREY = Look("ink", marker="square"), Look("grey", marker="square")
-
-
-def looks_of(comparison: Comparison) -> dict[str, Look]:
-    """The look of every model; a reference is grey."""
-    others = [model for model in comparison.models if model != comparison.reference]
-    looks = {model: look_of(i) for i, model in enumerate(others)}
-    return {model: looks.get(model, GREY) for model in comparison.models}
-
-
-def _level(comparison: Comparison) -> str:
-    return f"{100 * comparison.confidence:g} %"
-
-
-def time_label(comparison: Comparison, what: str = "time") -> str:
-    """The label of a time axis, with its unit."""
-    return f"{what} ({one_line(comparison.time_unit)})" if comparison.time_unit else what
-
-
-def at_time(comparison: Comparison, t: float) -> str:
-    """A time with its unit."""
-    return f"{t:.4g} {one_line(comparison.time_unit)}".rstrip()
 
 
 def _curves(
     comparison: Comparison, x: np.ndarray, curves: dict[str, Estimate], known: np.ndarray | bool = True
-) -> tuple[list[Line], dict[str, Look]]:
-    """Means with pointwise bands where these are ``known``, and the legend."""
+) -> list[Line]:
+    """Means with pointwise bands where these are ``known``."""
     looks, lines = looks_of(comparison), []
     for model, curve in curves.items():
         low, high = curve.interval(comparison.confidence)
         told = known & curve.varies
         bands = (np.where(told, low, np.nan), np.where(told, high, np.nan))
         lines.append(Line(model, x, curve.value, looks[model], *bands))
-    return lines, {model: looks[model] for model in curves}
+    return lines
 
 
-def _top(lines: list[Line]) -> tuple[float, float]:
+def _top(lines: list[Line]) -> tuple[float, float] | None:
     """From zero to what is drawn; bands at the end of follow-up may leave the picture."""
+    if not lines:
+        return None
     largest = max(float(np.nanmax(line.y)) for line in lines)
     ends = [
         float(np.nanquantile(line.high, 0.9))
@@ -107,16 +95,16 @@ def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | 
     last = float(np.quantile(time, 0.99)) if score.ipcw else comparison.horizon
     x = np.linspace(0, last, POINTS + 2)[1:-1]
     known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
-    curves, marks, label = comparison.curve(score, times=x), [], score.title
+    curves, rules, label = comparison.curve(score, times=x), list[Rule](), score.title
     if versus is not None:
         check_option(versus, "versus", comparison.models)
         base = curves.pop(versus, None)
         curves = {} if base is None else {model: curve - base for model, curve in curves.items()}
-        marks, label = [Rule("y", 0.0)], f"difference from {one_line(versus)}"
-    lines, legend = _curves(comparison, x, curves, known)
-    ylim = _around(lines) if versus else _top(lines) if lines else None
-    panel = Panel([*marks, *lines], time_label(comparison), label, xlim=(0.0, last), ylim=ylim)
-    return Chart(f"Brier score over time, {_level(comparison)} bands", [panel], legend)
+        rules, label = [Rule("y", 0.0)], f"difference from {one_line(versus)}"
+    lines = _curves(comparison, x, curves, known)
+    axes = {"xlim": (0.0, last), "ylim": _around(lines) if versus else _top(lines)}
+    x_label = time_label(comparison)
+    return curves_chart(comparison, "Brier score over time", lines, x_label, label, *rules, **axes)
 
 
 def _around(lines: list[Line]) -> tuple[float, float] | None:
@@ -131,86 +119,19 @@ def pinball_chart(comparison: Comparison) -> Chart:
     """Pinball score over quantile levels with pointwise bands."""
     top = min(0.95, max(comparison.settings["levels"]) + 0.05)
     x = np.linspace(0.05, top, 19)
-    lines, legend = _curves(comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
-    panel = Panel([*lines], "quantile level", time_label(comparison, "pinball score"), ylim=_top(lines))
-    return Chart(f"Pinball score over levels, {_level(comparison)} bands", [panel], legend)
+    lines = _curves(comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
+    labels = ("quantile level", time_label(comparison, "pinball score"))
+    return curves_chart(comparison, "Pinball score over levels", lines, *labels, ylim=_top(lines))
 
 
 def murphy_chart(comparison: Comparison, time: float | None = None, scale: str = "localized") -> Chart:
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
     check_scale(scale)
     t, theta = comparison.one_time(time), np.linspace(0, 1, 51)[1:-1]
-    lines, legend = _curves(comparison, theta, comparison.curve(Elementary(t, theta, scale)))
-    label = "elementary score" if scale == "localized" else f"elementary score, {scale}"
-    panel = Panel([*lines], "threshold θ", label, xlim=(0.0, 1.0), ylim=_top(lines) if lines else None)
-    title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)}), {_level(comparison)} bands"
-    return Chart(title, [panel], legend)
-
-
-def decision_chart(comparison: Comparison, time: float | None = None) -> Chart:
-    """Decision curves: net benefit over thresholds, beside treating all and treating none."""
-    t = comparison.one_time(time)
-    looks = looks_of(comparison) | {TREAT_ALL: Look("ink", (2, 2)), TREAT_NONE: INK}
-    lines = decision_lines(comparison, t)
-    drawn, legend = [], {}
-    for model in dict.fromkeys(line["model"] for line in lines):
-        x, y, low, high = (
-            np.array([line[name] for line in lines if line["model"] == model])
-            for name in ("threshold", "net_benefit", "low", "high")
-        )
-        bands = (None, None) if model in (TREAT_ALL, TREAT_NONE) else (low, high)
-        drawn.append(Line(model, x, y, looks[model], *bands))
-        legend[model] = looks[model]
-    top = max(float(np.nanmax(line.y)) for line in drawn)
-    label, ylim = f"threshold of the risk by {at_time(comparison, t)}", (-0.3 * top, 1.15 * top)
-    xlim = (0.0, float(drawn[0].x[-1]))
-    panel = Panel([*drawn], label, "net benefit", xlim=xlim, ylim=ylim if top > 0 else None)
-    return Chart(f"Decision curves at {at_time(comparison, t)}, {_level(comparison)} bands", [panel], legend)
-
-
-def calibration_chart(
-    comparison: Comparison, time: float | None = None, bins: int | None = None, span: float = 0.75
-) -> Chart:
-    """Observed against forecast risk at one time: smoothed with bands, and binned with intervals."""
-    t, looks = comparison.one_time(time), looks_of(comparison)
-    curves = {model: comparison.calibration(model, time, bins, span) for model in comparison.models}
-    known = [point[side] for curve in curves.values() for point in [*curve.binned, *curve.smoothed]
-             for side in ("predicted", "observed", "high") if np.isfinite(point[side])]  # fmt: skip
-    top = min(1.0, 1.05 * max(known, default=1.0))
-    panels = []
-    for model, curve in curves.items():
-        marks: list[Mark] = [Rule("diagonal")]
-        if curve.smoothed:
-            x, y, low, high = _columns(curve.smoothed)
-            marks.append(Line(model, x, y, looks[model], low, high))
-        x, y, low, high = _columns(curve.binned)
-        marks.append(Intervals(model, x, y, low, high, looks[model]))
-        told = "" if np.isnan(curve.ici) else f", ICI {curve.ici:.3f}"
-        panels.append(
-            Panel(marks, "forecast risk", "observed risk", f"{one_line(model)}{told}", (0.0, top), (0.0, top))
-        )
-    return Chart(f"Calibration at {at_time(comparison, t)}, {_level(comparison)} bands", panels, small=True)
-
-
-def _columns(points: list[dict[str, float]]) -> tuple[np.ndarray, ...]:
-    names = ("predicted", "observed", "low", "high")
-    return tuple(np.array([point[name] for point in points]) for name in names)
-
-
-def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
-    """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
-    panels, looks, found = [], looks_of(comparison), d_calibrations(comparison, bins)
-    tallest = 1.08 * max(float(of_model.shares.max()) for of_model in found.values())
-    edges = np.linspace(0, 1, bins + 1)
-    for model, of_model in found.items():
-        bars = Bars(model, edges, of_model.shares, looks[model])
-        title = f"{one_line(model)}, {of_model.verdict}"
-        panels.append(
-            Panel([bars, Rule("y", 1 / bins)], "survival S(T) at the event", "share of subjects", title,
-                  (0.0, 1.0), (0.0, tallest))
-        )  # fmt: skip
-    how = f"; p-values are {comparison.design.calibration_note}" if comparison.design.calibration_note else ""
-    return Chart(f"D-calibration (dashed: calibrated{how})", panels, small=True)
+    lines = _curves(comparison, theta, comparison.curve(Elementary(t, theta, scale)))
+    labels = ("threshold θ", "elementary score" if scale == "localized" else f"elementary score, {scale}")
+    title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)})"
+    return curves_chart(comparison, title, lines, *labels, xlim=(0.0, 1.0), ylim=_top(lines))
 
 
 def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Chart:
@@ -231,28 +152,23 @@ def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Char
     panel = Panel(
         drawn, f"difference from {one_line(base)}, % of its loss", rows=rows, row_height=len(others)
     )
-    title = f"Paired differences (left is better), {_level(comparison)} intervals"
+    title = f"Paired differences (left is better), {level_of(comparison)} intervals"
     return Chart(title, [panel], {model: looks[model] for model in others})
 
 
-def verdict_chart(comparison: Comparison, outcome: str = "") -> Chart:
+def verdict_chart(comparison: Comparison, verdict: Verdict) -> Chart:
     """What the verdict says: how much better or worse than the reference each forecast is, best first.
 
     Without a reference, the differences are those from the best forecast.
     """
-    verdict = next(v for v in comparison.verdicts if v.outcome == outcome)
-    order = ranked(comparison, outcome)
+    outcome, order = verdict.outcome, ranked(comparison, verdict.outcome)
     base = comparison.reference if comparison.reference in order else verdict.best
     score = next(s for s in comparison.scores if s.name == verdict.score)
     means = {x["model"]: x["mean"] for x in deciding(comparison, mean_lines(comparison, False), outcome)}
     scale = abs(means.get(base, np.nan)) / 100 if score.info.has_skill else 1.0
     looks = looks_of(comparison)
-    found: dict[str, list[float]] = {}
-    for line in deciding(comparison, difference_lines(comparison, discrimination=False), outcome):
-        if base in (line["model"], line["versus"]) and np.isfinite(line["low"]):
-            ends = np.array([line["difference"], line["low"], line["high"]]) / scale
-            other, ends = (line["model"], ends) if line["versus"] == base else (line["versus"], -ends)
-            found[other] = [float(ends[0]), *sorted(map(float, ends[1:]))]
+    pairs = deciding(comparison, difference_lines(comparison, discrimination=False), outcome)
+    found = {other: ends / scale for _, other, ends in differences_from(pairs, base) if np.isfinite(ends[1])}
     rows = [model for model in order if model in found]
     if not rows:
         raise InvalidInputError("A picture of the verdict needs two forecasts with a common score.")
@@ -263,17 +179,17 @@ def verdict_chart(comparison: Comparison, outcome: str = "") -> Chart:
     unit = ", % of its loss" if score.info.has_skill else ""
     label = f"← better · difference from {one_line(base)}{unit} · worse →"
     panel = Panel(marks, label, rows=rows, row_height=1.0)
-    return Chart(f"{title_of(score)}: paired differences, {_level(comparison)} intervals", [panel])
+    return Chart(f"{title_of(score)}: paired differences, {level_of(comparison)} intervals", [panel])
 
 
 def overview_chart(comparison: Comparison, time: float | None = None) -> Chart:
     """The verdict, the Brier score over time, calibration and net benefit, side by side."""
     base, drawn = comparison.reference or comparison.verdict.best or None, []
     makers: list[Callable[[], Chart]] = [
-        lambda: verdict_chart(comparison, comparison.verdict.outcome),
+        lambda: verdict_chart(comparison, comparison.verdict),
         lambda: brier_chart(comparison, versus=base if len(comparison.models) > 1 else None),
-        lambda: calibration_curves(comparison, time),
-        lambda: decision_chart(comparison, time),
+        lambda: risk_charts.calibration_curves(comparison, time),
+        lambda: risk_charts.decision_chart(comparison, time),
     ]
     for make in makers:
         with suppress(CenscoreError):  # of one forecast there are no differences; a time may be too late
@@ -284,34 +200,18 @@ def overview_chart(comparison: Comparison, time: float | None = None) -> Chart:
     return Chart("Comparison of forecasts", [panel for _, panel in drawn], known | legend, wide=True)
 
 
-def calibration_curves(comparison: Comparison, time: float | None = None) -> Chart:
-    """The smoothed calibration curves of all forecasts in one panel, without bands."""
-    whole = calibration_chart(comparison, time)
-    lines = [replace(mark, low=None, high=None)
-             for panel in whole.panels for mark in panel.marks if isinstance(mark, Line)]  # fmt: skip
-    panel = replace(whole.panels[0], marks=[Rule("diagonal"), *lines])
-    return Chart(whole.title, [panel], {line.name: line.look for line in lines})
-
-
-def _against(
-    comparison: Comparison, base: str, adjustment: str
-) -> dict[str, dict[str, tuple[float, float, float]]]:
+def _against(comparison: Comparison, base: str, adjustment: str) -> dict[str, dict[str, np.ndarray]]:
     """Per column of the table and model: the difference from ``base`` and its interval, in % of its loss."""
-    found: dict[str, dict[str, tuple[float, float, float]]] = {}
+    found: dict[str, dict[str, np.ndarray]] = {}
     means = [line for line in mean_lines(comparison, discrimination=False) if line["model"] == base]
     scale = {key_of(line): abs(line["mean"]) for line in means if line["by"] == ""}
     relative = {score.name for score in comparison.scores if score.info.has_skill}
-    for line in difference_lines(comparison, adjustment, discrimination=False):
-        sign = 1 if line["versus"] == base else -1
-        other = line["model"] if sign == 1 else line["versus"]
-        if line["by"] != "" or base not in (line["model"], line["versus"]) or line["score"] not in relative:
-            continue
+    pairs = [x for x in difference_lines(comparison, adjustment, False) if x["score"] in relative]
+    for line, other, ends in differences_from((x for x in pairs if x["by"] == ""), base):
         size = scale[key_of(line)]
         if np.isfinite(line["difference"] + line["standard_error"]) and size > 0:
-            low, high = sorted((sign * line["low"], sign * line["high"]))
-            value, low, high = (100 * v / size for v in (sign * line["difference"], low, high))
-            about = f"{one_line(line['outcome'])}: " if line["outcome"] else ""
-            found.setdefault(about + column_label(comparison, line), {})[other] = (value, low, high)
+            row = about(line["outcome"]) + column_label(comparison, line)
+            found.setdefault(row, {})[other] = 100 * ends / size
     return found
 
 
@@ -369,7 +269,7 @@ def folds_chart(comparison: Comparison, score: str | None = None, column: int = 
             drawn.append(Intervals(model, value, rows[[row]], low, high, look, horizontal=True))
     where = "" if np.isnan(at) else f" at {at_time(comparison, at)}"
     panel = Panel(drawn, f"{title_of(known[name])}{where}", rows=models, row_height=2.0)
-    return Chart(f"Folds (grey), and the mean with its {_level(comparison)} interval", [panel])
+    return Chart(f"Folds (grey), and the mean with its {level_of(comparison)} interval", [panel])
 
 
 #: Pictures by the name that :meth:`Comparison.plot` takes.
@@ -377,17 +277,17 @@ CHARTS: dict[str, Callable[..., Chart]] = {
     "overview": overview_chart,
     "brier": brier_chart,
     "differences": differences_chart,
-    "calibration": calibration_chart,
-    "d-calibration": d_calibration_chart,
-    "decision": decision_chart,
+    "calibration": risk_charts.calibration_chart,
+    "d-calibration": risk_charts.d_calibration_chart,
+    "decision": risk_charts.decision_chart,
     "murphy": murphy_chart,
     "pinball": pinball_chart,
     "censoring": censoring_chart,
     "folds": folds_chart,
-    "roc": roc_chart,
-    "auc": auc_chart,
-    "risks": risks_chart,
-    "scatter": scatter_chart,
+    "roc": risk_charts.roc_chart,
+    "auc": risk_charts.auc_chart,
+    "risks": risk_charts.risks_chart,
+    "scatter": risk_charts.scatter_chart,
 }
 #: Those that a page leaves out: they describe, or take long.
 ON_REQUEST = ("roc", "auc", "risks", "scatter")

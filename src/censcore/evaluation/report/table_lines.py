@@ -3,26 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from censcore.evaluation.inference.estimates import Estimate, adjust, skill_interval
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.discrimination import Measure
+from censcore.evaluation.measures.discrimination import Measure, numbers_of_share
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
+    from censcore.evaluation.report.verdict import Verdict
 
-__all__ = ["blocks", "deciding", "difference_lines", "marks", "mean_lines", "ranked"]
+__all__ = [
+    "blocks", "decides", "deciding", "difference_lines", "differences_from", "marks", "mean_lines", "ranked",
+    "verdict_on",
+]  # fmt: skip
 
+Maker = Callable[["Comparison", int, "Column"], Iterable[Line]]
 NOT_AVAILABLE = "not available"
 DESCRIPTIVE = "descriptive, not proper"
 NO_ERROR = "; the pairs, all won, all lost, or all with one subject in common, do not show its error"
 UNTOLD = ("standard_error", "low", "high", "rank", "skill_standard_error", "skill_low", "skill_high")
-NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:], "events")
+NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:])
+
+
+class Column(NamedTuple):
+    """A score or measure at one of its times or levels: its number, effective events, estimates by model."""
+
+    score: CaseScore | Measure
+    number: int
+    at: float
+    events: float
+    found: dict[str, Estimate | None]
+
+
+def _score_columns(comparison: Comparison, s: int) -> Iterator[Column]:
+    """Every time or level of every score."""
+    for score in comparison.scores:
+        events = comparison.effective_events(score, s)
+        means = {model: comparison.estimate(model, score.name, s) for model in comparison.models}
+        for j, at in enumerate(comparison.design.places(comparison, score)):
+            found = {model: None if mean is None else mean.column(j) for model, mean in means.items()}
+            yield Column(score, j, float(at), float(events[j]), found)
+
+
+def _share_columns(comparison: Comparison, s: int) -> Iterator[Column]:
+    """Concordance, and the AUC at every time."""
+    of_pairs = comparison.pair_measures
+    for k, measure in enumerate(of_pairs.measures):
+        found = {model: of_pairs.values.get((s, model, k)) for model in comparison.models}
+        events = float(comparison.effective_events(measure, s)[0])
+        yield Column(measure, k, measure.at_time, events, found)
+
+
+def _made(comparison: Comparison, what: str, make: Maker, discrimination: bool) -> list[Line]:
+    """Lines of all columns, made on first use: text, notebook and page read them several times."""
+    sources = [_score_columns, *([_share_columns] if discrimination and comparison.discrimination else [])]
+    lines: list[Line] = []
+    for columns in sources:
+        key = f"{what} of {columns.__name__}"
+        if key not in comparison.made:
+            comparison.made[key] = [
+                line
+                for s in range(len(comparison.subsets))
+                for column in columns(comparison, s)
+                for line in make(comparison, s, column)
+            ]
+        lines += comparison.made[key]
+    return lines
+
+
+def title_of(score: CaseScore | Measure) -> str:
+    """The title of a score without the outcome, which tables name once."""
+    return score.title.removesuffix(f", {score.outcome}")
 
 
 # ---- means -----------------------------------------------------------------------------------------
@@ -30,68 +87,36 @@ NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:], "events")
 
 def mean_lines(comparison: Comparison, discrimination: bool = True) -> list[Line]:
     """One line per subset, score, time or level, and model; see :meth:`Comparison.frame`."""
-    subsets = range(len(comparison.subsets))
-    lines = _once(comparison, "means", lambda: [x for s in subsets for x in _score_lines(comparison, s)])
-    if not (discrimination and comparison.discrimination):
-        return list(lines)
-    return lines + _once(
-        comparison, "shares", lambda: [x for s in subsets for x in _discrimination_lines(comparison, s)]
-    )
+    return _made(comparison, "means", _mean_lines, discrimination)
 
 
-def _once(comparison: Comparison, what: str, make: Callable[[], list[Line]]) -> list[Line]:
-    """Lines that are made on first use: text, notebook and page read them several times."""
-    if what not in comparison.made:
-        comparison.made[what] = make()
-    return comparison.made[what]
-
-
-def _columns(comparison: Comparison, s: int) -> Iterator[tuple[CaseScore, int, float, float]]:
-    """Every column of every score: its number, its time or level, and its effective events."""
-    for score in comparison.scores:
-        events = comparison.effective_events(score, s)
-        for j, at in enumerate(comparison.design.places(comparison, score)):
-            yield score, j, float(at), float(events[j])
-
-
-def _score_lines(comparison: Comparison, s: int) -> Iterator[Line]:
-    for score, j, at, events in _columns(comparison, s):
-        found = {model: _column(comparison.estimate(model, score.name, s), j) for model in comparison.models}
-        ranks = _ranks({model: e.value[0] for model, e in found.items() if e is not None})
-        against = None if comparison.reference is None else found.get(comparison.reference)
-        for model, estimate in found.items():
-            line = _line(comparison, s, score, at, model) | {"events": events}
-            if estimate is None:
-                yield line | {"note": NOT_AVAILABLE}
-                continue
-            line |= _numbers(estimate, comparison.confidence) | {"rank": ranks[model]}
-            line["infinite"] = comparison.design.infinite_losses(comparison, model, score.name, j, s)
-            if against is not None and score.info.has_skill:
+def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line]:
+    score, subset, confidence = column.score, comparison.subsets[s], comparison.confidence
+    proper = isinstance(score, CaseScore)
+    known = {model: estimate for model, estimate in column.found.items() if estimate is not None}
+    ranks = _ranks({model: (1 if proper else -1) * e.value[0] for model, e in known.items()})
+    about: Line = {"by": subset.by, "group": subset.label, "score": score.name, "outcome": score.outcome}
+    for model in column.found:
+        line = about | {"at": column.at, "model": model} | dict.fromkeys(NUMBERS, np.nan)
+        line |= {"events": column.events, "n": subset.count, "infinite": 0, "proper": proper}
+        line["note"] = "" if proper else DESCRIPTIVE
+        if model not in known:
+            why = "" if proper else f": {comparison.pair_measures.unavailable[s, model, column.number]}"
+            yield line | {"note": NOT_AVAILABLE + why}
+            continue
+        estimate = known[model]
+        line |= (_numbers if proper else numbers_of_share)(estimate, confidence) | {"rank": ranks[model]}
+        if isinstance(score, CaseScore):
+            infinite = comparison.design.infinite_losses(comparison, model, score.name, column.number, s)
+            line["infinite"] = infinite
+            if comparison.reference in known and score.info.has_skill:
                 same = model == comparison.reference
-                line |= NO_SKILL if same else _skill(estimate, against, comparison.confidence)
-            yield line | (_untold(events) if events < MINIMUM_EVENTS else {})
-
-
-def outcome_of(score: CaseScore | Measure) -> str:
-    """The event that a score is about, a cause or one of several event times; empty for the only one."""
-    return str(getattr(score, "outcome", ""))
-
-
-def title_of(score: CaseScore | Measure) -> str:
-    """The title of a score without the outcome, which tables name once."""
-    return score.title.removesuffix(f", {outcome_of(score)}")
-
-
-def _line(comparison: Comparison, s: int, score: CaseScore | Measure, at: float, model: str) -> Line:
-    subset = comparison.subsets[s]
-    line: Line = {"by": subset.by, "group": subset.label, "score": score.name, "outcome": outcome_of(score)}
-    line |= {"at": at, "model": model}
-    line |= dict.fromkeys(NUMBERS, np.nan)
-    return line | {"n": subset.count, "infinite": 0, "proper": True, "note": ""}
-
-
-def _untold(events: float) -> Line:
-    return dict.fromkeys(UNTOLD, np.nan) | {"note": cannot_tell(events)}
+                line |= NO_SKILL if same else _skill(estimate, known[comparison.reference], confidence)
+        if column.events < MINIMUM_EVENTS:
+            line |= dict.fromkeys(UNTOLD, np.nan) | {"note": cannot_tell(column.events)}
+        elif not proper and np.isnan(line["standard_error"]) and not np.isnan(line["mean"]):
+            line["note"] += NO_ERROR
+        yield line
 
 
 def _numbers(estimate: Estimate, confidence: float) -> dict[str, float]:
@@ -108,63 +133,14 @@ NO_SKILL = dict.fromkeys(("skill", "skill_standard_error", "skill_low", "skill_h
 def _skill(estimate: Estimate, against: Estimate, confidence: float) -> dict[str, float]:
     skill = estimate.skill(against)
     error = float(skill.standard_error[0]) if skill.varies[0] else np.nan
-    low, high = skill_interval(estimate, against, confidence)
-    return {
-        "skill": float(skill.value[0]),
-        "skill_standard_error": error,
-        "skill_low": low,
-        "skill_high": high,
-    }
-
-
-def _column(estimate: Estimate | None, j: int) -> Estimate | None:
-    return None if estimate is None else estimate.column(j)
+    ends = skill_interval(estimate, against, confidence)
+    return dict(zip(NO_SKILL, (float(skill.value[0]), error, *ends), strict=True))
 
 
 def _ranks(values: dict[str, float]) -> dict[str, float]:
     """1 for the smallest; ties share the better rank, NaN stays."""
     known = np.array([value for value in values.values() if not np.isnan(value)])
     return {m: float("nan") if np.isnan(v) else 1.0 + float((known < v).sum()) for m, v in values.items()}
-
-
-# ---- concordance and AUC ---------------------------------------------------------------------------
-
-
-def _measures(comparison: Comparison, s: int) -> Iterator[tuple[int, Measure, float]]:
-    """Every measure with its number and effective events."""
-    for k, measure in enumerate(comparison.pair_measures.measures):
-        yield k, measure, float(comparison.effective_events(measure, s)[0])
-
-
-def _discrimination_lines(comparison: Comparison, s: int) -> Iterator[Line]:
-    of_pairs = comparison.pair_measures
-    for k, measure, events in _measures(comparison, s):
-        found = {model: of_pairs.values.get((s, model, k)) for model in comparison.models}
-        ranks = _ranks({model: -e.value[0] for model, e in found.items() if e is not None})
-        for model, estimate in found.items():
-            line = _line(comparison, s, measure, measure.at_time, model)
-            line |= {"proper": False, "events": events, "note": DESCRIPTIVE}
-            if estimate is None:
-                line["note"] = f"{NOT_AVAILABLE}: {of_pairs.unavailable[s, model, k]}"
-            else:
-                line |= _numbers_of_share(estimate, comparison.confidence) | {"rank": ranks[model]}
-                if events < MINIMUM_EVENTS:
-                    line |= _untold(events)
-                elif np.isnan(line["standard_error"]) and not np.isnan(line["mean"]):
-                    line["note"] += NO_ERROR
-            yield line
-
-
-def _numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, float]:
-    """A share of pairs with an interval within [0, 1], from the logit scale."""
-    share, error = float(estimate.value[0]), float(estimate.standard_error[0])
-    if error == 0:  # a forecast that is the same for all subjects ranks none of them, whatever the data
-        return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = estimate.value
-        logit = Estimate(np.log(value / (1 - value)), estimate.influence / (value * (1 - value)))
-        low, high = (1 / (1 + np.exp(-end[0])) for end in logit.interval(confidence))
-    return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
 
 
 # ---- paired differences ----------------------------------------------------------------------------
@@ -174,53 +150,22 @@ def difference_lines(
     comparison: Comparison, adjustment: str = "max-t", discrimination: bool = True
 ) -> list[Line]:
     """One line per subset, score, time or level, and pair; see :meth:`Comparison.differences`."""
-    subsets = range(len(comparison.subsets))
-    lines = _once(
-        comparison,
-        f"differences, {adjustment}",
-        lambda: [x for s in subsets for x in _score_pairs(comparison, s, adjustment)],
-    )
-    if not (discrimination and comparison.discrimination):
-        return list(lines)
-    return lines + _once(
-        comparison,
-        f"differences of shares, {adjustment}",
-        lambda: [x for s in subsets for x in _share_pairs(comparison, s, adjustment)],
-    )
+    what = f"differences, {adjustment},"
+    return _made(comparison, what, partial(_pairs, adjustment=adjustment), discrimination)
 
 
-def _score_pairs(comparison: Comparison, s: int, adjustment: str) -> Iterator[Line]:
-    for score, j, at, events in _columns(comparison, s):
-        found = {m: _column(comparison.estimate(m, score.name, s), j) for m in comparison.models}
-        yield from _pairs(comparison, s, score, at, events, found, adjustment)
-
-
-def _share_pairs(comparison: Comparison, s: int, adjustment: str) -> Iterator[Line]:
-    for k, measure, events in _measures(comparison, s):
-        found = {m: comparison.pair_measures.values.get((s, m, k)) for m in comparison.models}
-        for line in _pairs(comparison, s, measure, measure.at_time, events, found, adjustment):
-            yield line | {"better": "higher", "proper": False}
-
-
-def _pairs(
-    comparison: Comparison,
-    s: int,
-    score: CaseScore | Measure,
-    at: float,
-    events: float,
-    found: dict[str, Estimate | None],
-    adjustment: str,
-) -> list[Line]:
-    known = {m: e for m, e in found.items() if e is not None}
+def _pairs(comparison: Comparison, s: int, column: Column, adjustment: str) -> Iterator[Line]:
+    known = {model: estimate for model, estimate in column.found.items() if estimate is not None}
     pairs = {(a, b): known[a] - known[b] for a, b in combinations(known, 2)}
     if not pairs:
-        return []
+        return
     together = adjust(list(pairs.values()), adjustment, comparison.confidence, comparison.seed)
-    subset, lines = comparison.subsets[s], []
+    score, subset, events = column.score, comparison.subsets[s], column.events
+    proper = isinstance(score, CaseScore)
     for ((a, b), difference), p in zip(pairs.items(), together.p_value, strict=True):
         low, high = difference.interval(together.confidence)
         line: Line = {"by": subset.by, "group": subset.label, "score": score.name}
-        line |= {"outcome": outcome_of(score), "at": at, "model": a, "versus": b}
+        line |= {"outcome": score.outcome, "at": column.at, "model": a, "versus": b}
         line["difference"] = float(difference.value[0])
         numbers = {
             "standard_error": float(difference.standard_error[0]),
@@ -232,25 +177,38 @@ def _pairs(
         told = bool(difference.varies[0]) and events >= MINIMUM_EVENTS
         line |= numbers if told else dict.fromkeys(numbers, np.nan)
         note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
-        lines.append(line | {"better": "lower", "proper": True, "events": events, "note": note})
-    return lines
+        yield line | {
+            "better": "lower" if proper else "higher", "proper": proper, "events": events, "note": note
+        }  # fmt: skip
 
 
 # ---- what decides -------------------------------------------------------------------------------------
 
 
+def verdict_on(comparison: Comparison, outcome: str) -> Verdict | None:
+    """The verdict on an outcome; None for one that has only pictures."""
+    return next((verdict for verdict in comparison.verdicts if verdict.outcome == outcome), None)
+
+
+def decides(comparison: Comparison, line: Line) -> bool:
+    """Whether a line has the score, and the time or level, that the verdict on its outcome is about."""
+    verdict = verdict_on(comparison, line["outcome"])
+    return (
+        verdict is not None
+        and line["score"] == verdict.score
+        and bool(np.isnan(line["at"]) or line["at"] == verdict.at)
+    )
+
+
 def deciding(comparison: Comparison, lines: Iterable[Line], outcome: str) -> list[Line]:
     """The lines of all subjects by the score, and at the time or level, that the verdict is about."""
-    verdict = next(v for v in comparison.verdicts if v.outcome == outcome)
-    return [
-        x for x in lines
-        if x["by"] == "" and (x["outcome"], x["score"]) == (outcome, verdict.score)
-        and (np.isnan(x["at"]) or x["at"] == verdict.at)
-    ]  # fmt: skip
+    return [x for x in lines if x["by"] == "" and x["outcome"] == outcome and decides(comparison, x)]
 
 
 def ranked(comparison: Comparison, outcome: str) -> list[str]:
     """The forecasts from the best to the worst by the score that decides; those without it last."""
+    if verdict_on(comparison, outcome) is None:
+        return comparison.models
     means = {x["model"]: x["mean"] for x in deciding(comparison, mean_lines(comparison, False), outcome)}
     known = {m: np.inf if np.isnan(means.get(m, np.nan)) else means[m] for m in comparison.models}
     return sorted(comparison.models, key=known.__getitem__)
@@ -291,10 +249,9 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     pairs = blocks(difference_lines(comparison))
     found: dict[Key, dict[str, str]] = {}
     for key, block in blocks(mean_lines(comparison)).items():
-        best = [line["model"] for line in block if line["rank"] == 1]
-        worse = {
-            m for m, clear in against(pairs.get(key, []), best[:1], comparison.confidence).items() if clear
-        }
+        best = next((line["model"] for line in block if line["rank"] == 1), "")
+        clear = against(pairs.get(key, []), best, comparison.confidence)
+        worse = {model for model, is_clear in clear.items() if is_clear}
         known = [line["model"] for line in block if not np.isnan(line["rank"])]
         top = [model for model in known if model not in worse]
         if worse:
@@ -303,11 +260,17 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     return found
 
 
-def against(pairs: list[Line], best: list[str], confidence: float) -> dict[str, bool]:
-    """For every model paired with the best one: whether it is clearly worse."""
-    found = {}
+def differences_from(pairs: Iterable[Line], base: str) -> Iterator[tuple[Line, str, np.ndarray]]:
+    """Of every pair with ``base``: its line, the other model, and how much larger that is."""
     for line in pairs:
-        if best and best[0] in (line["model"], line["versus"]):
-            other = line["versus"] if line["model"] == best[0] else line["model"]
-            found[other] = bool(line["p_adjusted"] < 1 - confidence)
-    return found
+        value, low, high = line["difference"], line["low"], line["high"]
+        if line["versus"] == base:
+            yield line, line["model"], np.array([value, low, high])
+        elif line["model"] == base:
+            yield line, line["versus"], -np.array([value, high, low])
+
+
+def against(pairs: list[Line], best: str, confidence: float) -> dict[str, bool]:
+    """For every model paired with the best one: whether it is clearly worse."""
+    found = differences_from(pairs, best)
+    return {other: bool(line["p_adjusted"] < 1 - confidence) for line, other, _ in found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from censcore.evaluation.report.table_lines import (
     NOT_AVAILABLE,
     Key,
     blocks,
+    decides,
     marks,
     mean_lines,
     title_of,
@@ -27,32 +29,29 @@ if TYPE_CHECKING:
     from censcore.evaluation.measures.discrimination import Measure
 
 __all__ = [
-    "Cell",
-    "Grid",
-    "grids_of",
-    "label",
-    "legend_of",
-    "p_is",
-    "p_text",
-    "subgroup_grids",
-    "subgroup_summary",
-    "text_of",
-    "time_of",
-]
+    "Cell", "Grid", "about", "capital", "column_label", "grids_of", "label", "legend_of", "p_is",
+    "p_text", "subgroup_grids", "subgroup_summary", "text_of", "time_of", "with_unit",
+]  # fmt: skip
 
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
 MARKED = f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} tied with the best, while others are clearly worse"
+
+
+def capital(text: str) -> str:
+    """A title as the beginning of a line."""
+    return text[:1].upper() + text[1:]
+
+
+def with_unit(t: float, unit: str, digits: int = 4) -> str:
+    """A time with its unit."""
+    return f"{t:.{digits}g} {one_line(unit)}".rstrip()
 
 
 def label(score: str, at: float, axis: str, unit: str = "") -> str:
     """A column of the table: the score, and the time or level it is taken at."""
     if np.isnan(at):
         return score
-    return f"{score}, level {at:.4g}" if axis != "time" else f"{score}, t = {at:.4g}{_unit(unit)}"
-
-
-def _unit(unit: str) -> str:
-    return f" {one_line(unit)}" if unit else ""
+    return f"{score}, t = {with_unit(at, unit)}" if axis == "time" else f"{score}, level {at:.4g}"
 
 
 def p_text(p: float) -> str:
@@ -95,7 +94,7 @@ def grids_of(comparison: Comparison) -> list[Grid]:
         for proper, title in ((True, SCORES), (False, DISCRIMINATION)):
             kept = _available(blocks(line for line in of_outcome if line["proper"] is proper))
             if kept:
-                grid = _grid(comparison, _about(outcome) + title, kept, outcome)
+                grid = _grid(comparison, about(outcome) + title, kept, outcome)
                 found.append(with_ranks(comparison, grid) if proper else grid)
     return found
 
@@ -120,37 +119,30 @@ def subgroup_grids(comparison: Comparison) -> list[Grid]:
             groups.setdefault((line["by"], line["group"], line["outcome"], line["proper"]), []).append(line)
     found = []
     for (by, group, outcome, proper), lines in groups.items():
-        title = f"{_about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
-        found.append(
-            _grid(
-                comparison, title + ("" if proper else ", discrimination"), _available(blocks(lines)), outcome
-            )
-        )
+        title = f"{about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
+        title += "" if proper else ", discrimination"
+        found.append(_grid(comparison, title, _available(blocks(lines)), outcome))
     return found
 
 
 def subgroup_summary(comparison: Comparison) -> list[Grid]:
     """One table per variable and outcome: a column per subgroup, of the score that decides the verdict."""
-    of_outcome = {verdict.outcome: verdict for verdict in comparison.verdicts}
     kept: dict[tuple[str, str], dict[Key, list[Line]]] = {}
     for key, block in blocks(mean_lines(comparison, discrimination=False)).items():
         by, _, outcome, *_ = key
-        of_variable = kept.setdefault((by, outcome), {})
-        verdict, line = of_outcome[outcome], block[0]
-        if by and line["score"] == verdict.score and (line["at"] == verdict.at or np.isnan(line["at"])):
-            of_variable[key] = block
+        if by and decides(comparison, block[0]):
+            kept.setdefault((by, outcome), {})[key] = block
     found = []
     for (by, outcome), of_groups in kept.items():
-        if of_groups:
-            first = next(iter(of_groups.values()))[0]
-            title = f"{_about(outcome)}{column_label(comparison, first)} by {one_line(by)}"
-            grid = _grid(comparison, title, of_groups, outcome)
-            columns = [f"{one_line(key[1])}, {block[0]['n']} subjects" for key, block in of_groups.items()]
-            found.append(replace(grid, columns=columns))
+        first = next(iter(of_groups.values()))[0]
+        title = f"{about(outcome)}{column_label(comparison, first)} by {one_line(by)}"
+        columns = [f"{one_line(key[1])}, {block[0]['n']} subjects" for key, block in of_groups.items()]
+        found.append(replace(_grid(comparison, title, of_groups, outcome), columns=columns))
     return found
 
 
-def _about(outcome: str) -> str:
+def about(outcome: str) -> str:
+    """What a title or a sentence of one of several outcomes begins with."""
     return f"{one_line(outcome)}: " if outcome else ""
 
 
@@ -231,7 +223,8 @@ def _text(line: Line, form: str = ".4f") -> str:
 def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
     """The table with rank and skill by the score that decides the verdict, behind the column of it."""
     lines = [[row[j].line for row in grid.rows.values()] for j in range(len(grid.columns))]
-    j = next((j for j, column in enumerate(lines) if _decides(comparison, column)), None)
+    ranked = [j for j, column in enumerate(lines) if all(x and np.isfinite(x["rank"]) for x in column)]
+    j = next((j for j in ranked if decides(comparison, lines[j][0])), None)
     if j is None or len(grid.rows) < 2:
         return grid
     skilled = comparison.reference is not None and not np.isnan(lines[j][0]["skill"])
@@ -245,21 +238,9 @@ def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
     return replace(grid, columns=columns, rows=rows)
 
 
-def _decides(comparison: Comparison, lines: list[Line]) -> bool:
-    """Whether a column has the score of the verdict, with a rank for every model."""
-    if not all(line and np.isfinite(line["rank"]) for line in lines):
-        return False
-    of_outcome = {verdict.outcome: verdict for verdict in comparison.verdicts}
-    verdict, line = of_outcome[lines[0]["outcome"]], lines[0]
-    return bool(line["score"] == verdict.score and (line["at"] == verdict.at or np.isnan(line["at"])))
-
-
 def _percent(value: float, error: float) -> str:
-    return (
-        f"{100 * value:.1f} %"
-        if np.isnan(error) or error == 0
-        else f"{100 * value:.1f} ± {100 * error:.1f} %"
-    )
+    told = "" if np.isnan(error) or error == 0 else f" ± {100 * error:.1f}"
+    return f"{100 * value:.1f}{told} %"
 
 
 def text_of(comparison: Comparison) -> str:
@@ -268,10 +249,11 @@ def text_of(comparison: Comparison) -> str:
     grids = grids_of(comparison) + subgroup_summary(comparison)
     text = [
         f"Comparison of {len(comparison.models)} forecasts on {settings['subjects']} subjects "
-        f"({settings['events']} events), horizon {settings['horizon']:.6g}{_unit(comparison.time_unit)}",
+        f"({settings['events']} events), horizon {with_unit(settings['horizon'], comparison.time_unit, 6)}",
     ]
     for verdict in comparison.verdicts:
-        text += ["", *_wrapped(str(verdict))]
+        wrapped = textwrap.wrap(str(verdict), WIDTH, break_long_words=False, break_on_hyphens=False)
+        text += ["", *wrapped]
     for grid in grids:
         text += ["", grid.title, *_lines(grid)]
     text += ["", *legend_of(grids)]
@@ -323,9 +305,3 @@ def _two_lines(column: str) -> tuple[str, str]:
     """Of the title of a column: the score above, its time or level below."""
     name, comma, at = column.rpartition(", ")
     return (name, at) if comma and at != "ipcw" else (column, "")
-
-
-def _wrapped(text: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from censcore.evaluation.report.table_lines import (
     against,
     blocks,
     difference_lines,
+    differences_from,
     key_of,
     mean_lines,
     title_of,
 )
-from censcore.evaluation.report.text import p_is
+from censcore.evaluation.report.text import about, p_is, with_unit
 from censcore.plain_text import html_text, one_line
 
 if TYPE_CHECKING:
@@ -115,22 +116,19 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     block = _leading(means)
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
     events, effective = comparison.design.weighted_events(comparison, score)
-    counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective,
-               "weighted": comparison.subsets[0].weighted,
-               "calibration": calibration_lines(comparison, outcome)}  # fmt: skip
-    found = Verdict(score.name, block[0]["at"], outcome, **counted)
-    about = f"{one_line(outcome)}: " if outcome else ""
+    found = Verdict(
+        score.name, block[0]["at"], outcome, subjects=block[0]["n"], events=events,
+        effective_events=effective, weighted=comparison.subsets[0].weighted,
+        calibration=calibration_lines(comparison, outcome),
+    )  # fmt: skip
 
     def told(*sentences: str, **facts: Any) -> Verdict:
         first, *others = (s for s in sentences if s)
-        return Verdict(
-            score.name, block[0]["at"], outcome, **counted, **facts, sentences=[about + first, *others]
-        )  # fmt: skip
+        return replace(found, **facts, sentences=[about(outcome) + first, *others])
 
     article = "the " if score.info.formula else ""  # a custom score has a name, and no formula
-    named = (
-        f"{article}{title_of(score).replace(', ipcw', ' (ipcw)')}{_until(comparison, score, block[0]['at'])}"
-    )
+    title = title_of(score).replace(", ipcw", " (ipcw)")
+    named = f"{article}{title}{_until(comparison, score, block[0]['at'])}"
     if block[0]["note"].startswith(CANNOT_TELL):
         return told(
             f"Cannot tell which forecast is best: the comparison is based on {block[0]['events']:.3g} "
@@ -147,7 +145,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         return told(f"Cannot tell which forecast is best: every one has an infinite mean by {named}.")
     best = finite[0]
     pairs = blocks(difference_lines(comparison, discrimination=False)).get(key_of(best), [])
-    clear = against(pairs, [best["model"]], comparison.confidence)
+    clear = against(pairs, best["model"], comparison.confidence)
     tied = [x["model"] for x in finite[1:] if not clear.get(x["model"], False)]
     worse = [_gap(x, best, pairs, score) for x in finite[1:] if clear.get(x["model"], False)]
     endless = [x["model"] for x in block if not np.isfinite(x["mean"])]
@@ -184,10 +182,11 @@ def _leading(means: dict[Key, list[Line]]) -> list[Line]:
 
 def _gap(line: Line, best: Line, pairs: list[Line], score: CaseScore) -> dict[str, Any]:
     """How much worse a forecast is than the best."""
-    pair = next(p for p in pairs if {p["model"], p["versus"]} == {line["model"], best["model"]})
-    sign = 1.0 if pair["model"] == line["model"] else -1.0
-    low, high = sorted((sign * pair["low"], sign * pair["high"]))
-    gap = sign * pair["difference"]
+    pair, (gap, low, high) = next(
+        (pair, map(float, ends))
+        for pair, other, ends in differences_from(pairs, best["model"])
+        if other == line["model"]
+    )
     percent = 100 * gap / line["mean"] if score.info.has_skill and line["mean"] > 0 else np.nan
     return {"model": line["model"], "difference": gap, "low": low, "high": high, "percent": percent,
             "p_adjusted": pair["p_adjusted"]}  # fmt: skip
@@ -249,10 +248,7 @@ def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -
 
 def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
     """How much the data still allow, where there is no clear difference from the best."""
-    ends = []
-    for line in pairs:
-        if best in (line["model"], line["versus"]) and not np.isnan(line["low"]):
-            ends.append(line["high"] if line["versus"] == best else -line["low"])
+    ends = [high for _, _, (_, _, high) in differences_from(pairs, best) if not np.isnan(high)]
     return f"{100 * confidence:g} % intervals allow it a lead of up to {max(ends):.2g}." if ends else ""
 
 
@@ -273,7 +269,7 @@ def _calibration_sentences(comparison: Comparison, found: Verdict, best: str) ->
 
 def distance_text(line: dict[str, Any], time_unit: str = "") -> str:
     """How far forecast and observed risks are apart at the time, and the test over all times."""
-    at = f"{line['time']:.4g} {one_line(time_unit)}".rstrip()
+    at = with_unit(line["time"], time_unit)
     told = [] if np.isnan(line["ici"]) else [f"ICI {line['ici']:.2g} at {at}"]
     told += [] if np.isnan(line["p_value"]) else [p_is(line["p_value"])]
     told += [] if np.isnan(line["d_calibration"]) else [f"D-calibration {p_is(line['d_calibration'])}"]
@@ -296,12 +292,9 @@ def _other_scores(
     scores = {score.name: score for score in comparison.scores}
     found: dict[str, dict[str, list[float]]] = {}
     for key, block in means.items():
-        ranked = [x["model"] for x in block if x["rank"] == 1]
-        if (
-            ranked
-            and best not in ranked
-            and against(pairs.get(key, []), ranked[:1], comparison.confidence).get(best)
-        ):
+        ranked = [x["model"] for x in block if x["rank"] == 1] or [best]
+        clear = against(pairs.get(key, []), ranked[0], comparison.confidence)
+        if best not in ranked and clear.get(best):
             found.setdefault(ranked[0], {}).setdefault(key[3], []).append(key[4])
 
     def with_places(name: str, places: list[float]) -> str:
@@ -335,9 +328,6 @@ def _plus_minus(line: Line) -> str:
 
 def _listed(names: list[str]) -> str:
     names = [one_line(name) for name in names]
-    shown = (
-        names
-        if len(names) <= MOST_NAMES
-        else [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
-    )
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if len(names) > MOST_NAMES:
+        names = [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

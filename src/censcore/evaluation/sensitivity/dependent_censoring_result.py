@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.lines import data_frame
-from censcore.evaluation.report.charts import look_of
-from censcore.evaluation.report.draw import label_of, line_style
-from censcore.evaluation.report.style import GREY, new_figure, styled
+from censcore.evaluation.report.charts import Chart, Line, Look, Mark, Panel, Rule, look_of
+from censcore.evaluation.report.draw import figure_of
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["DependentCensoringSensitivity"]
@@ -178,36 +176,23 @@ class DependentCensoringSensitivity:
         differences = several if differences is None else differences
         if differences and not several:
             raise InvalidInputError("A plot of differences needs at least two forecasts; got one.")
-        with styled(grid=True):
-            rows = len(self.lines)
-            figure = new_figure(6.0, 1.4 + 2.2 * rows)
-            grid = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-            for line, axes in enumerate(grid):
-                self._draw(axes, line, differences)
-                axes.set_title(_title(*self.lines[line]), fontsize=10)
-            grid[-1].set_xlabel("assumed Kendall's τ of T and C (not identified by the data)")
-            handles, labels = grid[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
-            what = f"difference from {label_of(self.reference)}" if differences else "mean loss"
-            figure.supylabel(f"{what} (lower is better)", fontsize=10)
-            title = f"Sensitivity to dependent censoring, {self.copula.capitalize()} copula"
-            figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
-            return figure
+        what = f"difference from {one_line(self.reference)}" if differences else "mean loss"
+        panels = [self._panel(line, what, differences) for line in range(len(self.lines))]
+        looks = {model: look_of(m) for m, model in enumerate(self.models)}
+        if differences:
+            looks[self.reference] = Look("grey", marker="square")
+        title = f"Sensitivity to dependent censoring, {self.copula.capitalize()} copula"
+        return figure_of(Chart(title, panels, looks, wide=len(panels) > 1))
 
-    def _draw(self, axes: Axes, line: int, differences: bool) -> None:
+    def _panel(self, line: int, what: str, differences: bool) -> Panel:
         values = self.differences if differences else self.means
         errors = self.difference_errors if differences else self.standard_errors
-        axes.axvline(0, color=GREY, lw=1, ls=(0, (4, 2)))
-        if differences:
-            axes.axhline(0, color=GREY, lw=1.5, label=label_of(self.reference))
-        for m, model in enumerate(self.models):
-            if differences and m == 0:
-                continue
-            look = line_style(look_of(m))
+        marks: list[Mark] = [Rule("x", 0.0), *([Rule("y", 0.0)] if differences else [])]
+        for m, model in list(enumerate(self.models))[int(differences) :]:
             value, half = values[:, m, line], NORMAL_95 * errors[:, m, line]
-            if np.isfinite(half).all():
-                axes.fill_between(self.tau, value - half, value + half, color=look["color"], alpha=0.12, lw=0)
-            axes.plot(self.tau, value, lw=2, marker="o", ms=4, label=label_of(model), **look)
+            marks.append(Line(model, self.tau, value, look_of(m), value - half, value + half))
+        x = "Kendall's τ of T and C, not identified by the data"
+        return Panel(marks, x, f"{what} (lower is better)", _title(*self.lines[line]))
 
 
 def _title(score: str, at: float) -> str:
