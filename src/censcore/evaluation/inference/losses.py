@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -118,62 +116,22 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
     censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
     if censoring.refit is not None:
         return _means_by_refitting(losses, cases, scope)
-    values, counted = {}, weight[:, 0] > 0
+    values, counted, m = {}, weight[:, 0] > 0, weight.shape[1]
     for model, case in cases.items():
-        pieces = [part.cases(case) for part in censoring.parts]
-        for together in _together(losses, model, case):
-            side_by_side, w = together.losses, shares_of(weight, together.scores[0].counted(case))
-            xi = np.zeros((censoring.n_train, weight.shape[1], side_by_side.shape[1]))
-            for part, of_part in zip(censoring.parts, pieces, strict=True):
-                xi[part.training] += part.influence(together, of_part, side_by_side, w)
-            for score, columns in zip(together.scores, together.columns, strict=True):
-                for s in range(weight.shape[1]):
-                    of_score = losses.values[model, score.name]
-                    mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns], counted)
-                    values[s, model, score.name] = mean
+        of_all = [part.pieces(case, weight) for part in censoring.parts]
+        for score in losses.scores:
+            if (model, score.name) not in losses.values:
+                continue
+            of_score, who = losses.values[model, score.name], score.counted(case)
+            w = shares_of(weight, who)
+            every = of_all if who is None else [part.pieces(case, w) for part in censoring.parts]
+            xi = np.zeros((censoring.n_train, m, of_score.shape[1]))
+            for part, pieces in zip(censoring.parts, every, strict=True):
+                xi[part.training] += part.influence_on(score, of_score, pieces, m)
+            for s in range(m):
+                mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s], counted)
+                values[s, model, score.name] = mean
     return Means(values, _method(censoring))
-
-
-@dataclass(frozen=True, eq=False)
-class Together:
-    """Scores of one forecast with their losses side by side, (n, columns of all), as if they were one."""
-
-    scores: list[CaseScore]
-    losses: np.ndarray
-    columns: list[slice]
-
-    @classmethod
-    def of(cls, scored: list[tuple[CaseScore, np.ndarray]]) -> Together:
-        """From each score and its losses, (n, q)."""
-        scores, losses = zip(*scored, strict=True)
-        ends = np.cumsum([0, *(values.shape[1] for values in losses)]).tolist()
-        return cls(list(scores), np.concatenate(losses, axis=1), [slice(a, b) for a, b in pairwise(ends)])
-
-    def losses_of(self, case: Case) -> np.ndarray:
-        """The losses of all scores under another censoring distribution, (n, columns of all)."""
-        return np.concatenate([score.losses(case) for score in self.scores], axis=1)
-
-    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A(u) of all scores, (m, J, columns of all)."""
-        parts = zip(self.scores, self.columns, strict=True)
-        return np.concatenate(
-            [score.derivative(case, losses[:, columns], weight, u) for score, columns in parts], axis=2
-        )
-
-
-def _together(losses: Losses, model: str, case: Case) -> Iterator[Together]:
-    """The scores of a model that are available; those that leave out subjects are alone."""
-    known = [
-        (score, losses.values[model, score.name])
-        for score in losses.scores
-        if (model, score.name) in losses.values
-    ]
-    of_all = [(score, values) for score, values in known if score.counted(case) is None]
-    if of_all:
-        yield Together.of(of_all)
-    for score, values in known:
-        if score.counted(case) is not None:
-            yield Together.of([(score, values)])
 
 
 def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:

@@ -165,7 +165,7 @@ def _influences(
     total = np.zeros((censoring.n_train, len(keys)))
     for part in censoring.parts:
         numbers, equally = np.repeat(np.arange(n)[:, None], len(keys), axis=1), np.ones((n, 1))
-        total[part.training] += part.influence(moved, part.cases(case), numbers, equally)[:, 0]
+        total[part.training] += part.influence_on(moved, numbers, part.pieces(case, equally), 1)[:, 0]
     return xi | {key: total[:, [j]] for j, key in enumerate(keys)}
 
 
