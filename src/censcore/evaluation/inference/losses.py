@@ -17,7 +17,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.exceptions import NoDensityError, PositivityError
 
-__all__ = ["Losses", "Means", "Scope", "Subset", "estimate_means", "score_all", "shares_of"]
+__all__ = ["Losses", "Means", "Scope", "Subset", "estimate_means", "method_of", "score_all", "shares_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
             for s in range(m):
                 mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s], counted)
                 values[s, model, score.name] = mean
-    return Means(values, _method(censoring))
+    return Means(values, method_of(censoring))
 
 
 def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
@@ -143,7 +143,8 @@ def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
     return weight / np.where(total > 0, total, 1.0)
 
 
-def _method(censoring: ResolvedCensoring) -> str:
+def method_of(censoring: ResolvedCensoring) -> str:
+    """How standard errors account for the censoring distribution, in words."""
     if censoring.parts:
         return "influence function, with the term of the estimated censoring distribution"
     if censoring.estimated:

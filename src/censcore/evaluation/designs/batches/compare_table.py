@@ -12,11 +12,17 @@ from censcore.evaluation.designs.batches.decisions import Prepared, prepare
 from censcore.evaluation.designs.batches.design import Batches, Weights
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.partial_sums import PartialSums
-from censcore.evaluation.designs.batches.passes import Centre, Influences, LossSums, event_scores
+from censcore.evaluation.designs.batches.passes import (
+    Centre,
+    Influences,
+    LossSums,
+    event_scores,
+    event_weights,
+)
 from censcore.evaluation.designs.batches.runners import Runner, cluster
 from censcore.evaluation.designs.batches.summed_estimates import DEGREE, Moments, power_sums
 from censcore.evaluation.inference.estimates import POWERS, Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Subset
+from censcore.evaluation.inference.losses import Losses, Means, Subset, method_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.plan.checks import note_on_few, note_on_units
 from censcore.evaluation.plan.request import Request
@@ -39,8 +45,7 @@ def compare_table(asked: Request) -> Comparison:
         ready = prepare(runner, asked)
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
         centres, apart = _centres_of(ready, losses)
-        strata = ready.plan.stratum_of(ready.counts.stratum)
-        task = Influences(ready.plan, centres, ready.reference, ready.counts, strata)
+        task = Influences(ready.plan, centres, ready.reference, ready.counts)
         influences = runner.total(task, ready.batches, "standard errors")
     grouped = ready.plan.columns.groups is not None
     means = (_grouped_means if grouped else _means_of)(ready, centres, apart, influences)
@@ -57,33 +62,27 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
         Subset(by, label, np.ones(1), (ready.count(s), plan.columns.weight is not None))
         for s, (by, label, _) in enumerate(plan.subsets)
     ]
-    C: Any = plan.known or (plan.curves[0].distribution if plan.curves else None)
-    estimated = ready.fitted is not None or plan.fitted is not None
+    C: Any = ready.of_counts
+    parts = [] if ready.part is None else [ready.part]
+    estimated = plan.censoring.fitted is not None
+    censoring = ResolvedCensoring(C, ready.description, estimated, ready.in_sample, parts)
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
     infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
     n_groups = None if groups is None else len(groups.values)
-    weights = None
-    if ready.ends is not None:  # given covariates, of which curves and counts tell nothing
-        keyed, beyond = losses.keyed["weights"], int(losses.sums["beyond"])
-        weights = Weights(keyed.keys[0], keyed.values[:, 0], beyond, *ready.ends.tolist())
+    told = losses
+    if plan.censoring.pooled:  # else by batches, of which counts tell nothing
+        y = ready.counts.subjects(None).y
+        told = event_weights(y, ready.of_counts, plan.horizon, ready.counts.rows)
+    keyed, beyond = told.keyed["weights"], int(told.sums["beyond"])
+    weights = Weights(keyed.keys[0], keyed.values[:, 0], beyond, *ready.ends)
     design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, weights)
     return Comparison(
         kind=ready.kind, design=design, scores=plan.scores, losses=of_losses,
-        means=Means(values, _method(ready)), cases={}, subsets=subsets,
-        resolved_censoring=ResolvedCensoring(C, ready.description, estimated, ready.in_sample),
+        means=Means(values, method_of(censoring)), cases={}, subsets=subsets, resolved_censoring=censoring,
         reference=ready.reference, confidence=asked.confidence, discrimination=False, seed=asked.seed,
         notes=notes, time_unit=asked.time_unit,
     )  # fmt: skip
-
-
-def _method(ready: Prepared) -> str:
-    regression = ready.plan.fitted
-    if regression is not None and not regression.has_influence:
-        return "per subject, the censoring distribution being taken as known"
-    if ready.fitted is not None or regression is not None:
-        return "influence function, with the term of the estimated censoring distribution"
-    return "per subject, the censoring distribution being known"
 
 
 def _effective(
@@ -148,8 +147,9 @@ def _centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre]
             continue
         mean = np.stack([losses.sums[f"loss|{model}|{name}"] for model in models], axis=1)  # (m, M, q)
         xi = None
-        if ready.fitted is not None or (plan.fitted is not None and plan.fitted.has_influence):
-            xi = np.stack([_influence(ready, losses, f"{model}|{name}", mean) for model in models], axis=2)
+        if ready.part is not None:
+            every = (_influence(ready, losses, f"{model}|{name}", mean) for model in models)
+            xi = np.stack(list(every), axis=2)
         centres[name] = Centre(models, mean, xi if ready.in_sample else None)
         if xi is not None and not ready.in_sample:
             apart[name] = xi
@@ -161,22 +161,15 @@ def _influence(ready: Prepared, losses: PartialSums, name: str, mean: np.ndarray
 
     Of an estimate that was made before, or given covariates, what each of its training subjects moves.
     """
-    m, q = mean.shape[0], mean.shape[2]
-    if ready.plan.fitted is not None:
-        return ready.plan.fitted.influence(losses.sums[f"A|0|{name}"], m)
-    assert ready.fitted is not None
-    km, used = ready.fitted.estimators_[0], ready.fitted.subjects_[0]
-    counts = ready.counts if ready.trained is None else ready.trained.follow_up
-    table = km.event_table_
-    A = np.zeros((len(table), m, q))
-    for i in range(len(km.distributions_)):
-        if (of_stratum := losses.sums.get(f"A|{i}|{name}")) is not None:
-            A[(table["stratum"] == i) & (table["sf"] > 0)] = np.moveaxis(of_stratum, 0, 1)
-    moved = km.influence(A.reshape(len(table), m * q)).reshape(-1, m, q)
-    xi = np.zeros((ready.training()[0] if ready.before else len(counts.time), m, q))
-    weight = np.ones(1) if ready.before else counts.weight[used]
-    xi[used] = moved / np.where(weight > 0, weight, 1.0)[:, None, None]
-    return xi
+    part, fitted, (m, _, q) = ready.part, ready.plan.censoring.fitted, mean.shape
+    assert part is not None
+    assert fitted is not None
+    curves = range(len(getattr(part.estimator, "distributions_", (None,))))
+    A = {i: losses.sums[key] for i in curves if (key := f"A|{i}|{name}") in losses.sums}
+    xi = np.zeros((len(fitted.trained_on_), m, q))
+    weight = np.ones(len(xi)) if ready.trained is None else ready.trained.weight
+    xi[part.training] = part.influence(A, m, q)
+    return xi / np.where(weight > 0, weight, 1.0)[:, None, None]
 
 
 def _means_of(
@@ -184,7 +177,7 @@ def _means_of(
 ) -> Values:
     """Means with the sums of the powers of their influences."""
     values: Values = {}
-    n_train, repeat = ready.training()
+    repeat = None if ready.trained is None else ready.trained.rows
     for name, centre in centres.items():
         reference = centre.models.index(ready.reference) if ready.reference in centre.models else None
         for s in range(len(ready.plan.subsets)):
@@ -195,7 +188,7 @@ def _means_of(
             if name in apart:
                 for kind, more in power_sums(apart[name][:, s], reference, repeat).items():
                     sums[kind] = sums[kind] + more
-            moments = Moments(centre.mean[s], sums, g + (n_train if name in apart else 0))
+            moments = Moments(centre.mean[s], sums, g + (ready.n_train if name in apart else 0))
             values |= {(s, model, name): moments.mean(a) for a, model in enumerate(centre.models)}
     return values
 
@@ -226,8 +219,8 @@ def _grouped_means(
             g = len(psi)
             psi = psi * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
             if name in apart:
-                more, repeat = apart[name][:, s], ready.training()[1]
-                more = more if repeat is None else np.repeat(more, repeat.astype(np.intp), axis=0)
+                more, repeat = apart[name][:, s], ready.trained
+                more = more if repeat is None else np.repeat(more, repeat.rows.astype(np.intp), axis=0)
                 psi = np.concatenate([psi, more])
             for a, model in enumerate(centre.models):
                 values[s, model, name] = Estimate(centre.mean[s, a], psi[:, a])

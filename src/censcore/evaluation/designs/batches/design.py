@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.table_plan import Plan
 from censcore.evaluation.designs.fixed import Design, plain
@@ -15,10 +14,8 @@ from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure
-from censcore.evaluation.sensitivity.diagnostic import SAFE_SHARE, CensoringDiagnostic
+from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored
-from censcore.scores.known_at import weights_of_events
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -53,8 +50,8 @@ class Batches(Design):
     weighted: dict[str, tuple[int, float]]
     #: How many losses are infinite, (subsets, columns), by model and score.
     infinite: dict[tuple[str, str], np.ndarray]
-    n_groups: int | None = None
-    weights: Weights | None = None  #: under censoring distributions given covariates
+    n_groups: int | None
+    weights: Weights  #: of events
 
     @property
     def counts(self) -> Counts:
@@ -100,7 +97,7 @@ class Batches(Design):
 
     def censoring(self, of: Comparison) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
-        counts, end, weights = self.counts, self.plan.horizon, self.weights or self._weights_of_curves()
+        counts, end, weights = self.counts, self.plan.horizon, self.weights
         weight, count = weights.weight, weights.events
         return CensoringDiagnostic(
             subjects=counts.n,
@@ -114,7 +111,7 @@ class Batches(Design):
             weights=_quantiles(weight, count),
             effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
             events_in=int(count.sum()),
-            conditional=len(self.plan.curves) > 1 or self.weights is not None,
+            conditional=not self.plan.censoring.pooled or len(self.plan.by_curve) > 1,
             covariates=None,
             not_tested="covariates stay in the table",
         )
@@ -156,25 +153,6 @@ class Batches(Design):
     ) -> NoReturn:
         """Needs the subjects again."""
         self.case(of)
-
-    def _weights_of_curves(self) -> Weights:
-        """From the counts, under the same censoring distribution for all, or one per stratum."""
-        counts, end = self.counts, self.plan.horizon
-        y = RightCensored(counts.time, counts.event)._with_entry(counts.entry)
-        weight = counts.event.astype(np.float64)
-        support = safe = np.inf
-        curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.known]
-        several = len(curves) > 1
-        stratum = np.searchsorted(self.plan.strata, counts.stratum) if several else np.zeros(len(weight))
-        for i, C in enumerate(curves):
-            if C is not None:
-                here, G = np.flatnonzero(stratum == i), C.marginal(0)
-                weight[here] = weights_of_events(y.take(here), G)
-                support = min(support, float(np.min(to_numpy(G.isf(0.0)))))
-                safe = min(safe, float(np.min(to_numpy(G.isf(SAFE_SHARE)))))
-        counted = (weight > 0) & np.isfinite(weight) & (counts.time <= end)
-        beyond = int(counts.rows[np.isinf(weight)].sum())
-        return Weights(weight[counted], counts.rows[counted], beyond, support, safe)
 
 
 def _quantiles(weight: np.ndarray, count: np.ndarray) -> dict[str, float]:
