@@ -11,8 +11,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.designs.fixed import Design, at_times
-from censcore.evaluation.designs.fold_runs import FoldRuns
-from censcore.evaluation.designs.splits import Split
+from censcore.evaluation.designs.fold_runs import FoldRuns, Split
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, shares_of
 from censcore.evaluation.inference.refit_influence import refit_influence

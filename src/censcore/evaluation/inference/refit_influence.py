@@ -40,7 +40,7 @@ import numpy as np
 from censcore.evaluation.inference.clusters import sums_within
 
 if TYPE_CHECKING:
-    from censcore.evaluation.designs.splits import Split
+    from censcore.evaluation.designs.fold_runs import Split
 
 __all__ = ["refit_influence"]
 

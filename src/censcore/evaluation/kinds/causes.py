@@ -25,8 +25,8 @@ from censcore.evaluation.measures.joint_scores import Energy, LogOfCause
 from censcore.evaluation.plan.checks import notes_on_events
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
+from censcore.evaluation.plan.horizon import LEVELS, default_levels
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.times_and_levels import LEVELS, default_levels
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks

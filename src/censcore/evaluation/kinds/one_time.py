@@ -15,9 +15,9 @@ from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
 from censcore.evaluation.measures.joint_scores import LogOfCause
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, KAPLAN_MEIER
+from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.plan.readings import settle_readings
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.times_and_levels import default_levels
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored

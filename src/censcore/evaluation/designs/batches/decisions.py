@@ -37,9 +37,8 @@ from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.forecasts import add_reference
-from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon
+from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon, times_and_levels
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.times_and_levels import times_and_levels
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import (
     InvalidInputError,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import operator
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from censcore.evaluation.designs.batches.partial_sums import PartialSums, merged, read_partial, write_partial
-from censcore.evaluation.designs.fold_store import model_key
+from censcore.evaluation.designs.fold_store import model_key, path_of
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.progress import ProgressBar
 from censcore.tables import Batch, DelayedBatch
@@ -89,34 +86,19 @@ class _Stored:
     """A task whose results are kept, by a hash of everything that they depend on."""
 
     def __init__(self, work: Callable[[Any], PartialSums], folder: Path) -> None:
-        self.work, self.folder = work, folder
-        self.token = hashlib.sha256(_described(work).encode()).hexdigest()
+        self.work, self.folder, self.token = work, folder, model_key("comparison", work, None)
 
     def __call__(self, batch: Any) -> PartialSums:
         """The result that was stored, or a new one."""
         identity = getattr(batch, "identity", "")
         if not identity:
             return self.work(batch)
-        path = self.folder / f"{hashlib.sha256(f'{self.token} {identity}'.encode()).hexdigest()[:32]}.npz"
+        path = path_of(self.folder, self.token, identity)
         part = read_partial(path)
         if part is None:
             part = self.work(batch)
             write_partial(path, part)
         return part
-
-
-def _described(value: Any) -> str:
-    """What a task depends on, in words that are the same in every run."""
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = [f"{entry.name}={_described(getattr(value, entry.name))}" for entry in fields(value)]
-        return f"{type(value).__name__}({', '.join(parts)})"
-    if isinstance(value, dict):
-        return _described([[key, entry] for key, entry in value.items()])
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_described, value))}]"
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    return model_key("comparison", value, None)
 
 
 # ---- Dask ------------------------------------------------------------------------------------------------
@@ -185,15 +167,9 @@ def _check_scheduler(address: str) -> None:
             f"dask: got {address!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786."
         )
     try:
-        asyncio.run(_answers(host.strip("[]"), int(port)))
-    except (OSError, OverflowError, TimeoutError) as error:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, OverflowError) as error:
         raise InvalidInputError(_no_scheduler(address, str(error))) from None
-
-
-async def _answers(host: str, port: int) -> None:
-    _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), PATIENCE)
-    writer.close()
-    await writer.wait_closed()
 
 
 def _no_scheduler(address: str, why: str) -> str:

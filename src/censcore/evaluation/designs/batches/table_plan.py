@@ -18,7 +18,7 @@ from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.horizon import last_follow_up
-from censcore.evaluation.plan.subsets import as_subgroups
+from censcore.evaluation.plan.request import as_subgroups
 from censcore.evaluation.sample import in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
