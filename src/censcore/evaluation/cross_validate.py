@@ -10,7 +10,7 @@ With folds :math:`I_1,\ldots,I_K` and the model :math:`\hat F_k` (and the censor
 R is the expected loss of the K fitted models for new subjects. Errors are those of :math:`\bar\ell-R`: the
 spread of the losses over subjects, the influence of every training subject on each :math:`\hat G_k`, and,
 with repeats, that subjects train each other's models
-(:mod:`censcore.evaluation.inference.refit_influence`). They do not cover how much R would change with another
+(:mod:`censcore.evaluation.designs.folds`). They do not cover how much R would change with another
 sample to train on, nor that models fitted to more subjects are better.
 
 References

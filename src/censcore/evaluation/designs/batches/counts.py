@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.designs.batches.partial_sums import Keyed
+from censcore.evaluation.designs.batches.runners import Keyed
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.plan.horizon import FollowUp
 from censcore.evaluation.sample import Sample

@@ -13,9 +13,8 @@ from censcore.estimators import Censoring
 from censcore.estimators.covariates import column_of
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
-from censcore.evaluation.designs.batches.partial_sums import Keyed
 from censcore.evaluation.designs.batches.passes import Counting, Support, ends_of
-from censcore.evaluation.designs.batches.runners import Runner
+from censcore.evaluation.designs.batches.runners import Keyed, Runner
 from censcore.evaluation.designs.batches.table_censoring import (
     TableCensoring,
     estimator_of,

@@ -21,7 +21,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.designs.batches.counts import Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
-from censcore.evaluation.designs.batches.partial_sums import Keyed, PartialSums, merged
+from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
 from censcore.evaluation.designs.batches.summed_estimates import power_sums
 from censcore.evaluation.designs.batches.table_censoring import TableCensoring
 from censcore.evaluation.designs.batches.table_plan import Columns, Plan, Rows, rows_of
