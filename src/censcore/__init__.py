@@ -68,9 +68,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
     from censcore.evaluation.designs.batches.outcome_table import OutcomeTable as OutcomeTable
     from censcore.evaluation.sample import Sample as Sample
-    from censcore.evaluation.scorers import scorer as scorer
-    from censcore.evaluation.scorers import scorers as scorers
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
+    from censcore.evaluation.with_censoring import scorer as scorer
+    from censcore.evaluation.with_censoring import scorers as scorers
     from censcore.learning.best_forecast import BestForecast as BestForecast
     from censcore.learning.copula import CopulaWeibull as CopulaWeibull
     from censcore.learning.data.sources import TrainingTable as TrainingTable
@@ -178,7 +178,7 @@ _EXPORTS = {
     "evaluation.cross_validate": ["Folds", "cross_validate"],
     "evaluation.sample": ["Sample"],
     "evaluation.sensitivity.copula_graphic": ["copula_graphic"],
-    "evaluation.scorers": ["scorer", "scorers"],
+    "evaluation.with_censoring": ["scorer", "scorers"],
     "evaluation.designs.batches.outcome_table": ["OutcomeTable"],
 }
 _SUBMODULES = [

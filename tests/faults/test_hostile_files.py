@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.evaluation.designs.batches.partial_sums import read_partial
+from censcore.evaluation.designs.batches.runners import read_partial
 from censcore.evaluation.designs.fold_store import load_forecast, save_forecast
 from censcore.evaluation.report.export import latex_table
 from censcore.evaluation.report.page import whole_page

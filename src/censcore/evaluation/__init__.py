@@ -12,12 +12,11 @@ from censcore.evaluation.measures.concordance import concordance, concordance_es
 from censcore.evaluation.measures.net_benefit import net_benefit
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.sample import Sample
-from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.sensitivity.copula_graphic import copula_graphic
 from censcore.evaluation.sensitivity.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.sensitivity.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.with_censoring import WithCensoring
+from censcore.evaluation.with_censoring import WithCensoring, scorer, scorers
 
 __all__ = [
     "Bootstrap",

@@ -44,17 +44,15 @@ from censcore.estimators import Censoring
 from censcore.estimators.covariates import take_rows
 from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.fold_runs import FoldRuns, out_of_fold
+from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
 from censcore.evaluation.designs.folds import CrossValidation
-from censcore.evaluation.designs.splits import Split
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import shares_of
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time
-from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.subsets import labels_by
+from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 

@@ -10,7 +10,7 @@ With folds :math:`I_1,\ldots,I_K` and the model :math:`\hat F_k` (and the censor
 R is the expected loss of the K fitted models for new subjects. Errors are those of :math:`\bar\ell-R`: the
 spread of the losses over subjects, the influence of every training subject on each :math:`\hat G_k`, and,
 with repeats, that subjects train each other's models
-(:mod:`censcore.evaluation.inference.refit_influence`). They do not cover how much R would change with another
+(:mod:`censcore.evaluation.designs.folds`). They do not cover how much R would change with another
 sample to train on, nor that models fitted to more subjects are better.
 
 References
@@ -45,9 +45,8 @@ from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits
 from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
-from censcore.evaluation.designs.fold_runs import out_of_fold, run_folds
+from censcore.evaluation.designs.fold_runs import Split, make_splits, notes_on_splits, out_of_fold, run_folds
 from censcore.evaluation.designs.folds import CrossValidation, average
-from censcore.evaluation.designs.splits import Split, make_splits, notes_on_splits
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import (
     ResolvedCensoring,
@@ -60,8 +59,7 @@ from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named, check_model, default_or_name
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon
-from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.subsets import labels_by
+from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError

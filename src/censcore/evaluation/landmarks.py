@@ -26,8 +26,7 @@ from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, check_forecasts
-from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.subsets import labels_by
+from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.report.charts import Chart, Intervals, Line, Mark, Panel, look_of
 from censcore.evaluation.report.draw import figure_of
 from censcore.evaluation.sample import Sample

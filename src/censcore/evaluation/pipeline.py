@@ -17,10 +17,8 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.checks import check_units, note_on_entry, notes_on_censoring, notes_on_training
 from censcore.evaluation.plan.forecasts import add_reference
-from censcore.evaluation.plan.horizon import find_horizon
-from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.subsets import make_subsets
-from censcore.evaluation.plan.times_and_levels import times_and_levels
+from censcore.evaluation.plan.horizon import find_horizon, times_and_levels
+from censcore.evaluation.plan.request import Request, make_subsets
 from censcore.evaluation.sample import Sample
 from censcore.scores.inputs import known_to_exceed
 

@@ -377,3 +377,16 @@ def test_subjects_without_a_label_are_a_subgroup_as_in_memory(tmp_path):
     assert len(both) == len(memory) == len(stream)
     np.testing.assert_allclose(both["mean"], both["mean_stream"], rtol=1e-9)
     np.testing.assert_allclose(both["standard_error"], both["standard_error_stream"], rtol=1e-9)
+
+
+def test_sums_under_another_fit_of_the_censoring_distribution_are_not_taken_from_the_store(
+    table, sample, tmp_path
+):
+    pytest.importorskip("pyarrow")
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=200)
+    X, y = sample
+    options = {"scores": "crps", "horizon": 200.0, "reference": None}
+    C, other = cs.Censoring(cs.CoxRegression()), (X.iloc[::-1].reset_index(drop=True), y)
+    for train in (sample, other):
+        stored = in_batches(tmp_path / "table.parquet", C, train=train, store=tmp_path / "store", **options)
+        assert_same(in_batches(table, C, train=train, **options), stored)

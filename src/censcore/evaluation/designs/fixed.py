@@ -18,7 +18,7 @@ from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.measures.effective_events import counted_events, effective_events, weighted_events
 from censcore.evaluation.plan.readings import readings_of
-from censcore.evaluation.plan.subsets import labels_of
+from censcore.evaluation.plan.request import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.exceptions import InvalidInputError
 

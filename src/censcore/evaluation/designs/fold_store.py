@@ -15,6 +15,7 @@ import json
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -25,20 +26,19 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import columns_of
 from censcore.distributions import Distribution
-from censcore.evaluation.designs.splits import Split
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes.base import Outcome
 
 __all__ = [
-    "data_key", "fold_path", "load_forecast", "load_value", "model_key", "save_forecast", "save_value",
+    "data_key", "load_forecast", "load_value", "model_key", "path_of", "save_forecast", "save_value",
 ]  # fmt: skip
 
 
-def fold_path(folder: Path, data: str, model: str, split: Split) -> Path:
-    """Where the forecasts of a model in a fold are kept, or would be."""
-    return folder / f"{_hash(data, model, split.train.tobytes(), split.test.tobytes())}.npz"
+def path_of(folder: Path, *parts: Any) -> Path:
+    """Where what depends on these parts is kept, or would be."""
+    return folder / f"{_hash(*parts)}.npz"
 
 
 def save_forecast(path: Path, forecast: Distribution, about: dict[str, Any]) -> bool:
@@ -253,6 +253,9 @@ def _described_object(value: Any, libraries: set[str], inside: tuple[int, ...]) 
         return f"{kind}{_described(value.bit_generator.state, libraries, inside)}"
     if hasattr(value, "get_params"):
         return f"{kind}{_described(value.get_params(deep=False), libraries, inside)}"
+    if is_dataclass(value):  # without what is derived
+        state = {entry.name: getattr(value, entry.name) for entry in fields(value)}
+        return f"{kind}{_described(state, libraries, inside)}"
     if isinstance(value, types.BuiltinFunctionType | np.ufunc):
         return f"{kind}.{value.__name__}"
     if hasattr(value, "columns") and not callable(value):  # a function of rows may name its columns

@@ -11,11 +11,10 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.designs.fixed import Design, at_times
-from censcore.evaluation.designs.fold_runs import FoldRuns
-from censcore.evaluation.designs.splits import Split
+from censcore.evaluation.designs.fold_runs import FoldRuns, Split
+from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, shares_of
-from censcore.evaluation.inference.refit_influence import refit_influence
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.lines import Line
@@ -25,7 +24,7 @@ from censcore.evaluation.measures.discrimination import Discrimination, Key, dis
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["CrossValidation", "average"]
+__all__ = ["CrossValidation", "average", "refit_influence"]
 
 HALF = 0.5  # summed from here, the share of pairs of a forecast that ranks nobody is exactly this
 CONDITIONAL = "for the models as fitted in the folds"
@@ -35,8 +34,8 @@ CONSERVATIVE = "conservative: the models of the folds were fitted to each other'
 def average(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Losses, Means]:
     """Losses and means of all repeats, averaged; every repeat scores the same subjects.
 
-    Influences gain those of the refits, where there are repeats to learn them from: see
-    :mod:`censcore.evaluation.inference.refit_influence`.
+    Influences gain those of the refits, where there are repeats to learn them from:
+    :func:`refit_influence`.
     """
     first = repeats[0]
     unavailable = {key: why for r in repeats for key, why in r.losses.unavailable.items()}
@@ -200,3 +199,64 @@ class _RankedFold:
         if not np.isfinite(self.ranked.values[mine].value[0]):
             return f"{self.split.name} has no pairs of subjects that can be ranked."
         return ""
+
+
+def refit_influence(
+    losses: np.ndarray, weight: np.ndarray, groups: np.ndarray | None, splits: Sequence[Split]
+) -> np.ndarray:
+    r"""Influences (m, q) of the refits on a mean of losses (B, n, q), none without repeats.
+
+    ``weight`` (n,) has the sum one; ``groups`` (n,) are subjects that stay together in all folds.
+
+    A loss depends on its subject i and, a little, on every training subject j of its fold. With the expected
+    loss :math:`R_k` of the model :math:`\hat F_k` that was fitted to :math:`D_k`, up to the second order
+
+    .. math:: \ell_i-R_{k(i)}=g_i+\frac1{|D|}\sum_{j\in D_{k(i)}}\varphi_{ij},\qquad
+        \mathrm E(\varphi_{ij}\mid i)=\mathrm E(\varphi_{ij}\mid j)=0.
+
+    Two subjects of different folds train each other's model, so that the error of the mean,
+    :math:`\bar\ell-R`, holds :math:`\varphi_{ij}+\varphi_{ji}`. The spread of the losses over subjects holds
+    the squares :math:`\varphi_{ij}^2`, not the products :math:`\varphi_{ij}\varphi_{ji}`. These do not matter
+    where :math:`g_i` varies, as in means and in differences of unlike models. The losses of two models that
+    estimate the same thing differ by :math:`\varphi` alone. Where a model is fitted by a criterion like the
+    score, :math:`\varphi` is symmetric, and the spread misses half of the variance.
+
+    In B repeats with other folds, subject i has other training subjects: with the share p of pairs in
+    different folds,
+
+    .. math:: W=\frac1{n^2}\sum_i\widehat{\mathrm{var}}_b(\ell_i^{(b)})
+        \quad\text{estimates}\quad\frac{p(1-p)}{n^2|D|^2}\sum_{i\ne j}\varphi_{ij}^2,
+
+    and by Cauchy and Schwarz what is missing is at most :math:`\{p/(1-p)+1/B\}\,W`, which is what it is for a
+    symmetric :math:`\varphi`. The influences below have this sum of squares. They are linear in the losses,
+    so that differences and skills of models have theirs.
+
+    References
+    ----------
+    .. [1] Bayle, P., Bayle, A., Janson, L. and Mackey, L. (2020). Cross-validation confidence intervals for
+       test error. Advances in Neural Information Processing Systems 33.
+    .. [2] Efron, B. and Stein, C. (1981). The jackknife estimate of variance. Annals of Statistics 9,
+       586-596.
+    """
+    B, _, q = losses.shape
+    together = _in_one_fold(splits, B)
+    if B == 1 or together == 0:  # nobody's training subjects ever change
+        return np.zeros((0, q))
+    change = np.einsum("cb,bnq->cnq", _contrasts(B), losses) * weight[:, None]
+    if groups is not None:
+        change = np.stack([sums_within(each, groups, int(groups.max()) + 1) for each in change])
+    factor = (1 - together) / together + 1 / B  # p / (1 - p) + 1 / B
+    return np.sqrt(factor / (B - 1)) * change.reshape(-1, q)
+
+
+def _in_one_fold(splits: Sequence[Split], repeats: int) -> float:
+    """The share of pairs of subjects that are in one fold, 1 - p."""
+    size = [np.array([len(split.test) for split in splits if split.repeat == b]) for b in range(repeats)]
+    return float(np.mean([(m * (m - 1)).sum() / (m.sum() * max(m.sum() - 1, 1)) for m in size]))
+
+
+def _contrasts(B: int) -> np.ndarray:
+    """Orthonormal contrasts of B repeats, (B - 1, B): their squares sum to those of the deviations."""
+    i = np.arange(1, B)[:, None]
+    j = np.arange(B)[None, :]
+    return np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(i * (i + 1))

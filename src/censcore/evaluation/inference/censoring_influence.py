@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,24 +30,45 @@ from censcore.estimators.kaplan_meier import DropOut
 from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.measures.case import Case
 
-__all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "parts_of"]
-
+__all__ = ["Part", "Piece", "has_influence", "parts_of"]
 
 STEP = 0.01  # by which P(C >= t) is made smaller from a visit on, for derivatives by the number of the visit
 
 
-class Differentiable(Protocol):
-    """A score, or another statistic, with a derivative with respect to the censoring distribution."""
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Scored subjects whose censoring distributions move together, so that A(u) is one sum over them."""
 
-    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A(u) for each column of weights (n, m), (m, J, q)."""
+    subjects: np.ndarray  #: their numbers
+    case: Case  #: of these subjects; of all where ``by_visit``, since scores are taken again
+    weight: np.ndarray  #: by which each of them moves, (n, m)
+    jumps: np.ndarray  #: the times u
+    by_visit: bool = False  #: whether these are numbers of visits
 
+    def derivative(self, score: Any, losses: np.ndarray) -> np.ndarray:
+        """A(u) of a score with the losses (n, q) of all scored subjects, (m, J, q)."""
+        if self.by_visit:
+            return self._by_number(score, losses)
+        return score.derivative(self.case, losses[self.subjects], self.weight, self.jumps)
 
-class Rescored(Protocol):
-    """Scores that can be taken again under another censoring distribution."""
+    def _by_number(self, score: Any, losses: np.ndarray) -> np.ndarray:
+        r"""A(k), the derivative of mean losses by :math:`\log(1-h_k)`, h_k the hazard to leave after visit k.
 
-    def losses_of(self, case: Case) -> np.ndarray:
-        """Losses of all subjects under the censoring distribution of the case, (n, q)."""
+        :math:`P(C\ge t)` gets the factor :math:`e^{-\epsilon}` from visit k + 1 on, and all losses are
+        computed again. On the localized scale they are linear in the factor, so that the derivative is exact.
+        """
+        case, w = self.case, self.weight
+        times, sf = (to_numpy(values) for values in case.C.marginal(0)._steps())
+        planned = np.isfinite(to_numpy(case.y.visits)).sum(axis=1, keepdims=True)  # type: ignore[attr-defined]
+        place = np.arange(times.shape[1])
+        A = np.empty((w.shape[1], len(self.jumps), losses.shape[1]))
+        for j, k in enumerate(self.jumps):
+            smaller = np.where((place >= k) & (planned > k), np.exp(-STEP), 1.0)
+            moved = score.losses(case.with_censoring(Step._trusted(times, sf * smaller, falls=True)))
+            with np.errstate(invalid="ignore"):
+                change = (moved - losses)[self.subjects] / np.expm1(-STEP)
+            A[:, j] = w.T @ np.where(np.isfinite(change), change, 0.0)
+        return A
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,60 +84,23 @@ class Part(ABC):
     end: float | None = None  #: of follow-up, which the estimator did not see: C is at most this
 
     @abstractmethod
-    def cases(self, case: Case) -> list[Case]:
-        """The scored subjects of a comparison that this part serves, in as few pieces as it has curves."""
+    def pieces(self, case: Case, weight: np.ndarray) -> dict[int, Piece]:
+        """The scored subjects of a comparison that this part serves, with weights (n, m), by curve."""
 
     @abstractmethod
-    def influence(
-        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
-    ) -> np.ndarray:
-        """Influence of each training subject on mean losses, (training, m, q), for weights (n, m)."""
+    def influence(self, A: dict[int, np.ndarray], m: int, q: int) -> np.ndarray:
+        """Influence of each training subject on mean losses, (training, m, q), from A of every piece."""
+
+    def influence_on(self, score: Any, losses: np.ndarray, pieces: dict[int, Piece], m: int) -> np.ndarray:
+        """Influence of each training subject on the mean losses of a score, (training, m, q)."""
+        A = {i: piece.derivative(score, losses) for i, piece in pieces.items()}
+        return self.influence(A, m, losses.shape[1])
 
     def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:
-        if self.by_visit:  # of all subjects, since scores are taken again
+        if self.by_visit:
             return case
         case = case if len(subjects) == len(case.y) else case.take(subjects)
         return case.with_censoring(C, self.coordinate)
-
-    def _derivative(
-        self,
-        score: Differentiable,
-        case: Case,
-        subjects: np.ndarray,
-        losses: np.ndarray,
-        weight: np.ndarray,
-        u: np.ndarray,
-    ) -> np.ndarray:
-        """A(u) at the jumps u of the estimate, (m, J, q), for weights of some subjects, whom the case has."""
-        if self.by_visit:
-            return derivative_by_number(cast(Rescored, score), case, subjects, losses, weight, u)
-        return score.derivative(case, losses[subjects], weight, u)
-
-
-def derivative_by_number(
-    score: Rescored,
-    case: Case,
-    subjects: np.ndarray,
-    losses: np.ndarray,
-    weight: np.ndarray,
-    numbers: np.ndarray,
-) -> np.ndarray:
-    r"""A(k), the derivative of mean losses by :math:`\log(1-h_k)`, h_k the hazard to leave after visit k.
-
-    :math:`P(C\ge t)` gets the factor :math:`e^{-\epsilon}` from visit k + 1 on, and all losses are computed
-    again. On the localized scale they are linear in the factor, so that the derivative is exact.
-    """
-    times, sf = (to_numpy(values) for values in case.C.marginal(0)._steps())
-    planned = np.isfinite(to_numpy(case.y.visits)).sum(axis=1, keepdims=True)  # type: ignore[attr-defined]
-    place = np.arange(times.shape[1])
-    A = np.empty((weight.shape[1], len(numbers), losses.shape[1]))
-    for j, k in enumerate(numbers):
-        smaller = np.where((place >= k) & (planned > k), np.exp(-STEP), 1.0)
-        moved = score.losses_of(case.with_censoring(Step._trusted(times, sf * smaller, falls=True)))
-        with np.errstate(invalid="ignore"):
-            change = (moved - losses)[subjects] / np.expm1(-STEP)
-        A[:, j] = weight.T @ np.where(np.isfinite(change), change, 0.0)
-    return A
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,32 +109,30 @@ class KaplanMeierPart(Part):
 
     estimator: KaplanMeier
 
-    def _strata(self) -> list[np.ndarray]:
-        """The scored subjects of each stratum."""
-        curve = self.estimator
-        if curve.stratify is None:
-            return [self.subjects]
-        stratum = np.searchsorted(curve.strata_, column_of(self.X, curve.stratify))
-        return [self.subjects[stratum == i] for i in range(len(curve.strata_))]
-
-    def cases(self, case: Case) -> list[Case]:
-        """One case per stratum."""
-        curves = zip(self._strata(), self.estimator.distributions_, strict=True)
-        return [self._restricted(case, subjects, C) if len(subjects) else case for subjects, C in curves]
-
-    def influence(
-        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
-    ) -> np.ndarray:
-        """From A(u) under each stratum's curve."""
+    def _jumps(self, i: int) -> np.ndarray:
+        """The entries of the event table at which the curve of a stratum can move."""
         table = self.estimator.event_table_
-        A = np.zeros((len(table), weight.shape[1], losses.shape[1]))
-        for i, (subjects, case) in enumerate(zip(self._strata(), cases, strict=True)):
-            jumps = np.nonzero((table["stratum"] == i) & (table["sf"] > 0))[0]
+        return np.nonzero((table["stratum"] == i) & (table["sf"] > 0))[0]
+
+    def pieces(self, case: Case, weight: np.ndarray) -> dict[int, Piece]:
+        """One for every stratum with subjects whose curve has jumps."""
+        curve, stratum = self.estimator, np.zeros(len(self.subjects), dtype=np.intp)
+        if curve.stratify is not None:
+            stratum = np.searchsorted(curve.strata_, column_of(self.X, curve.stratify))
+        pieces = {}
+        for i, C in enumerate(curve.distributions_):
+            subjects, jumps = self.subjects[stratum == i], self._jumps(i)
             if len(subjects) and len(jumps):
-                w, u = weight[subjects], table["time"][jumps]
-                A[jumps] = np.moveaxis(self._derivative(score, case, subjects, losses, w, u), 0, 1)
-        m, q = A.shape[1:]
-        xi = self.estimator.influence(A.reshape(len(table), m * q))  # the table may be empty
+                under, u = self._restricted(case, subjects, C), curve.event_table_["time"][jumps]
+                pieces[i] = Piece(subjects, under, weight[subjects], u, self.by_visit)
+        return pieces
+
+    def influence(self, A: dict[int, np.ndarray], m: int, q: int) -> np.ndarray:
+        """From A(u) under each stratum's curve."""
+        by_hazard = np.zeros((len(self.estimator.event_table_), m, q))
+        for i, of_stratum in A.items():
+            by_hazard[self._jumps(i)] = np.moveaxis(of_stratum, 0, 1)
+        xi = self.estimator.influence(by_hazard.reshape(len(by_hazard), m * q))  # the table may be empty
         return xi.reshape(len(xi), m, q)
 
 
@@ -165,45 +147,30 @@ class CoxPart(Part):
 
     estimator: CoxRegression
 
-    def cases(self, case: Case) -> list[Case]:
-        """One case, with a curve per subject."""
+    def pieces(self, case: Case, weight: np.ndarray) -> dict[int, Piece]:
+        """One, with a curve per subject, and the weights (n, m (1 + p)) of A and of all A_p."""
+        model = self.estimator
         if len(self.subjects) == len(case.y):
             C: Distribution = case.C.marginal(self.coordinate if self.coordinate and case.C.k > 1 else 0)
         else:
-            C = self.estimator.predict_distribution(self.X)
+            C = model.predict_distribution(self.X)
             C = C if self.end is None else C.censor_at(self.end)
-        return [self._restricted(case, self.subjects, C)]
-
-    def influence(
-        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
-    ) -> np.ndarray:
-        """From A(u) and the derivative by the coefficients."""
-        moves = self.moves(weight[self.subjects])
-        A = self._derivative(score, cases[0], self.subjects, losses, moves, self.jumps)
-        return self.from_derivative(A, weight.shape[1])
-
-    @property
-    def jumps(self) -> np.ndarray:
-        """The times u."""
-        return self.estimator.baseline_times_[np.isfinite(self.estimator.baseline_hazard_)]
-
-    def moves(self, weight: np.ndarray) -> np.ndarray:
-        """The weights (n, m (1 + p)) of A and of all A_p, from those of the scored subjects, (n, m)."""
-        model = self.estimator
         X = as_matrix(model, self.X, reset=False)
         x = np.zeros((1, 0)) if X is None else X - model.center_
         moves = np.exp(x @ model.coef_)[:, None] * np.column_stack([np.ones(len(x)), x])  # r (1, x)
-        return (weight[:, :, None] * moves[:, None, :]).reshape(len(weight), -1)
+        w = (weight[self.subjects][:, :, None] * moves[:, None, :]).reshape(len(self.subjects), -1)
+        jumps = model.baseline_times_[np.isfinite(model.baseline_hazard_)]
+        return {0: Piece(self.subjects, self._restricted(case, self.subjects, C), w, jumps, self.by_visit)}
 
-    def from_derivative(self, A: np.ndarray, m: int) -> np.ndarray:
-        """Influence of each training subject, (training, m, q), from A and all A_p, (m (1 + p), J, q)."""
+    def influence(self, A: dict[int, np.ndarray], m: int, q: int) -> np.ndarray:
+        """From A(u) and the derivative by the coefficients."""
         hazard = self.estimator.baseline_hazard_
-        jumps, q = np.isfinite(hazard), A.shape[2]
+        jumps = np.isfinite(hazard)
         a = -np.diff(hazard[jumps], prepend=0.0)
-        A = A.reshape(m, len(A) // m, len(a), q)  # (m, 1 + p, J, q), where J may be zero
+        moved = A[0].reshape(m, len(A[0]) // m, len(a), q)  # (m, 1 + p, J, q), where J may be zero
         by_hazard = np.zeros((len(hazard), m * q))
-        by_hazard[jumps] = np.moveaxis(A[:, 0], 1, 0).reshape(len(a), m * q)
-        by_coef = np.einsum("mpjq,j->pmq", A[:, 1:], a).reshape(A.shape[1] - 1, m * q)
+        by_hazard[jumps] = np.moveaxis(moved[:, 0], 1, 0).reshape(len(a), m * q)
+        by_coef = np.einsum("mpjq,j->pmq", moved[:, 1:], a).reshape(moved.shape[1] - 1, m * q)
         return self.estimator.influence(by_hazard, by_coef).reshape(-1, m, q)
 
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from time import perf_counter
 
 import numpy as np
 
 from censcore._kept_values import KeepsValues
+from censcore._validation import as_count
 from censcore.distributions import Distribution
-from censcore.evaluation.inference.bootstrap import spread_over_refits
 from censcore.evaluation.inference.clusters import Clusters
-from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.estimates import Estimate, separate_stream
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.exceptions import NoDensityError, PositivityError
+from censcore.exceptions import CenscoreError, InvalidInputError, NoDensityError, PositivityError
+from censcore.progress import track
 
-__all__ = ["Losses", "Means", "Scope", "Subset", "estimate_means", "score_all", "shares_of"]
+__all__ = [
+    "Losses", "Means", "Scope", "Subset", "estimate_means", "method_of", "score_all", "shares_of",
+    "spread_over_refits",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,62 +123,22 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
     censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
     if censoring.refit is not None:
         return _means_by_refitting(losses, cases, scope)
-    values, counted = {}, weight[:, 0] > 0
+    values, counted, m = {}, weight[:, 0] > 0, weight.shape[1]
     for model, case in cases.items():
-        pieces = [part.cases(case) for part in censoring.parts]
-        for together in _together(losses, model, case):
-            side_by_side, w = together.losses, shares_of(weight, together.scores[0].counted(case))
-            xi = np.zeros((censoring.n_train, weight.shape[1], side_by_side.shape[1]))
-            for part, of_part in zip(censoring.parts, pieces, strict=True):
-                xi[part.training] += part.influence(together, of_part, side_by_side, w)
-            for score, columns in zip(together.scores, together.columns, strict=True):
-                for s in range(weight.shape[1]):
-                    of_score = losses.values[model, score.name]
-                    mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns], counted)
-                    values[s, model, score.name] = mean
-    return Means(values, _method(censoring))
-
-
-@dataclass(frozen=True, eq=False)
-class Together:
-    """Scores of one forecast with their losses side by side, (n, columns of all), as if they were one."""
-
-    scores: list[CaseScore]
-    losses: np.ndarray
-    columns: list[slice]
-
-    @classmethod
-    def of(cls, scored: list[tuple[CaseScore, np.ndarray]]) -> Together:
-        """From each score and its losses, (n, q)."""
-        scores, losses = zip(*scored, strict=True)
-        ends = np.cumsum([0, *(values.shape[1] for values in losses)]).tolist()
-        return cls(list(scores), np.concatenate(losses, axis=1), [slice(a, b) for a, b in pairwise(ends)])
-
-    def losses_of(self, case: Case) -> np.ndarray:
-        """The losses of all scores under another censoring distribution, (n, columns of all)."""
-        return np.concatenate([score.losses(case) for score in self.scores], axis=1)
-
-    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A(u) of all scores, (m, J, columns of all)."""
-        parts = zip(self.scores, self.columns, strict=True)
-        return np.concatenate(
-            [score.derivative(case, losses[:, columns], weight, u) for score, columns in parts], axis=2
-        )
-
-
-def _together(losses: Losses, model: str, case: Case) -> Iterator[Together]:
-    """The scores of a model that are available; those that leave out subjects are alone."""
-    known = [
-        (score, losses.values[model, score.name])
-        for score in losses.scores
-        if (model, score.name) in losses.values
-    ]
-    of_all = [(score, values) for score, values in known if score.counted(case) is None]
-    if of_all:
-        yield Together.of(of_all)
-    for score, values in known:
-        if score.counted(case) is not None:
-            yield Together.of([(score, values)])
+        of_all = [part.pieces(case, weight) for part in censoring.parts]
+        for score in losses.scores:
+            if (model, score.name) not in losses.values:
+                continue
+            of_score, who = losses.values[model, score.name], score.counted(case)
+            w = shares_of(weight, who)
+            every = of_all if who is None else [part.pieces(case, w) for part in censoring.parts]
+            xi = np.zeros((censoring.n_train, m, of_score.shape[1]))
+            for part, pieces in zip(censoring.parts, every, strict=True):
+                xi[part.training] += part.influence_on(score, of_score, pieces, m)
+            for s in range(m):
+                mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s], counted)
+                values[s, model, score.name] = mean
+    return Means(values, method_of(censoring))
 
 
 def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
@@ -185,7 +150,8 @@ def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
     return weight / np.where(total > 0, total, 1.0)
 
 
-def _method(censoring: ResolvedCensoring) -> str:
+def method_of(censoring: ResolvedCensoring) -> str:
+    """How standard errors account for the censoring distribution, in words."""
     if censoring.parts:
         return "influence function, with the term of the estimated censoring distribution"
     if censoring.estimated:
@@ -255,3 +221,97 @@ def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight
                     with np.errstate(invalid="ignore", divide="ignore"):
                         means.append(w[w > 0] @ values[w > 0] / w.sum())
     return np.concatenate(means)
+
+
+LONG = 10.0  # seconds of refits that are announced
+FAR = 5.0  # robust standard deviations from the median, beyond which a refit is pulled in
+
+
+def spread_over_refits(
+    values_under: Callable[[Distribution, np.ndarray], np.ndarray], scope: Scope
+) -> tuple[np.ndarray, list[str]]:
+    """Entries (refits, columns) whose squares sum to the variance over bootstrap samples, and notes.
+
+    ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
+    weights (n, m) of the drawn subjects.
+    """
+    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
+    refit, train = censoring.refit, censoring.train
+    assert refit is not None
+    assert train is not None
+    refits = as_count(refit.count, "refits", least=2, most=10**6)
+    of_scored, of_train, count = _numbered(clusters)
+    rng = separate_stream(scope.seed)
+    drawn: list[np.ndarray] = []
+    failures = 0
+    started = perf_counter()
+    for _ in track(range(refits), "refitting the censoring distribution", refits, show=scope.progress):
+        while True:
+            times = np.bincount(rng.integers(count, size=count), minlength=count)
+            training = np.repeat(np.arange(censoring.n_train), times[of_train])
+            w = weight * times[of_scored][:, None] if clusters.overlap else weight
+            try:
+                drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
+                if len(drawn) == 1 and not scope.progress:
+                    _announce((refits - 1) * (perf_counter() - started), refits)
+                break
+            except CenscoreError as error:
+                failures += 1
+                if failures > refits:
+                    raise InvalidInputError(
+                        f"The censoring distribution could not be fitted to bootstrap samples: {error} Pass "
+                        "a smaller horizon, a penalty to the estimator, or a distribution taken as known."
+                    ) from error
+    spread, pulled = _spread(np.stack(drawn))
+    notes = []
+    if failures:
+        notes.append(
+            f"{failures} bootstrap samples were drawn again, since no censoring distribution could be fitted."
+        )
+    if pulled:
+        notes.append(
+            f"{pulled} of {refits} bootstrap samples gave mean scores more than {FAR:g} robust standard "
+            "deviations from the others and were pulled in to that distance: the censoring distribution is "
+            "hard to estimate here, and its standard errors are rough."
+        )
+    return spread, notes
+
+
+def _announce(seconds: float, refits: int) -> None:
+    """Say what the refits will cost, where that is long, once the first of them is known."""
+    if seconds >= LONG:
+        logging.getLogger("censcore").warning(
+            "Standard errors: the censoring distribution is fitted to %d bootstrap samples, about %.0f "
+            "seconds. progress=True shows a bar, Censoring(..., refits=) takes fewer samples, and "
+            "Censoring(KaplanMeier()) and Censoring(CoxRegression()), also at the end of a pipeline, need "
+            "none.",
+            refits,
+            seconds,
+        )
+
+
+def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:
+    """The cluster of every scored and training subject and how many are drawn: all, or those that train."""
+    n_apart = int(clusters.apart.max(initial=-1)) + 1
+    of_scored = np.arange(clusters.n) if clusters.scored is None else clusters.scored
+    n_scored = int(of_scored.max()) + 1 if clusters.overlap else 0
+    of_train = np.where(clusters.carrier >= 0, of_scored[clusters.carrier], n_scored + clusters.apart)
+    return of_scored, of_train, n_scored + n_apart
+
+
+def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:
+    r"""Entries whose sum of squares is the variance over refits (B, columns), and how many were pulled in.
+
+    A refit whose deviation from the median exceeds :math:`c\,\mathrm{IQR}/1.349` in some column is scaled
+    as a whole, so that the deviations of different means stay in proportion.
+    """
+    with np.errstate(invalid="ignore"):
+        low, middle, high = np.quantile(means, [0.25, 0.5, 0.75], axis=0)
+        deviation = means - middle
+        scale = (high - low) / 1.349
+        known = np.isfinite(scale) & (scale > 0)
+        far = np.max(np.abs(deviation[:, known]) / scale[known], axis=1, initial=0.0)
+    shrink = np.where(np.isfinite(far) & (far > FAR), FAR / np.maximum(far, FAR), 1.0)
+    pulled = deviation * shrink[:, None]
+    with np.errstate(invalid="ignore"):
+        return (pulled - pulled.mean(axis=0)) / np.sqrt(len(means) - 1), int((shrink < 1).sum())

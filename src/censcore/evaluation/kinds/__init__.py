@@ -3,8 +3,7 @@
 from censcore.evaluation.kinds.base import Kind, kind_of, register_kind
 from censcore.evaluation.kinds.causes import Causes
 from censcore.evaluation.kinds.intervals import Intervals
-from censcore.evaluation.kinds.one_cause import OneCause
-from censcore.evaluation.kinds.one_time import OneTime
+from censcore.evaluation.kinds.one_time import OneCause, OneTime
 from censcore.evaluation.kinds.semi_competing import SemiCompeting
 from censcore.evaluation.kinds.several_times import SeveralTimes
 from censcore.outcomes import EventOfCause, IntervalCensored, SemiCompetingRisks, as_outcome, is_competing

@@ -13,7 +13,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import check_kind
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import reading_of
-from censcore.estimators import Censoring, KaplanMeier, as_forecast
+from censcore.estimators import Censoring, KaplanMeier, NotFitted, as_forecast
 from censcore.estimators.censoring_choice import CensoringChoice, choose_censoring
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
@@ -22,12 +22,12 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom, by_name
 from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
-from censcore.evaluation.plan.forecasts import as_distributions
+from censcore.evaluation.plan.forecasts import check_forecasts, with_covariates
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.sample import Sample
+from censcore.evaluation.sample import Sample, in_numpy
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
-from censcore.exceptions import ImpossibleForecastError, InvalidInputError
-from censcore.outcomes import RightCensored, as_followed
+from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
+from censcore.outcomes import RightCensored, as_followed, as_outcome
 from censcore.scores import SCORES
 from censcore.scores.inputs import known_censoring, known_to_exceed
 
@@ -73,9 +73,9 @@ class Kind(ABC):
         """The kind of the outcome that was passed, and the request with what follows from it."""
 
     @classmethod
-    @abstractmethod
     def read_outcome(cls, y: Any) -> Any:
         """An outcome of this kind, in NumPy."""
+        return in_numpy(as_outcome(y))
 
     def read_training(self, train: Sample, notes: list[str]) -> Sample:
         """Training subjects with an outcome of this kind."""
@@ -83,10 +83,6 @@ class Kind(ABC):
 
     def __len__(self) -> int:
         return len(self.y)
-
-    def take(self, rows: np.ndarray) -> Self:
-        """The kind of some of the subjects."""
-        return replace(self, y=self.y.take(rows))
 
     def of_subjects(self, y: Any) -> Self:
         """The kind of other subjects, with the names that were settled before."""
@@ -157,12 +153,23 @@ class Kind(ABC):
 
     def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
         """All forecasts as distributions in NumPy; ``notes`` gains what a reader should know of it."""
-        followed = None if train is None else replace(train, y=self.followed(train.y))
-        return dict(as_distributions(forecasts, X, len(self), followed))
+        check_forecasts(forecasts)
+        read: Named = {}
+        for name, forecast in forecasts.items():
+            model, covariates, X_train = with_covariates(forecast, X, train)
+            subjects = None if train is None else (X_train, self.followed(train.y))
+            try:
+                read[str(name)] = in_numpy(self.as_forecast(model, covariates, len(self), subjects))
+            except (InvalidInputError, InvalidTypeError, NotFitted) as error:
+                raise type(error)(f"Forecast {name!r}: {error}") from error
+        return read
 
-    def as_forecast(self, forecast: Any, X: Any, n: int) -> Distribution:
-        """What a fitted model, or whatever else is a forecast, says of n subjects."""
-        return as_forecast(forecast, X, n=n)
+    def as_forecast(self, forecast: Any, X: Any, n: int, train: Any = None) -> Distribution:
+        """What a fitted model, or whatever else is a forecast, says of n subjects.
+
+        The training subjects, a pair (X, y), serve models that lack a baseline.
+        """
+        return as_forecast(forecast, X, n=n, train=train)
 
     def of_columns(self, forecast: ColumnForecast, frame: Any) -> ColumnForecast:
         """A forecast in columns of a table, whose first rows are ``frame``, as one of this outcome."""

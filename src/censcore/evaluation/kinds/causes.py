@@ -15,18 +15,18 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import CumulativeIncidence, Distribution, TimeAndCause
-from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
+from censcore.estimators import AalenJohansen, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
-from censcore.evaluation.kinds.base import Kind, Named
+from censcore.evaluation.kinds.base import Kind
 from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, LogOfCause
 from censcore.evaluation.plan.checks import notes_on_events
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
-from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, check_forecasts, with_covariates
+from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
+from censcore.evaluation.plan.horizon import LEVELS, default_levels
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.times_and_levels import LEVELS, default_levels
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
@@ -149,26 +149,7 @@ class Causes(Kind):
 
     # ---- forecasts -------------------------------------------------------------------------------------
 
-    def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
-        """Distributions of time and cause; ``notes`` gains what was repaired."""
-        check_forecasts(forecasts)
-        read: Named = {}
-        for name, forecast in forecasts.items():
-            model, covariates, _ = with_covariates(forecast, X, None)
-            try:
-                F: Any = self.as_forecast(model, covariates, len(self))
-            except (InvalidInputError, InvalidTypeError, NotFitted) as error:
-                raise type(error)(f"Forecast {name!r}: {error}") from error
-            if self.repairs(F):
-                notes.append(
-                    f"{name!r}: cumulative incidences that decrease or sum to more than 1 were replaced by "
-                    f"possible ones in {self.repairs(F)} subjects; the largest change is "
-                    f"{F.repaired.largest:.2g}."
-                )
-            read[str(name)] = in_numpy(F)
-        return read
-
-    def as_forecast(self, forecast: Any, X: Any, n: int) -> Distribution:
+    def as_forecast(self, forecast: Any, X: Any, n: int, train: Any = None) -> Distribution:
         """A distribution of time and cause."""
         F = as_competing_forecast(forecast, X, repair=predicts_times_apart(forecast))
         if len(F) not in (1, n):
@@ -286,6 +267,15 @@ class Causes(Kind):
         return default_levels(float(curves.cif(np.nextafter(horizon, 0.0)).min()))
 
     # ---- what is said ----------------------------------------------------------------------------------
+
+    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
+        """And what was repaired."""
+        return super().notes_on_forecasts(forecasts) + [
+            f"{name!r}: cumulative incidences that decrease or sum to more than 1 were replaced by possible "
+            f"ones in {self.repairs(F)} subjects; the largest change is {F.repaired.largest:.2g}."
+            for name, F in forecasts.items()
+            if self.repairs(F)
+        ]
 
     def notes_on_events(
         self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None

@@ -84,11 +84,6 @@ class Intervals(OneTime):
         """The intervals."""
         return in_numpy(y)
 
-    def take(self, rows: np.ndarray) -> Self:
-        """Some of the subjects."""
-        detected = None if self.detected is None else self.detected.take(rows)
-        return replace(self, y=self.y.take(rows), detected=detected)
-
     def read_training(self, train: Sample, notes: list[str]) -> Sample:
         """Whatever the reference takes; drop-out is estimated from intervals with visits."""
         return train.checked(
@@ -129,9 +124,9 @@ class Intervals(OneTime):
 
     # ---- forecasts -------------------------------------------------------------------------------------
 
-    def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
-        """Forecasts of T."""
-        return super().read(forecasts, X, None, notes)
+    def as_forecast(self, forecast: Any, X: Any, n: int, train: Any = None) -> Distribution:
+        """A forecast of T, whatever was seen of the training subjects."""
+        return super().as_forecast(forecast, X, n)
 
     def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
         """Forecasts of T in the precision of the intervals."""

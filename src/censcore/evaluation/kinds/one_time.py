@@ -1,22 +1,29 @@
-"""One event time per subject."""
+"""One event time per subject, or the event of one cause, judged alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
+from censcore.estimators import AalenJohansen
 from censcore.evaluation.kinds.base import Kind, Named
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
+from censcore.evaluation.measures.joint_scores import LogOfCause
+from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, KAPLAN_MEIER
+from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.plan.readings import settle_readings
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
-from censcore.exceptions import InvalidInputError
-from censcore.outcomes import as_outcome
-from censcore.scores import registry
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
+from censcore.scores import log_score, registry
 
-__all__ = ["OneTime"]
+__all__ = ["OneCause", "OneTime"]
 
 
 class OneTime(Kind):
@@ -31,11 +38,6 @@ class OneTime(Kind):
         """The outcome as it is."""
         asked.refuse("names", "events", "mask")
         return cls(cls.read_outcome(asked.sample.y)), asked
-
-    @classmethod
-    def read_outcome(cls, y: Any) -> Any:
-        """A right-censored outcome."""
-        return in_numpy(as_outcome(y))
 
     @property
     def views(self) -> Sequence[View]:
@@ -56,3 +58,74 @@ class OneTime(Kind):
         """Survival matrices are read by the event times of the training or else the scored subjects."""
         events = None if train is None else self.events_of(train.y)
         return settle_readings(forecasts, self.scored, events, horizon)
+
+
+class OneCause(OneTime):
+    """The time of the event of one cause, ``y.cause(j)``, which never comes after one of another cause.
+
+    Forecasts are distributions of it with mass at infinity. Those of the other causes are not needed, so that
+    sums over causes may exceed one: that is the forecaster's business where one cause is judged.
+    """
+
+    reference: ClassVar[str] = AALEN_JOHANSEN
+    described: ClassVar[str] = "an outcome of one cause"
+
+    @classmethod
+    def read_outcome(cls, y: Any) -> Any:
+        """The event of one cause."""
+        if not isinstance(y, EventOfCause):
+            raise InvalidTypeError(
+                f"got {type(y).__name__}, expected the outcome of one cause, y.cause(j), as that of the "
+                "scored subjects."
+            )
+        return in_numpy(y)
+
+    def followed(self, y: Any) -> RightCensored:
+        """To the first event of any cause."""
+        followed: RightCensored = y.any_cause()
+        return followed
+
+    def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Times, and whether the event was of the cause, of another one, or none."""
+        return [(to_numpy(y.time), _causes(y))]
+
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
+        """The event of one cause."""
+        ((time, cause, entry),) = parts
+        return CompetingRisks(time, cause, entry=entry, n_causes=2).cause(1), None
+
+    def strata(self) -> np.ndarray:
+        """An event of the cause, of another one, or none."""
+        return _causes(self.y)
+
+    def given_entry(self, name: str, F: Any, horizon: float) -> Any:
+        """Not known from one cause alone."""
+        raise UnsupportedOutcomeError(
+            "Delayed entry: the risk of one cause given survival to the entry depends on all causes. Compare "
+            "forecasts of all of them, compare(forecasts, y, censoring) with CompetingRisks."
+        )
+
+    def reference_model(self, train: Any) -> Any:
+        """The Aalen-Johansen estimate."""
+        return cumulative_incidence
+
+    def named_score(self, name: str) -> list[CaseScore]:
+        """The score of this cause; its log score averages over C after an event of another one."""
+        scores = super().named_score(name)
+        return [LogOfCause(score.info) if score.info.function is log_score else score for score in scores]
+
+    def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
+        """Levels that the cumulative incidence reaches by the horizon."""
+        curve = cumulative_incidence(None, sample.y, None, sample.weight).marginal(0)
+        return default_levels(float(to_numpy(curve.cdf(np.nextafter(horizon, 0.0)))[0]))
+
+
+def _causes(y: EventOfCause) -> np.ndarray:
+    return np.where(to_numpy(y.event), 1, np.where(to_numpy(y.never), 2, 0))
+
+
+def cumulative_incidence(X: Any, y: EventOfCause, X_test: Any, sample_weight: Any = None) -> Distribution:
+    """The Aalen-Johansen estimate of the cumulative incidence of the cause, the same for all subjects."""
+    entry = None if y.entry is None else to_numpy(y.entry)
+    risks = CompetingRisks(to_numpy(y.time), _causes(y), n_causes=2, entry=entry)
+    return AalenJohansen().fit(None, risks, sample_weight).predict_distribution().cause(1)

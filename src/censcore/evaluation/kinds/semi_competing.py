@@ -15,7 +15,7 @@ from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.kinds.base import Named
 from censcore.evaluation.kinds.several_times import SeveralTimes
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
-from censcore.evaluation.plan.times_and_levels import default_levels
+from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed

@@ -22,14 +22,14 @@ from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.sample import Sample, in_numpy
+from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import (
     CensoringDiagnostic,
     JointCensoringDiagnostic,
     given_covariates,
 )
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import RightCensored
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 from censcore.scores import registry
 from censcore.scores.compatible_times import subject_keys
@@ -129,11 +129,6 @@ class SeveralTimes(Kind):
         events, masked = cls._joint_events(asked.events, names, y), asked.sample.mask is not None
         return cls(y, names, events, mask, masked=masked), asked
 
-    @classmethod
-    def read_outcome(cls, y: Any) -> Any:
-        """A right-censored outcome."""
-        return in_numpy(as_outcome(y))
-
     @staticmethod
     def _check(y: Any, names: tuple[str, ...], of: str, mask: np.ndarray | None) -> None:
         check_no_event_ends_follow_up(y, mask, names=names, of=of)
@@ -175,10 +170,6 @@ class SeveralTimes(Kind):
         y, mask = self._followed_for(train.y, mask, "train: mask")
         self._check(y, self.names, "train", mask)
         return replace(train, y=y, mask=mask)
-
-    def take(self, rows: np.ndarray) -> Self:
-        """Some of the subjects."""
-        return replace(self, y=self.y.take(rows), mask=None if self.mask is None else self.mask[rows])
 
     def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Each event time."""

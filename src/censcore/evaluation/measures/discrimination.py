@@ -13,9 +13,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
-from censcore.evaluation.inference.bootstrap import spread_over_refits
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Scope, mean_with_influence
+from censcore.evaluation.inference.losses import Scope, mean_with_influence, spread_over_refits
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.case import Case
@@ -177,7 +176,7 @@ def _influences(
     total = np.zeros((censoring.n_train, len(keys)))
     for part in censoring.parts:
         numbers, equally = np.repeat(np.arange(n)[:, None], len(keys), axis=1), np.ones((n, 1))
-        total[part.training] += part.influence(moved, part.cases(case), numbers, equally)[:, 0]
+        total[part.training] += part.influence_on(moved, numbers, part.pieces(case, equally), 1)[:, 0]
     return xi | {key: total[:, [j]] for j, key in enumerate(keys)}
 
 

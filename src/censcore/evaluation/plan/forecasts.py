@@ -13,8 +13,9 @@ from sklearn.base import clone
 
 from censcore._validation import check_instance
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, NotFitted, as_forecast
+from censcore.estimators import Adapted
 from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
+from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, RiskSetWarning
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from censcore.evaluation.kinds import Kind
 
 __all__ = [
-    "AALEN_JOHANSEN", "KAPLAN_MEIER", "add_reference", "as_distributions", "as_named", "check_forecasts",
+    "AALEN_JOHANSEN", "KAPLAN_MEIER", "add_reference", "as_named", "check_forecasts",
     "check_model", "default_or_name", "forecast_fold", "forecast_of", "with_covariates",
 ]  # fmt: skip
 
@@ -63,23 +64,6 @@ def as_named(forecasts: Any) -> dict[str, Any]:
             name = f"{kind} {count}"
         named[name] = forecast
     return named
-
-
-def as_distributions(
-    forecasts: Mapping[str, Any], X: Any, n: int, train: Sample | None = None
-) -> dict[str, Distribution]:
-    """All forecasts as distributions in NumPy; the training subjects serve models that lack a baseline."""
-    check_forecasts(forecasts)
-    distributions = {}
-    for name, forecast in forecasts.items():
-        try:
-            model, covariates, X_train = with_covariates(forecast, X, train)
-            pair = None if train is None else (X_train, train.y)
-            distribution = as_forecast(model, covariates, n=n, train=pair)
-        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
-            raise type(error)(f"Forecast {name!r}: {error}") from error
-        distributions[str(name)] = in_numpy(distribution)
-    return distributions
 
 
 def with_covariates(forecast: Any, X: Any, train: Sample | None) -> tuple[Any, Any, Any]:
@@ -142,7 +126,7 @@ def forecast_of(kind: Kind, model: Any, train: Sample, X: Any, n: int) -> Distri
     there are weights (not all subjects are followed for all event times) and it takes them.
     """
     if hasattr(model, "fit"):
-        return _predicted(kind, _fitted(kind, model, train), X, n)
+        return kind.as_forecast(*last_step(_fitted(kind, model, train), X), n)
     return kind.as_forecast(_called(model, train, X), X, n)
 
 
@@ -169,53 +153,13 @@ def _called(function: Callable[..., Any], train: Sample, X: Any) -> Any:
     return function(train.X, train.y, X, **options)
 
 
-def _last_step(model: Any) -> Any:
-    """What finally forecasts: the last step of a pipeline, the estimator inside a search."""
-    if hasattr(model, "steps"):
-        return _last_step(model.steps[-1][1])
-    return _last_step(model.estimator) if _is_search(model) else model
-
-
-def _is_search(model: Any) -> bool:
-    """Whether it is a search over parameters, such as GridSearchCV."""
-    return hasattr(model, "refit") and hasattr(model, "estimator")
-
-
 def _fitted(kind: Kind, model: Any, train: Sample) -> Any:
     """A copy, fitted. Estimators of other libraries receive the outcome in the form they know."""
-    last = _last_step(model)
-    ours = hasattr(last, "predict_distribution")
+    ours = hasattr(last_estimator(model), "predict_distribution")
     for_others = None if ours else kind.for_others(train.y)
     if for_others is not None:
-        return clone(model).fit(train.X, for_others, **_weights(model, train.weight))
-    if ours and last is not model:
-        return clone(model).fit(train.X, train.y, **_weights(model, train.weight))
-    estimator = clone(model, safe=False) if ours else Adapted(model)
-    return fit_weighted(estimator, train.X, train.y, train.weight)
-
-
-def _weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Weights under the name by which a pipeline, or a search over one, hands them to its last step."""
-    if weight is None:
-        return {}
-    name = "sample_weight"
-    while _is_search(model):
-        model = model.estimator
-    while hasattr(model, "steps"):
-        step, model = model.steps[-1]
-        name = name.replace("sample_weight", f"{step}__sample_weight")
-    return {name: weight}
-
-
-def _predicted(kind: Kind, model: Any, X: Any, n: int) -> Distribution:
-    """What a fitted model forecasts; pipelines and searches are asked step by step."""
-    if not hasattr(model, "predict_distribution"):
-        if hasattr(model, "best_estimator_"):
-            return _predicted(kind, model.best_estimator_, X, n)
-        if hasattr(model, "steps"):
-            earlier = model[:-1]
-            return _predicted(kind, model.steps[-1][1], earlier.transform(X) if len(earlier) else X, n)
-    return kind.as_forecast(model, X, n)
+        return fit_weighted(clone(model), train.X, for_others, train.weight)
+    return fit_weighted(clone(model, safe=False) if ours else Adapted(model), train.X, train.y, train.weight)
 
 
 # ---- the reference ---------------------------------------------------------------------------------------

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore._validation import as_confidence, as_seed, check_flag, check_kind
-from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.covariates import check_rows, check_weights, column_of
 from censcore.evaluation.inference.estimates import group_codes
+from censcore.evaluation.inference.losses import Subset
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.horizon import given_horizon
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Request"]
+__all__ = ["Request", "as_subgroups", "labels_by", "labels_of", "make_subsets"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +77,56 @@ class Request:
                 f"{', '.join(passed)}: got an outcome of one event time per subject, expected several, "
                 "(n, k)."
             )
+
+
+MISSING = "missing"
+
+
+def make_subsets(by: Any, X: Any, n: int, weight: np.ndarray) -> list[Subset]:
+    """All subjects, and every subgroup, with weights that sum to one."""
+    subsets = [Subset("", "all", weight)]
+    for name, values in labels_by(by, X, n).items():
+        labels = as_subgroups(values)
+        for value in np.unique(labels):
+            inside = np.where(labels == value, weight, 0.0)
+            if inside.any():
+                subsets.append(Subset(name, str(value), inside / inside.sum()))
+    return subsets
+
+
+def labels_of(subsets: list[Subset]) -> dict[str, np.ndarray]:
+    """The labels that subgroups were made from, (n,) each; empty for subjects without a weight."""
+    labels: dict[str, np.ndarray] = {}
+    for subset in subsets:
+        if subset.by:
+            values = labels.setdefault(subset.by, np.full(len(subset.weight), "", dtype=object))
+            values[subset.weight > 0] = subset.label
+    return labels
+
+
+def labels_by(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+    """The labels of n subjects that ``by`` stands for: columns of X, labels, or several of them."""
+    if by is None:
+        return {}
+    if isinstance(by, str):
+        by = {by: column_of(X, by)}
+    elif isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n:
+        by = {name: column_of(X, name) for name in by}
+    elif not isinstance(by, Mapping):
+        by = {str(getattr(by, "name", None) or "group"): by}
+    labels = {str(name): to_numpy(values, f"by: {name}") for name, values in by.items()}
+    for name, values in labels.items():
+        if values.shape != (n,):
+            raise InvalidInputError(
+                f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
+            )
+    return labels
+
+
+def as_subgroups(values: np.ndarray) -> np.ndarray:
+    """Labels as numbers or as text, in which subjects without one are the subgroup "missing"."""
+    gone = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+    if not gone.any():
+        return values.astype(str) if values.dtype.kind == "O" else values
+    text = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    return np.where(gone, MISSING, np.array(text))

@@ -1,28 +1,44 @@
-"""Comparisons of forecasts in a table that is read in batches: from sums over batches to means and errors."""
+"""Comparisons of tables that are read in batches: from sums over batches to means and their errors."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.decisions import Prepared, prepare
-from censcore.evaluation.designs.batches.design import Batches, Weights
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
-from censcore.evaluation.designs.batches.partial_sums import PartialSums
-from censcore.evaluation.designs.batches.passes import Centre, Influences, LossSums, event_scores
-from censcore.evaluation.designs.batches.runners import Runner, cluster
+from censcore.evaluation.designs.batches.passes import (
+    Centre,
+    Influences,
+    LossSums,
+    event_scores,
+    event_weights,
+)
+from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
 from censcore.evaluation.designs.batches.summed_estimates import DEGREE, Moments, power_sums
+from censcore.evaluation.designs.batches.table_plan import Plan
+from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import POWERS, Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Subset
+from censcore.evaluation.inference.losses import Losses, Means, Subset, method_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.kinds.one_time import OneTime
+from censcore.evaluation.kinds.views import View
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.discrimination import Measure
 from censcore.evaluation.plan.checks import note_on_few, note_on_units
 from censcore.evaluation.plan.request import Request
+from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["compare_table"]
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["Batches", "Weights", "compare_table"]
 
 Values = dict[tuple[int, str, str], Estimate]  # means by subset number, model and score name
 
@@ -39,8 +55,7 @@ def compare_table(asked: Request) -> Comparison:
         ready = prepare(runner, asked)
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
         centres, apart = _centres_of(ready, losses)
-        strata = ready.plan.stratum_of(ready.counts.stratum)
-        task = Influences(ready.plan, centres, ready.reference, ready.counts, strata)
+        task = Influences(ready.plan, centres, ready.reference, ready.counts)
         influences = runner.total(task, ready.batches, "standard errors")
     grouped = ready.plan.columns.groups is not None
     means = (_grouped_means if grouped else _means_of)(ready, centres, apart, influences)
@@ -57,33 +72,27 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
         Subset(by, label, np.ones(1), (ready.count(s), plan.columns.weight is not None))
         for s, (by, label, _) in enumerate(plan.subsets)
     ]
-    C: Any = plan.known or (plan.curves[0].distribution if plan.curves else None)
-    estimated = ready.fitted is not None or plan.fitted is not None
+    C: Any = ready.of_counts
+    parts = [] if ready.part is None else [ready.part]
+    estimated = plan.censoring.fitted is not None
+    censoring = ResolvedCensoring(C, ready.description, estimated, ready.in_sample, parts)
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
     infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
     n_groups = None if groups is None else len(groups.values)
-    weights = None
-    if ready.ends is not None:  # given covariates, of which curves and counts tell nothing
-        keyed, beyond = losses.keyed["weights"], int(losses.sums["beyond"])
-        weights = Weights(keyed.keys[0], keyed.values[:, 0], beyond, *ready.ends.tolist())
+    told = losses
+    if plan.censoring.pooled:  # else by batches, of which counts tell nothing
+        y = ready.counts.subjects(None).y
+        told = event_weights(y, ready.of_counts, plan.horizon, ready.counts.rows)
+    keyed, beyond = told.keyed["weights"], int(told.sums["beyond"])
+    weights = Weights(keyed.keys[0], keyed.values[:, 0], beyond, *ready.ends)
     design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, weights)
     return Comparison(
         kind=ready.kind, design=design, scores=plan.scores, losses=of_losses,
-        means=Means(values, _method(ready)), cases={}, subsets=subsets,
-        resolved_censoring=ResolvedCensoring(C, ready.description, estimated, ready.in_sample),
+        means=Means(values, method_of(censoring)), cases={}, subsets=subsets, resolved_censoring=censoring,
         reference=ready.reference, confidence=asked.confidence, discrimination=False, seed=asked.seed,
         notes=notes, time_unit=asked.time_unit,
     )  # fmt: skip
-
-
-def _method(ready: Prepared) -> str:
-    regression = ready.plan.fitted
-    if regression is not None and not regression.has_influence:
-        return "per subject, the censoring distribution being taken as known"
-    if ready.fitted is not None or regression is not None:
-        return "influence function, with the term of the estimated censoring distribution"
-    return "per subject, the censoring distribution being known"
 
 
 def _effective(
@@ -148,8 +157,9 @@ def _centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre]
             continue
         mean = np.stack([losses.sums[f"loss|{model}|{name}"] for model in models], axis=1)  # (m, M, q)
         xi = None
-        if ready.fitted is not None or (plan.fitted is not None and plan.fitted.has_influence):
-            xi = np.stack([_influence(ready, losses, f"{model}|{name}", mean) for model in models], axis=2)
+        if ready.part is not None:
+            every = (_influence(ready, losses, f"{model}|{name}", mean) for model in models)
+            xi = np.stack(list(every), axis=2)
         centres[name] = Centre(models, mean, xi if ready.in_sample else None)
         if xi is not None and not ready.in_sample:
             apart[name] = xi
@@ -161,22 +171,15 @@ def _influence(ready: Prepared, losses: PartialSums, name: str, mean: np.ndarray
 
     Of an estimate that was made before, or given covariates, what each of its training subjects moves.
     """
-    m, q = mean.shape[0], mean.shape[2]
-    if ready.plan.fitted is not None:
-        return ready.plan.fitted.influence(losses.sums[f"A|0|{name}"], m)
-    assert ready.fitted is not None
-    km, used = ready.fitted.estimators_[0], ready.fitted.subjects_[0]
-    counts = ready.counts if ready.trained is None else ready.trained.follow_up
-    table = km.event_table_
-    A = np.zeros((len(table), m, q))
-    for i in range(len(km.distributions_)):
-        if (of_stratum := losses.sums.get(f"A|{i}|{name}")) is not None:
-            A[(table["stratum"] == i) & (table["sf"] > 0)] = np.moveaxis(of_stratum, 0, 1)
-    moved = km.influence(A.reshape(len(table), m * q)).reshape(-1, m, q)
-    xi = np.zeros((ready.training()[0] if ready.before else len(counts.time), m, q))
-    weight = np.ones(1) if ready.before else counts.weight[used]
-    xi[used] = moved / np.where(weight > 0, weight, 1.0)[:, None, None]
-    return xi
+    part, fitted, (m, _, q) = ready.part, ready.plan.censoring.fitted, mean.shape
+    assert part is not None
+    assert fitted is not None
+    curves = range(len(getattr(part.estimator, "distributions_", (None,))))
+    A = {i: losses.sums[key] for i in curves if (key := f"A|{i}|{name}") in losses.sums}
+    xi = np.zeros((len(fitted.trained_on_), m, q))
+    weight = np.ones(len(xi)) if ready.trained is None else ready.trained.weight
+    xi[part.training] = part.influence(A, m, q)
+    return xi / np.where(weight > 0, weight, 1.0)[:, None, None]
 
 
 def _means_of(
@@ -184,7 +187,7 @@ def _means_of(
 ) -> Values:
     """Means with the sums of the powers of their influences."""
     values: Values = {}
-    n_train, repeat = ready.training()
+    repeat = None if ready.trained is None else ready.trained.rows
     for name, centre in centres.items():
         reference = centre.models.index(ready.reference) if ready.reference in centre.models else None
         for s in range(len(ready.plan.subsets)):
@@ -195,7 +198,7 @@ def _means_of(
             if name in apart:
                 for kind, more in power_sums(apart[name][:, s], reference, repeat).items():
                     sums[kind] = sums[kind] + more
-            moments = Moments(centre.mean[s], sums, g + (n_train if name in apart else 0))
+            moments = Moments(centre.mean[s], sums, g + (ready.n_train if name in apart else 0))
             values |= {(s, model, name): moments.mean(a) for a, model in enumerate(centre.models)}
     return values
 
@@ -226,8 +229,8 @@ def _grouped_means(
             g = len(psi)
             psi = psi * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
             if name in apart:
-                more, repeat = apart[name][:, s], ready.training()[1]
-                more = more if repeat is None else np.repeat(more, repeat.astype(np.intp), axis=0)
+                more, repeat = apart[name][:, s], ready.trained
+                more = more if repeat is None else np.repeat(more, repeat.rows.astype(np.intp), axis=0)
                 psi = np.concatenate([psi, more])
             for a, model in enumerate(centre.models):
                 values[s, model, name] = Estimate(centre.mean[s, a], psi[:, a])
@@ -243,3 +246,144 @@ def _present(ready: Prepared, s: int) -> np.ndarray:
     else:
         present = ready.counted.by["last"].keys[0]
     return np.isin(ready.counted.by["groups"].keys[0], present)
+
+
+class Weights(NamedTuple):
+    """Weights of events under the estimated censoring distribution."""
+
+    weight: np.ndarray  #: distinct ones, to three digits
+    events: np.ndarray  #: how many have each
+    beyond: int  #: how many have P(C >= y) = 0
+    support: float  #: the last time at which P(C >= t) is positive for all subjects
+    safe: float  #: and at least 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Batches(Design):
+    """Losses of subjects that stayed in their table: sums over its batches are all that is known.
+
+    There are tables, tests, verdict, page and exports. What needs all subjects at once is missing:
+    concordance and AUC, which are over all pairs of subjects, and calibration, decision and other curves. For
+    these compare a sample in memory.
+    """
+
+    plan: Plan
+    counted: Counted
+    #: Effective numbers of events, (subsets, columns), by outcome and axis of the scores.
+    effective: dict[tuple[str, str], np.ndarray]
+    #: Events up to the horizon, and their effective number under inverse-probability weights, by outcome.
+    weighted: dict[str, tuple[int, float]]
+    #: How many losses are infinite, (subsets, columns), by model and score.
+    infinite: dict[tuple[str, str], np.ndarray]
+    n_groups: int | None
+    weights: Weights  #: of events
+
+    @property
+    def counts(self) -> Counts:
+        """How long subjects were followed."""
+        return self.counted.follow_up
+
+    def can_draw(self, picture: str) -> bool:
+        """Differences alone."""
+        return picture == "differences"
+
+    def refuse(self, what: str) -> NoReturn:
+        """An error: the subjects are not in memory."""
+        raise InvalidInputError(
+            f"{what} needs the subjects in memory, which stayed in their table. Compare a sample in memory."
+        )
+
+    def case(self, of: Comparison) -> NoReturn:
+        """Not in memory."""
+        self.refuse("the outcome, or a curve,")
+
+    def models(self, of: Comparison) -> list[str]:
+        """Names of the forecasts."""
+        return list(self.plan.forecasts)
+
+    def horizon(self, of: Comparison) -> float:
+        """End of the comparison."""
+        return self.plan.horizon
+
+    def last_time(self, of: Comparison) -> float:
+        """End of follow-up."""
+        return float(self.counts.time.max())
+
+    def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
+        """The times or levels that a score is taken at; NaN for one without any."""
+        return {"time": self.plan.times, "level": self.plan.levels}.get(score.axis, np.array([np.nan]))
+
+    def settings(self, of: Comparison) -> dict[str, Any]:
+        """Everything that was decided."""
+        counts = {"subjects": self.counts.n, "events": self.counts.n_events}
+        told = self.told(of, counts, self.plan.times, self.plan.levels, self.n_groups, {})
+        told |= {"read in batches of": self.plan.rows, "censcore": told.pop("censcore")}
+        return told | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
+
+    def censoring(self, of: Comparison) -> CensoringDiagnostic:
+        """How far the censoring distribution can be trusted."""
+        counts, end, weights = self.counts, self.plan.horizon, self.weights
+        weight, count = weights.weight, weights.events
+        return CensoringDiagnostic(
+            subjects=counts.n,
+            events=counts.n_events,
+            censored=counts.n - counts.n_events,
+            horizon=end,
+            support=weights.support,
+            safe_horizon=float(min(end, weights.safe)),
+            beyond=weights.beyond,
+            cut=int(counts.rows[counts.time > end].sum()),
+            weights=_quantiles(weight, count),
+            effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
+            events_in=int(count.sum()),
+            conditional=not self.plan.censoring.pooled or len(self.plan.by_curve) > 1,
+            covariates=None,
+            not_tested="covariates stay in the table",
+        )
+
+    def weighted_events(self, of: Comparison, score: CaseScore) -> tuple[int, float]:
+        """Events up to the horizon, and their effective number."""
+        return self.weighted[score.outcome]
+
+    def infinite_losses(self, of: Comparison, model: str, score: str, j: int, s: int = 0) -> int:
+        """How many losses of a column of a score are infinite."""
+        return int(self.infinite[model, score][s, j])
+
+    def effective_events(
+        self, of: Comparison, score: CaseScore | Measure, s: int, times: np.ndarray | None
+    ) -> np.ndarray:
+        """How many events the mean of a score is based on, for each of its times or levels, (q,)."""
+        if times is not None:
+            self.case(of)
+        return self.effective[score.outcome, score.axis][s]
+
+    def counted_in(self, of: Comparison, score: CaseScore | Measure) -> None:
+        """All subjects: there are no masks."""
+
+    def part(self, of: Comparison, view: View) -> Comparison:
+        """The tables of one view."""
+        scores = [score for score in of.scores if score.outcome == view.name]
+        effective = {("", axis): n for (outcome, axis), n in self.effective.items() if outcome == view.name}
+        names = {score.name: plain(score).name for score in scores}
+        design = replace(
+            self,
+            effective=effective,
+            weighted={"": self.weighted[view.name]} if effective else {},
+            infinite={(m, names[s]): n for (m, s), n in self.infinite.items() if s in names},
+        )
+        return replace(self.renamed(of, view), kind=OneTime(None), design=design)
+
+    def curve(
+        self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
+    ) -> NoReturn:
+        """Needs the subjects again."""
+        self.case(of)
+
+
+def _quantiles(weight: np.ndarray, count: np.ndarray) -> dict[str, float]:
+    if not count.sum():
+        return {"median": np.nan, "90 %": np.nan, "largest": np.nan}
+    order = np.argsort(weight)
+    share = np.cumsum(count[order]) / count.sum()
+    middle, high = weight[order][np.minimum(np.searchsorted(share, [0.5, 0.9]), len(order) - 1)]
+    return {"median": float(middle), "90 %": float(high), "largest": float(weight.max())}

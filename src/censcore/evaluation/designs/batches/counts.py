@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.designs.batches.partial_sums import Keyed
+from censcore.evaluation.designs.batches.runners import Keyed
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.plan.horizon import FollowUp
 from censcore.evaluation.sample import Sample
@@ -77,20 +77,17 @@ class Counts:
         """Some of them."""
         return Counts(*(value[chosen] for value in vars(self).values()))
 
-    def places(self, stratum: np.ndarray, y: RightCensored, number: np.ndarray) -> np.ndarray:
-        """Where subjects with outcomes y in the strata ``number`` (n,) are among the distinct ones, (n,).
+    def places(self, stratum: np.ndarray, y: RightCensored) -> np.ndarray:
+        """Where subjects of the strata (n,) with outcomes y are among the distinct ones, (n,)."""
+        strata, time, entry = (np.unique(values) for values in (self.stratum, self.time, self.entry))
 
-        ``stratum`` are the numbers of the strata of the distinct outcomes, (J,).
-        """
-        time, entry = np.unique(self.time), np.unique(self.entry)
+        def code(s: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray) -> np.ndarray:
+            number = np.searchsorted(strata, s) * len(time) + np.searchsorted(time, t)
+            return (number * 2 + d) * len(entry) + np.searchsorted(entry, a)
 
-        def code(stratum: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray) -> np.ndarray:
-            at = np.searchsorted(entry, a)
-            return ((stratum * len(time) + np.searchsorted(time, t)) * 2 + d) * len(entry) + at
-
-        known = code(stratum, self.time, self.event, self.entry)
+        known = code(self.stratum, self.time, self.event, self.entry)
         since = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry)
-        asked = code(number, to_numpy(y.time), to_numpy(y.event), since)
+        asked = code(stratum, to_numpy(y.time), to_numpy(y.event), since)
         order = np.argsort(known)
         return order[np.searchsorted(known[order], asked)]
 

@@ -6,33 +6,38 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from censcore.distributions import Distribution
-from censcore.estimators import Censoring, KaplanMeier
+from censcore.distributions import Distribution, PointMass
+from censcore.estimators import Censoring
 from censcore.estimators.covariates import column_of
 from censcore.evaluation.designs.batches.counts import Counted, Counts
-from censcore.evaluation.designs.batches.fitted_censoring import estimator_of, regression_of
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
-from censcore.evaluation.designs.batches.passes import Counting, Support
-from censcore.evaluation.designs.batches.runners import Runner
+from censcore.evaluation.designs.batches.passes import Counting, Support, ends_of
+from censcore.evaluation.designs.batches.runners import Keyed, Runner
+from censcore.evaluation.designs.batches.table_censoring import (
+    TableCensoring,
+    estimator_of,
+    fitted_regression,
+    is_kaplan_meier,
+)
 from censcore.evaluation.designs.batches.table_plan import (
     Columns,
-    Curve,
     Plan,
     Rows,
     labels_of,
     read_forecasts,
     rows_of,
 )
+from censcore.evaluation.inference.censoring_influence import Part
 from censcore.evaluation.inference.resolved_censoring import describe
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.forecasts import add_reference
-from censcore.evaluation.plan.horizon import FollowUp, reach, reach_of, settle_horizon
+from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon, times_and_levels
 from censcore.evaluation.plan.request import Request
-from censcore.evaluation.plan.times_and_levels import times_and_levels
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import (
     InvalidInputError,
@@ -66,13 +71,14 @@ class Prepared:
     kind: Kind  #: of the outcomes in ``counted``, or without one where these are more than was counted
     batches: list[Batch]
     counted: Counted
-    fitted: Censoring | None  #: the estimator of C; None where C is known, or given covariates
-    trained: Counted | None  #: the training subjects
+    trained: Counts | None  #: outcomes that C was fitted to, where each is of several subjects
+    in_sample: bool  #: whether these are the scored subjects
     description: str
     reference: str | None
     notes: list[str]
-    before: bool = False  #: whether C was fitted to subjects in memory
-    ends: np.ndarray | None = None  #: last times that all distributions given covariates reach, see Support
+    part: Part | None  #: how mean losses move with the estimate of C; None where it counts as known
+    ends: tuple[float, float]  #: last times with P(C >= t) above zero, and of 0.1, for all subjects
+    of_counts: Distribution | None  #: C of the counted outcomes; None where it is given covariates, or known
 
     @property
     def counts(self) -> Counts:
@@ -80,17 +86,12 @@ class Prepared:
         return self.counted.follow_up
 
     @property
-    def in_sample(self) -> bool:
-        """Whether the censoring distribution was fitted to the scored subjects."""
-        return self.fitted is not None and self.trained is None and not self.before
-
-    def training(self) -> tuple[int, np.ndarray | None]:
-        """How many subjects C was fitted to apart, and how many each of their influences stands for."""
-        if self.plan.fitted is not None:
-            return self.plan.fitted.n_train, None
-        if self.before and self.fitted is not None:
-            return len(self.fitted.trained_on_), None
-        return (0, None) if self.trained is None else (self.trained.follow_up.n, self.trained.follow_up.rows)
+    def n_train(self) -> int:
+        """How many subjects C was fitted to, apart from those scored."""
+        fitted = self.plan.censoring.fitted
+        if fitted is None or self.in_sample:
+            return 0
+        return len(fitted.trained_on_) if self.trained is None else self.trained.n
 
     def count(self, s: int) -> int:
         """How many subjects of positive weight a subset has."""
@@ -114,10 +115,10 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     notes += kind.notes
     train = train if train is None or isinstance(train, OutcomeTable) else _training(train, kind, notes)
     followed = replace(train, y=kind.followed(train.y)) if isinstance(train, Sample) else train
-    regression = regression_of(estimator, before, followed)
-    if regression is not None:
-        columns = replace(columns, stratify=None)
-        check_columns(regression.columns, there, "the table")
+    censoring = TableCensoring(known)
+    if estimator is not None and not is_kaplan_meier(estimator):
+        censoring = fitted_regression(estimator, before, followed)
+        check_columns(censoring.columns, there, "the table")
     # ---- counts
     counting = Counting(columns, table.rows, replace(kind, y=None))
     counted = Counted.of(runner.total(counting, batches, "counting").keyed, "data")
@@ -132,25 +133,33 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
         notes += [*check_units(counted.follow_up.typical(), typical), OTHERS]
     notes += [NOT_SEARCHED_FOR] if before else []
     # ---- the censoring distribution
+    counts = counted.follow_up
     times_known = kind.followed(kind.read_outcome(first.y)).censoring_time is not None
-    if asked.censoring is None and not times_known and not counted.follow_up.event.all():
+    if asked.censoring is None and not times_known and not counts.event.all():
         raise MissingCensoringError(
-            f"{counted.follow_up.n - counted.follow_up.n_events} of {counted.follow_up.n} subjects are "
-            "censored, and the censoring distribution is missing. Pass censoring=Censoring(KaplanMeier()), "
-            "or a distribution."
+            f"{counts.n - counts.n_events} of {counts.n} subjects are censored, and the censoring "
+            "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
         )
-    fitted, ends = None, None
-    if estimator is not None and regression is None:
+    if estimator is not None and censoring.pooled:
         fit_to = followed if isinstance(followed, Sample) else used.follow_up.subjects(columns.stratify)
-        km = Censoring(KaplanMeier(stratify=columns.stratify))
-        fitted = estimator if before else km.fit(fit_to.X, fit_to.y, fit_to.weight)
-    supported = _reach(known, fitted, counted.follow_up)
-    if regression is not None:
-        support = runner.total(Support(columns, table.rows, regression), batches, "follow-up")
-        each = support.keyed["ends"]
-        supported = reach(np.column_stack(each.keys), each.values[:, 0])
-        ends = np.array([-float(support.keyed["last"].values[0, 0]), float(each.keys[0].min())])
-        notes += [] if regression.has_influence else [regression.taken_as_known]
+        fitted = estimator if before else clone(estimator).fit(fit_to.X, fit_to.y, fit_to.weight)
+        censoring = TableCensoring(None, fitted, () if columns.stratify is None else (columns.stratify,))
+    of_counts: Distribution | None = None
+    if censoring.pooled:
+        distinct = counts.subjects(columns.stratify)
+        of_counts = censoring.of(distinct.X, distinct.y)
+        ends = None if of_counts is None else ends_of(of_counts, counts.weight)
+    else:
+        ends = runner.total(Support(columns, table.rows, censoring), batches, "follow-up").keyed["ends"]
+    supported = None
+    if ends is not None and not isinstance(of_counts, PointMass):
+        supported = reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
+    if table.store is not None and of_counts is None:
+        covariates = censoring.covariates(first.frame, first.labels)
+        censoring = censoring.identified(censoring.of(covariates, first.y))
+    elif table.store is not None:
+        censoring = censoring.identified(of_counts)
+    notes += censoring.notes
     # ---- forecasts, and where they are scored
     models = {
         name: kind.of_columns(forecast, first.frame) if isinstance(forecast, ColumnForecast) else forecast
@@ -161,28 +170,27 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     _check_reference(asked.reference, kind, models, train, subjects)
     of_train = None if train is None else subjects
     reference = add_reference(kind, models, asked.reference, of_train, subjects, None, notes)
-    estimated = fitted is not None or regression is not None
-    end = settle_horizon(asked.horizon, supported, _samples(counted, trained if estimated else None), notes)
-    entered = counted.follow_up
-    notes += [note_on_entry(entered.entry, entered.rows, end)] if entered.late else []
+    fitted_to = None if censoring.fitted is None else trained
+    end = settle_horizon(asked.horizon, supported, _samples(counted, fitted_to), notes)
+    notes += [note_on_entry(counts.entry, counts.rows, end)] if counts.late else []
     bare = kind.bare()
     one = bare.of_subjects(first.y)
     head = one.settled(read_forecasts(one, models, first, events, whose), None, end, notes)
     pooled = used.pooled() if subjects is None else kind.pooled(subjects)
     at, alpha = times_and_levels(head, pooled, end, asked.times, _levels(asked, kind, subjects, end))
     plan = Plan(
-        columns, bare, table.rows, models, kind.scores(asked.chosen_scores), end, at, alpha,
-        np.zeros(1) if columns.stratify is None or fitted is None else fitted.estimators_[0].strata_, [],
-        known, _subsets(counted, columns), events, whose, _edges(counted.parts, end), regression, asked.seed,
+        columns, bare, table.rows, models, kind.scores(asked.chosen_scores), end, at, alpha, censoring,
+        _subsets(counted, columns), events, whose, _edges(counted.parts, end),
+        _edges_by_curve(censoring, counted.parts, end), asked.seed,
     )  # fmt: skip
-    plan = plan if fitted is None else replace(plan, curves=_curves(fitted, counted, plan))
     case = next(iter(plan.cases(first).values()))
     if any(score.counted(case) is not None for score in plan.scores):
         raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
+    by_count = used.follow_up if estimator is not None and not (before or isinstance(train, Sample)) else None
     return Prepared(
-        plan, bare if scored is None else kind, batches, counted, fitted, trained,
-        _description(estimator, known, trained, before), reference, notes,
-        before or isinstance(train, Sample), ends,
+        plan, bare if scored is None else kind, batches, counted, by_count,
+        by_count is not None and trained is None, _description(estimator, known, trained, before), reference,
+        notes, plan.part(first), _last_times(ends), of_counts,
     )  # fmt: skip
 
 
@@ -192,8 +200,8 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
 def _columns(asked: Request, estimator: Censoring | None) -> tuple[Columns, list[Batch]]:
     """What is read of the table, and its batches."""
     table, sample = asked.sample.y, asked.sample
-    model = None if estimator is None else estimator.estimator
-    stratify = model.stratify if isinstance(model, KaplanMeier) else None
+    pooled = estimator is not None and is_kaplan_meier(estimator)
+    stratify = getattr(estimator.estimator, "stratify", None) if estimator is not None and pooled else None
     by = () if asked.by is None else [asked.by] if isinstance(asked.by, str) else list(asked.by)
     columns = Columns(
         table.reader, _name(sample.weight, "sample_weight"), _name(sample.groups, "groups"),
@@ -257,15 +265,9 @@ def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counti
     return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
 
 
-def _reach(known: Distribution | None, fitted: Censoring | None, counts: Counts) -> float | None:
-    """How far one censoring distribution for all, or one for each stratum, supports the comparison."""
-    if fitted is None:
-        return reach_of([] if known is None else [known])
-    km = fitted.estimators_[0]
-    if len(km.distributions_) == 1:
-        return reach_of(km.distributions_)
-    count = [counts.weight[counts.stratum == stratum].sum() for stratum in km.strata_]
-    return reach_of(km.distributions_, np.array(count, dtype=float))
+def _last_times(ends: Keyed | None) -> tuple[float, float]:
+    """The last times with P(C >= t) above zero, and of 0.1, for all subjects."""
+    return (np.inf, np.inf) if ends is None else (float(ends.keys[2].min()), float(ends.keys[0].min()))
 
 
 def _check_reference(
@@ -316,16 +318,14 @@ def _edges(parts: list[Counts], end: float) -> tuple[np.ndarray, ...]:
     return tuple(cells_of(part.time, end) if len(part.time) else np.zeros(0) for part in parts)
 
 
-def _curves(fitted: Censoring, counted: Counted, plan: Plan) -> list[Curve]:
-    km = fitted.estimators_[0]
-    table = km.event_table_
-    numbers = [plan.stratum_of(part.stratum) for part in counted.parts]
-    curves = []
-    for i, distribution in enumerate(km.distributions_):
-        jumps = table["time"][(table["stratum"] == i) & (table["sf"] > 0)]
-        here = [part.take(number == i) for part, number in zip(counted.parts, numbers, strict=True)]
-        curves.append(Curve(distribution, jumps, _edges(here, plan.horizon)))
-    return curves
+def _edges_by_curve(
+    censoring: TableCensoring, parts: list[Counts], end: float
+) -> list[tuple[np.ndarray, ...]]:
+    """The cells of the subjects of every stratum, where strata have a curve each."""
+    if censoring.fitted is None or not censoring.pooled or not censoring.columns:
+        return []
+    strata = censoring.fitted.estimators_[0].strata_
+    return [_edges([part.take(part.stratum == label) for part in parts], end) for label in strata]
 
 
 def _description(

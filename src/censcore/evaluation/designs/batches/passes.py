@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
 from censcore.evaluation.designs.batches.counts import Counts
-from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
-from censcore.evaluation.designs.batches.partial_sums import Keyed, PartialSums, merged
+from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
 from censcore.evaluation.designs.batches.summed_estimates import power_sums
+from censcore.evaluation.designs.batches.table_censoring import TableCensoring
 from censcore.evaluation.designs.batches.table_plan import Columns, Plan, Rows, rows_of
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.kinds import Kind
@@ -32,9 +33,12 @@ from censcore.evaluation.measures.effective_events import weights_of_counted
 from censcore.evaluation.plan.checks import expected_events
 from censcore.evaluation.plan.horizon import FOLLOWED, LEAST, last_follow_up
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events
 
-__all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "event_scores"]
+__all__ = [
+    "Centre", "Counting", "Influences", "LossSums", "Support", "ends_of", "event_scores", "event_weights",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,23 +82,27 @@ class Counting:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """How far the censoring distributions given covariates reach: the smallest times of all subjects."""
+    """How far the censoring distributions given covariates reach."""
 
     columns: Columns
     rows: int
-    fitted: FittedCensoring
+    censoring: TableCensoring
 
     def __call__(self, batch: Any) -> PartialSums:
-        """Of one batch: the last times of all, and how many have the same, see ``horizon.reach``."""
-        return merged(self._of(rows) for rows in rows_of(batch, self.columns, self.fitted.columns, self.rows))
+        """Of one batch."""
+        every = rows_of(batch, self.columns, self.censoring.columns, self.rows)
+        return merged(self._of(rows) for rows in every)
 
     def _of(self, rows: Rows) -> PartialSums:
-        G = self.fitted.distribution(rows.frame).marginal(0)
-        last, *ends = to_numpy(G.isf(np.array([[0.0, FOLLOWED, LEAST]]))).T
-        each = Keyed.of(tuple(ends), rows.weight[:, None])
-        return PartialSums(
-            keyed={"ends": each, "last": Keyed((np.zeros(1),), np.array([[-last.min()]]), largest=True)}
-        )
+        C = self.censoring.of(self.censoring.covariates(rows.frame, rows.labels), rows.y)
+        assert C is not None
+        return PartialSums(keyed={"ends": ends_of(C, rows.weight)})
+
+
+def ends_of(C: Distribution, weight: np.ndarray) -> Keyed:
+    """Last times with P(C >= t) of 0.1, of 0.001 and above zero, and the weight of subjects with each."""
+    ends = to_numpy(C.marginal(0).isf(np.array([[FOLLOWED, LEAST, 0.0]])))
+    return Keyed.of(tuple(np.broadcast_to(ends, (len(weight), 3)).T), weight[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,18 +118,18 @@ class LossSums:
     def _of(self, rows: Rows) -> PartialSums:
         plan, forecasts, w = self.plan, self.plan.forecast(rows), self.plan.shares(rows)
         cases = plan.cases(rows, forecasts)
-        losses = score_all(dict(cases), plan.scores)
+        losses, moving = score_all(dict(cases), plan.scores), plan.part(rows)
         part = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
         for model, case in cases.items():
-            pieces = list(plan.pieces(rows, case, w))
+            pieces = {} if moving is None else plan.pieces(moving, case, w)
             for score in plan.scores:
                 if (model, score.name) not in losses.values:
                     continue
                 values, name = losses.values[model, score.name], f"{model}|{score.name}"
                 part.sums[f"loss|{name}"] = weighted_sums(values, w)
                 part.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
-                for i, subjects, piece, weight, u in pieces:
-                    part.sums[f"A|{i}|{name}"] = score.derivative(piece, values[subjects], weight, u)
+                for i, piece in pieces.items():
+                    part.sums[f"A|{i}|{name}"] = piece.derivative(score, values)
             if case.y.time.ndim == 1:
                 part.sums[f"expected|{model}"] = np.array(expected_events(plan.kind.timed(case.F), case.y))
             part.sums[f"repaired|{model}"] = np.array(float(plan.kind.repairs(forecasts[model])))
@@ -137,9 +145,8 @@ class LossSums:
                 counted, weight = weights_of_counted(*score.events(cases[0]), plan.horizon, w[:, 0])
                 columns[f"all|{outcome}"] = w[:, :1] * np.column_stack([counted, weight])
                 part.sums[f"seen|{outcome}"] = np.array(float(counted.sum()))
-        if plan.fitted is not None:
-            y, G = plan.follow_up(rows), cases[0].C.marginal(0)
-            part = part + _weights(weights_of_events(y, G), to_numpy(y.time) <= plan.horizon)
+        if not plan.censoring.pooled:
+            part = part + event_weights(plan.follow_up(rows), cases[0].C, plan.horizon)
         for name, table in columns.items():
             if plan.columns.groups is None:
                 part.sums[f"events|{name}"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
@@ -153,13 +160,18 @@ def event_scores(scores: list[CaseScore]) -> dict[tuple[str, str], CaseScore]:
     return {(score.outcome, score.axis): score for score in scores}
 
 
-def _weights(of_event: np.ndarray, counted: np.ndarray) -> PartialSums:
-    """What is told of the weights of events: how many have each, to three digits, or none."""
-    exact = of_event[counted & (of_event > 0) & np.isfinite(of_event)]
-    digit = 10 ** (np.floor(np.log10(exact)) - 2)
-    weight, count = np.unique(np.round(exact / digit) * digit, return_counts=True)
-    beyond = np.array(float(np.isinf(of_event).sum()))
-    return PartialSums({"beyond": beyond}, {"weights": Keyed((weight,), count[:, None].astype(float))})
+def event_weights(
+    y: RightCensored, C: Distribution | None, horizon: float, count: np.ndarray | None = None
+) -> PartialSums:
+    """How many events have each weight, to three digits unless ``count`` subjects have each outcome."""
+    every = to_numpy(y.event).astype(float) if C is None else weights_of_events(y, C.marginal(0))
+    used = (to_numpy(y.time) <= horizon) & (every > 0) & np.isfinite(every)
+    weight, number = every[used], np.ones(len(y)) if count is None else count
+    if count is None:
+        digit = 10 ** (np.floor(np.log10(weight)) - 2)
+        weight = np.round(weight / digit) * digit
+    keyed = Keyed.of((weight,), number[used][:, None])
+    return PartialSums({"beyond": number[np.isinf(every)].sum()}, {"weights": keyed})
 
 
 def weighted_sums(values: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -186,7 +198,6 @@ class Influences:
     centres: dict[str, Centre]  #: by the name of the score
     reference: str | None
     counts: Counts  #: the distinct outcomes that ``xi`` belongs to
-    strata: np.ndarray  #: the number of the stratum of each
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
@@ -217,6 +228,8 @@ class Influences:
 
     def _places(self, rows: Rows) -> np.ndarray:
         """Where the outcome of each subject is among the distinct ones, (n,)."""
+        n, stratify = len(rows.y), self.plan.columns.stratify
         if all(centre.xi is None for centre in self.centres.values()):
-            return np.zeros(len(rows.y), dtype=np.intp)
-        return self.counts.places(self.strata, self.plan.follow_up(rows), self.plan.stratum(rows))
+            return np.zeros(n, dtype=np.intp)
+        stratum = np.zeros(n) if stratify is None else rows.labels[stratify]
+        return self.counts.places(stratum, self.plan.follow_up(rows))

@@ -1,27 +1,25 @@
-"""Where the tasks of a comparison run: here, in processes of joblib, or on a Dask cluster."""
+"""Sums over batches, and where they are made: here, in processes of joblib, or on a Dask cluster."""
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from censcore.evaluation.designs.batches.partial_sums import PartialSums, merged, read_partial, write_partial
-from censcore.evaluation.designs.fold_store import model_key
+from censcore.evaluation.designs.fold_store import load_value, model_key, path_of, save_value
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.progress import ProgressBar
 from censcore.tables import Batch, DelayedBatch
 
-__all__ = ["Runner", "cluster"]
+__all__ = ["Keyed", "PartialSums", "Runner", "cluster", "merged", "read_partial", "write_partial"]
 
 PATIENCE = 5.0  # seconds in which a scheduler must answer
 AT_ONCE = 256  # tasks that a cluster is given at a time
@@ -89,34 +87,19 @@ class _Stored:
     """A task whose results are kept, by a hash of everything that they depend on."""
 
     def __init__(self, work: Callable[[Any], PartialSums], folder: Path) -> None:
-        self.work, self.folder = work, folder
-        self.token = hashlib.sha256(_described(work).encode()).hexdigest()
+        self.work, self.folder, self.token = work, folder, model_key("comparison", work, None)
 
     def __call__(self, batch: Any) -> PartialSums:
         """The result that was stored, or a new one."""
         identity = getattr(batch, "identity", "")
         if not identity:
             return self.work(batch)
-        path = self.folder / f"{hashlib.sha256(f'{self.token} {identity}'.encode()).hexdigest()[:32]}.npz"
+        path = path_of(self.folder, self.token, identity)
         part = read_partial(path)
         if part is None:
             part = self.work(batch)
             write_partial(path, part)
         return part
-
-
-def _described(value: Any) -> str:
-    """What a task depends on, in words that are the same in every run."""
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = [f"{entry.name}={_described(getattr(value, entry.name))}" for entry in fields(value)]
-        return f"{type(value).__name__}({', '.join(parts)})"
-    if isinstance(value, dict):
-        return _described([[key, entry] for key, entry in value.items()])
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_described, value))}]"
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    return model_key("comparison", value, None)
 
 
 # ---- Dask ------------------------------------------------------------------------------------------------
@@ -185,16 +168,103 @@ def _check_scheduler(address: str) -> None:
             f"dask: got {address!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786."
         )
     try:
-        asyncio.run(_answers(host.strip("[]"), int(port)))
-    except (OSError, OverflowError, TimeoutError) as error:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, OverflowError) as error:
         raise InvalidInputError(_no_scheduler(address, str(error))) from None
-
-
-async def _answers(host: str, port: int) -> None:
-    _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), PATIENCE)
-    writer.close()
-    await writer.wait_closed()
 
 
 def _no_scheduler(address: str, why: str) -> str:
     return f"dask: there is no Dask scheduler at {address} ({why}); start one with 'dask scheduler'."
+
+
+@dataclass(frozen=True, eq=False)
+class Keyed:
+    """Sums (or largest values) for each distinct key.
+
+    >>> sums = Keyed.of((np.array(["b", "a", "b"]),), np.array([[1.0], [2.0], [3.0]]))
+    >>> sums.keys[0].tolist(), sums.values.ravel()
+    (['a', 'b'], array([2., 4.]))
+    """
+
+    keys: tuple[np.ndarray, ...]  #: columns (K,) that together make up a key
+    values: np.ndarray  #: what belongs to it, (K, c)
+    largest: bool = False  #: whether values of equal keys are combined by their maximum, not their sum
+
+    @classmethod
+    def of(cls, keys: tuple[np.ndarray, ...], values: np.ndarray, largest: bool = False) -> Keyed:
+        """From keys that repeat."""
+        codes = [np.unique(key, return_inverse=True)[1].reshape(-1) for key in keys]
+        order = np.lexsort(codes[::-1])
+        if not len(order):
+            return cls(keys, values, largest)
+        change = np.zeros(len(order), dtype=bool)
+        change[0] = True
+        for code in codes:
+            change[1:] |= np.diff(code[order]) != 0
+        first = np.flatnonzero(change)
+        combine = np.maximum if largest else np.add
+        return cls(tuple(key[order][first] for key in keys), combine.reduceat(values[order], first), largest)
+
+    def __add__(self, other: Keyed) -> Keyed:
+        keys = tuple(np.concatenate(pair) for pair in zip(self.keys, other.keys, strict=True))
+        return Keyed.of(keys, np.concatenate([self.values, other.values]), self.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class PartialSums:
+    """What a batch contributes: sums by name, sums by name and key, and what is not available and why."""
+
+    sums: dict[str, np.ndarray] = field(default_factory=dict)
+    keyed: dict[str, Keyed] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+    def __add__(self, other: PartialSums) -> PartialSums:
+        with np.errstate(invalid="ignore"):  # an infinite loss has no spread
+            sums = {**self.sums, **other.sums} | {
+                name: self.sums[name] + other.sums[name] for name in self.sums.keys() & other.sums.keys()
+            }
+        keyed = {**self.keyed, **other.keyed} | {
+            name: self.keyed[name] + other.keyed[name] for name in self.keyed.keys() & other.keyed.keys()
+        }
+        return PartialSums(sums, keyed, {**other.unavailable, **self.unavailable})
+
+
+def merged(parts: Iterable[PartialSums]) -> PartialSums:
+    """The sum of all parts, pair by pair: rounding and work grow with the logarithm of their number.
+
+    The order of additions follows from the order of the parts alone.
+
+    >>> parts = [PartialSums({"n": np.array(float(i))}) for i in range(10)]
+    >>> float(merged(parts).sums["n"])
+    45.0
+    """
+    stack: list[tuple[int, PartialSums]] = []
+    for part in parts:
+        level = 0
+        while stack and stack[-1][0] == level:
+            part, level = stack.pop()[1] + part, level + 1
+        stack.append((level, part))
+    total = PartialSums()
+    for _, part in reversed(stack):
+        total = part + total
+    return total
+
+
+# ---- on disk ---------------------------------------------------------------------------------------------
+
+
+def write_partial(path: Path, part: PartialSums) -> None:
+    """Write the sums of a batch in one piece, as arrays that are read without pickle."""
+    keyed = {name: (values.keys, values.values, values.largest) for name, values in part.keyed.items()}
+    save_value(path, {"sums": part.sums, "keyed": keyed, "unavailable": part.unavailable})
+
+
+def read_partial(path: Path) -> PartialSums | None:
+    """The sums of a batch; None where they were not stored, or the file is damaged."""
+
+    def read(value: Any) -> PartialSums:
+        keyed = {name: Keyed(*parts) for name, parts in value["keyed"].items()}
+        return PartialSums(dict(value["sums"]), keyed, dict(value["unavailable"]))
+
+    part: PartialSums | None = load_value(path, read)
+    return part

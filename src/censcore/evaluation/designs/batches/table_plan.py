@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import as_float
-from censcore.distributions import Distribution, Grouped, Univariate
+from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled
-from censcore.evaluation.designs.batches.fitted_censoring import FittedCensoring
+from censcore.evaluation.designs.batches.table_censoring import TableCensoring
+from censcore.evaluation.inference.censoring_influence import Part, Piece
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.horizon import last_follow_up
-from censcore.evaluation.plan.subsets import as_subgroups
+from censcore.evaluation.plan.request import as_subgroups
 from censcore.evaluation.sample import in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
-__all__ = ["Columns", "Curve", "Plan", "Rows", "labels_of", "read_forecasts", "rows_of"]
+__all__ = ["Columns", "Plan", "Rows", "labels_of", "read_forecasts", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,6 @@ def labels_of(values: np.ndarray, name: str, gaps: bool) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """The estimated censoring distribution of one stratum."""
-
-    distribution: Univariate
-    jumps: np.ndarray  #: times at which derivatives are taken
-    edges: tuple[np.ndarray, ...]  #: cells of the scored subjects in it, for every part of the outcome
-
-
-@dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that a task needs apart from its batch."""
 
@@ -123,20 +114,18 @@ class Plan:
     horizon: float
     times: np.ndarray
     levels: np.ndarray
-    strata: np.ndarray  #: labels, sorted; one entry where there are none
-    curves: list[Curve]  #: the estimate of C in each; empty where C is known
-    known: Distribution | None  #: a distribution that was passed; None where the censoring times are known
+    censoring: TableCensoring
     subsets: list[tuple[str, str, float]]  #: column, label and total weight; all subjects first
     events: tuple[np.ndarray, np.ndarray]  #: distinct event times and their numbers, to read matrices by
     whose: str  #: whose events these are
     edges: tuple[np.ndarray, ...]  #: cells of all subjects, for every part of the outcome
-    fitted: FittedCensoring | None = None  #: the censoring distribution given covariates
+    by_curve: list[tuple[np.ndarray, ...]] = field(default_factory=list)  #: those of strata with a curve each
     seed: int = 0
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
         """Columns of the forecasts; None where functions do not say which."""
-        names = [] if self.fitted is None else list(self.fitted.columns)
+        names = [] if self.censoring.pooled else list(self.censoring.columns)
         for forecast in self.forecasts.values():
             if isinstance(forecast, Distribution):
                 continue
@@ -149,24 +138,6 @@ class Plan:
     def read(self, batch: Batch | Any) -> Iterator[Rows]:
         """The subjects of a batch, piece by piece."""
         return rows_of(batch, self.columns, self.needed, self.rows)
-
-    def stratum(self, rows: Rows) -> np.ndarray:
-        """The number of the stratum of each subject, (n,)."""
-        stratify = self.columns.stratify
-        return self.stratum_of(np.zeros(len(rows.y)) if stratify is None else rows.labels[stratify])
-
-    def stratum_of(self, label: np.ndarray) -> np.ndarray:
-        """The numbers of strata with these labels."""
-        if self.columns.stratify is None:
-            return np.zeros(len(label), dtype=np.intp)
-        number = np.minimum(np.searchsorted(self.strata, label), len(self.strata) - 1)
-        unknown = np.unique(label[self.strata[number] != label])
-        if len(unknown):
-            raise InvalidInputError(
-                f"Column {self.columns.stratify!r}: got values that were not seen in fitting, "
-                f"{unknown[:5].tolist()}; expected one of {self.strata[:10].tolist()}."
-            )
-        return number
 
     def shares(self, rows: Rows) -> np.ndarray:
         """Weights (n, m) of the subjects in each subset, that sum to one over all batches."""
@@ -182,7 +153,9 @@ class Plan:
 
     def cases(self, rows: Rows, forecasts: dict[str, Any] | None = None) -> dict[str, Case]:
         """One case per forecast."""
-        kind, C, cases = self.kind.of_subjects(rows.y), self._censoring(rows), {}
+        kind, cases = self.kind.of_subjects(rows.y), {}
+        C = self.censoring.of(self.censoring.covariates(rows.frame, rows.labels), self.follow_up(rows))
+        assert C is not None  # checked by the counts
         for name, F in (self.forecast(rows) if forecasts is None else forecasts).items():
             late = kind.scored.has_delayed_entry
             since = kind.given_entry(name, F, self.horizon) if late else F
@@ -194,38 +167,16 @@ class Plan:
         """How long the subjects were followed, (n,)."""
         return last_follow_up(self.kind.followed(self.kind.read_outcome(rows.y)))
 
-    def _censoring(self, rows: Rows) -> Distribution:
-        if self.known is not None:
-            return self.known
-        if self.fitted is not None:
-            return self.fitted.distribution(rows.frame)
-        if not self.curves:
-            known = known_censoring(self.follow_up(rows))
-            assert known is not None  # checked by the counts
-            return known
-        if len(self.curves) == 1:
-            return self.curves[0].distribution
-        strata, number = np.unique(self.stratum(rows), return_inverse=True)
-        return Grouped([self.curves[i].distribution for i in strata], number.reshape(-1))
+    def part(self, rows: Rows) -> Part | None:
+        """How mean losses of the subjects move with the estimate of C; None where it counts as known."""
+        return self.censoring.part(self.censoring.covariates(rows.frame, rows.labels), len(rows.y))
 
-    def pieces(
-        self, rows: Rows, case: Case, w: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, Case, np.ndarray, np.ndarray]]:
-        """Subjects whose estimated censoring distributions move together: A(u) of their losses is one sum.
-
-        Those of each stratum under its curve, or all of them under a regression, as the number of the piece,
-        subjects, case, weights and jumps; nothing where C is known.
-        """
-        if self.fitted is not None and self.fitted.has_influence:
-            part = self.fitted.part(rows.frame)
-            yield 0, np.arange(len(rows.y)), part.cases(case)[0], part.moves(w), part.jumps
-        stratum = self.stratum(rows)
-        for i, curve in enumerate(self.curves):
-            subjects = np.flatnonzero(stratum == i)
-            if len(subjects) and len(curve.jumps):
-                piece = case if len(subjects) == len(stratum) else case.take(subjects)
-                under = replace(piece, C=curve.distribution, edges=curve.edges)
-                yield i, subjects, under, w[subjects], curve.jumps
+    def pieces(self, part: Part, case: Case, w: np.ndarray) -> dict[int, Piece]:
+        """Its pieces, with the cells of all subjects under each curve."""
+        pieces = part.pieces(case, w)
+        if not self.by_curve:
+            return pieces
+        return {i: replace(p, case=replace(p.case, edges=self.by_curve[i])) for i, p in pieces.items()}
 
 
 def read_forecasts(
