@@ -283,7 +283,7 @@ def test_members_that_cannot_be_fitted():
 def test_held_out_subjects_share_no_random_numbers(X):
     y = cs.RightCensored(np.random.default_rng(0).exponential(size=60), np.ones(60))
     stack = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(X, y)
-    z = stack._members.apart(stack.estimators_["weibull"], X, 60, 0)
+    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0)
     assert z.shape == (60, 128)
     assert len(np.unique(z)) == z.size
     if X is not None:  # draws follow the covariates

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-__all__ = ["QuadraticLosses", "LogLosses", "shares", "stacked_weights"]
+__all__ = ["EVENLY", "LogLosses", "QuadraticLosses", "shares", "stacked_weights"]
 
 # Of the priors: events at which baselines and the other members share equally; and the standard deviations,
 # for the share of baselines, and between other members, of which none is likely to be much better. Chosen on
 # simulated data, and flat there: 100 to 250, 0.25 to 0.5 and 0.1 to 0.35 give nearly the same forecasts.
-_EVENTS, _SPREAD, _MEMBER_SPREAD = 200.0, 0.35, 0.2
+EVENLY, _SPREAD, _MEMBER_SPREAD = 200.0, 0.35, 0.2
 
 _EM_STEPS = 200
 
@@ -166,7 +166,7 @@ def stacked_weights(
     simple = each[list(baselines)].mean(axis=0) if losses is None else losses.best(baselines)
     if mixed is None:
         return simple
-    return _shared(losses, mixed, simple, events / (events + _EVENTS), _SPREAD)
+    return _shared(losses, mixed, simple, events / (events + EVENLY), _SPREAD)
 
 
 def _shared(
