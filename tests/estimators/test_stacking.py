@@ -10,7 +10,6 @@ import censcore as cs
 from censcore.estimators.stacking_weights import (
     LogLosses,
     QuadraticLosses,
-    best_mixture,
     shares,
     stacked_weights,
 )
@@ -37,8 +36,6 @@ def test_losses_of_mixtures_are_the_energy_scores_of_mixtures():
     w = np.array([0.2, 0.5, 0.3])
     whole = a @ w - 0.5 * np.einsum("j,ijk,k->i", w, D, w)
     np.testing.assert_allclose(losses.s @ w - 0.5 * np.einsum("j,ijk,k->i", w, losses.D, w), whole)
-    best = best_mixture(a.mean(axis=0), D.mean(axis=0))
-    np.testing.assert_allclose(losses.best([0, 1, 2]), best, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["quadratic", "log"])
@@ -68,19 +65,20 @@ def test_the_error_of_the_best_share_is_its_spread_over_samples():
     assert abs(np.std(shares) / np.sqrt(np.mean(errors)) - 1) < 0.15
 
 
-def test_the_weights_are_the_minimum_over_the_simplex():
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        points = rng.normal(size=(4, 3))
-        D = 1 + np.linalg.norm(points[:, None] - points[None], axis=2)
-        np.fill_diagonal(D, 1.0)
-        a = 1 + 0.3 * rng.random(4)
-        w = best_mixture(a, D)
-        assert w.min() >= 0
-        assert w.sum() == pytest.approx(1)
-        others = rng.dirichlet(np.full(4, 0.4), size=4000)
-        losses = others @ a - 0.5 * np.einsum("ij,jk,ik->i", others, D, others)
-        assert a @ w - 0.5 * w @ D @ w <= losses.min() + 1e-9
+def test_a_subject_that_two_members_think_impossible_decides_nothing_between_them():
+    s = np.random.default_rng(0).exponential(size=(50, 3))
+    some = LogLosses(s[1:], np.ones(49)).along(*np.eye(3)[:2])
+    s[0, :2] = np.inf
+    found = LogLosses(s, np.ones(50))
+    np.testing.assert_allclose(found.along(*np.eye(3)[:2])[0], some[0], atol=1e-4)
+    assert stacked_weights(found, [0, 1, 2], [], 9.0).sum() == pytest.approx(1.0)
+
+
+def test_baselines_share_as_members_do():
+    losses = quadratic()[2]
+    np.testing.assert_allclose(
+        stacked_weights(losses, [], [0, 1, 2], 9.0), stacked_weights(losses, [0, 1, 2], [], 9.0)
+    )
 
 
 def test_the_weight_of_the_network_is_a_posterior_mean():
@@ -289,6 +287,60 @@ def test_held_out_subjects_share_no_random_numbers(X):
     if X is not None:  # draws follow the covariates
         F = stack.estimators_["weibull"].predict_distribution(X)
         assert np.abs(F.cdf(z).mean(axis=1) - 0.5).max() < 5 / np.sqrt(12 * 128)
+
+
+def late_entries(n=2000, seed=3):
+    """Times that are seen only where they are later than an entry that depends on nothing."""
+    rng = np.random.default_rng(seed)
+    X, entry = rng.normal(size=(n, 1)), rng.uniform(0.0, 1.5, n)
+    T, C = rng.exponential(np.exp(0.5 * X[:, 0])), rng.uniform(0.0, 5.0, n)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    seen = y.time > entry
+    return X[seen], cs.RightCensored(y.time[seen], y.event[seen], entry=entry[seen]), T[seen]
+
+
+def test_delayed_entry():
+    X, y, _ = late_entries()
+    members = [("km", cs.JointFromMargins(KM)), ("weibull", cs.JointFromMargins(WEIBULL))]
+    stack = cs.Stacking(members, random_state=0).fit(X, y)
+    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0)
+    assert (z > y.entry[:, None]).all()
+    assert stack.weights_["weibull"] > 0.8
+    truth = np.exp(-1.0 / np.exp(0.5 * X[:, 0]))
+    assert np.abs(stack.predict_distribution(X).sf(1.0) - truth).mean() < 0.05
+    with pytest.raises(cs.exceptions.UnsupportedOutcomeError, match="entry"):
+        cs.Stacking(members).fit(
+            X, cs.RightCensored(np.c_[y.time, y.time], np.c_[y.event, y.event], entry=y.entry)
+        )
+    picky = [*members, ("fine gray", cs.JointFromMargins(EntryRefused()))]
+    with pytest.raises(cs.exceptions.UnsupportedOutcomeError, match="entry"):
+        cs.Stacking(picky).fit(X, y)
+    assert list(cs.Stacking(picky, leave_out=True, random_state=0).fit(X, y).left_out_) == ["fine gray"]
+
+
+class EntryRefused(cs.KaplanMeier):
+    """An estimator that takes no delayed entry."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y.require_no_entry("EntryRefused"), sample_weight)
+
+
+def test_intervals():
+    X, _, T = late_entries(600)
+    visit = np.array([0.0, 0.5, 1.0, 2.0, 3.0, np.inf])
+    after = np.searchsorted(visit, T)
+    y = cs.IntervalCensored(visit[after - 1], visit[after])
+    members = [
+        ("turnbull", cs.Turnbull("uniform")),
+        ("weibull", WEIBULL),
+        ("normal", cs.LogNormalRegression()),
+    ]
+    stack = cs.Stacking(members, baselines=["turnbull"], random_state=0).fit(X, y)
+    assert stack.follow_up_ == 3.0
+    assert stack.scores_["weibull"] < stack.scores_["turnbull"]
+    F = stack.predict_distribution(X[:3])
+    assert isinstance(F, cs.Mixture)
+    assert np.isfinite(cs.log_score(y[:3], F)).all()
 
 
 def test_groups_are_held_out_together(monkeypatch):

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from tests.learning.small_trainings import SMALL, engression, sample
 
 import censcore as cs
+from censcore.estimators.stacking_members import in_turn
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
 pytestmark = pytest.mark.usefixtures("brief_density_network")
@@ -81,6 +82,69 @@ def test_a_generator_that_has_learned_nothing_has_a_small_share():
         random_state=0,
     ).fit(data.X, data.y)
     assert stack.weights_["engression"] < 0.1
+
+
+@pytest.fixture(scope="module")
+def exchangeable(brief_density_network):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    T = rng.exponential(np.exp(0.5 * X[:, :1]), (400, 2)) / rng.gamma(1.0, 1.0, (400, 1))
+    C = rng.uniform(0.0, 5.0, (400, 1))
+    return X, cs.RightCensored(np.minimum(T, C), T <= C)
+
+
+def test_exchangeable_times_take_turns(exchangeable):
+    X, y = exchangeable
+    alike = cs.BestForecast(**QUICK).fit(X, y)
+    assert alike.exchangeable_ > 0.3
+    later = cs.RightCensored(y.time * [1.0, 3.0], y.event)
+    apart = cs.BestForecast(**QUICK).fit(
+        X, later, censoring=cs.Independent([cs.Uniform(0.0, 5.0), cs.Uniform(0.0, 15.0)])
+    )
+    assert apart.exchangeable_ < 0.1
+    first = lambda z: z[..., 0] < z[..., 1]  # noqa: E731
+    alike.n_samples = 2048
+    error = np.abs(alike.probability(X, first) - 0.5).mean()
+    alike.exchangeable_ = 0.0
+    assert error < np.abs(alike.probability(X, first) - 0.5).mean()
+
+
+def test_times_in_all_orders():
+    z = np.random.default_rng(0).random((3, 600, 3))
+    np.testing.assert_array_equal(in_turn(z, 0.0), z)
+    turned = in_turn(z, 0.4)
+    assert (turned != z).any(axis=2).mean() == pytest.approx(0.4 * 5 / 6, abs=0.01)
+    np.testing.assert_array_equal(np.sort(turned, axis=2), np.sort(z, axis=2))
+    first = (in_turn(np.sort(z, axis=2), 1.0).argmin(axis=2)[0][:, None] == np.arange(3)).mean(axis=0)
+    np.testing.assert_allclose(first, 1 / 3)
+
+
+def test_follow_up_without_events_speaks_for_never():
+    rng = np.random.default_rng(1)
+    T = np.where(rng.random(500) < 0.5, rng.exponential(0.5, 500), np.inf)
+    C = rng.uniform(0.0, 20.0, 500)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    stack = cs.BestForecast(**QUICK | {"n_samples": 1024}).fit(None, y)
+    z = stack.sample(None)
+    assert np.isfinite(z).all()  # no member says never of times that nobody was followed to
+    assert (z > 40.0).mean() == pytest.approx(0.5, abs=0.1)
+    seen = cs.RightCensored(np.where(np.isinf(T), 1.0, T), np.ones(500))
+    assert np.isinf(cs.BestForecast(**QUICK).fit(None, seen).follow_up_)  # nothing is censored: no tail
+
+
+def test_delayed_entry_and_intervals():
+    data = sample(150)
+    y, X = data.y.marginal(0), data.X
+    late = cs.RightCensored(y.time, y.event, entry=0.3 * y.time)
+    stack = cs.BestForecast(**QUICK).fit(X, late)
+    assert set(stack.left_out_) == {"engression", "density network"}
+    assert "entry" in stack.summary().loc["engression", "note"]
+    lower = np.floor(4 * y.time) / 4
+    intervals = cs.IntervalCensored(lower, np.where(y.event, lower + 0.25, np.inf))
+    found = cs.BestForecast(**QUICK).fit(X, intervals)
+    assert list(found.weights_) == ["Turnbull", "Weibull", "log-normal", "piecewise exponential"]
+    assert isinstance(found.predict_distribution(X[:3]), cs.Mixture)
+    assert found.predict(X[:3]).shape == (3,)
 
 
 @pytest.mark.parametrize("n", [100, 1200])
