@@ -102,6 +102,7 @@ def test_exchangeable_times_take_turns(exchangeable):
     )
     assert apart.exchangeable_ < 0.1
     first = lambda z: z[..., 0] < z[..., 1]  # noqa: E731
+    alike.n_samples = 2048
     error = np.abs(alike.probability(X, first) - 0.5).mean()
     alike.exchangeable_ = 0.0
     assert error < np.abs(alike.probability(X, first) - 0.5).mean()

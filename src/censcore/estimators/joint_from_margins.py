@@ -19,7 +19,7 @@ from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
 from censcore.estimators.folds import Fold
-from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import CompetingRisks, IntervalCensored, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["JointFromMargins"]
 
@@ -84,21 +84,7 @@ class JointFromMargins(SurvivalEstimator):
         return bool(getattr(self.estimator, "represents_atoms", False))
 
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Fit the margins, then the dependence.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
-            The outcome.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Fit the margins, then the dependence."""
         self._fit_margins(X, y, sample_weight, fit_weighted)
         return self
 
@@ -135,20 +121,22 @@ class JointFromMargins(SurvivalEstimator):
         if isinstance(y, CompetingRisks):
             self._names, y = y.names, cause_times(y, name, training=True)
         elif isinstance(y, SemiCompetingRisks):
-            self._terminal = y.terminal
+            self._terminal, y = y.terminal, y.like(np.empty(0))
         else:
-            y = as_outcome(y).require_no_entry(name)
-        time, event = (to_numpy(part).reshape(len(y), -1) for part in (y.time, y.event))
+            y = (y if isinstance(y, IntervalCensored) else as_outcome(y)).like(np.empty(0))
         check_rows(X, len(y))
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
-        self._one_time = y.time.ndim == 1
-        self.estimators_ = [
-            fit(as_estimator(self.estimator), X, RightCensored(time[:, j], event[:, j]), weight)
-            for j in range(time.shape[1])
-        ]
+        self._one_time = isinstance(y, IntervalCensored) or y.time.ndim == 1
+        if self._one_time:
+            margins = [y]
+        else:
+            margins = [RightCensored(y.time[:, j], y.event[:, j]) for j in range(y.k)]
+            if isinstance(y, RightCensored):
+                y.require_no_entry(name)
+        self.estimators_ = [fit(as_estimator(self.estimator), X, margin, weight) for margin in margins]
         self.theta_ = None
-        if self._names is None and self._terminal is None and time.shape[1] > 1:
-            self.theta_ = self._dependence(X, time, event, weight)
+        if self._names is None and self._terminal is None and len(margins) > 1:
+            self.theta_ = self._dependence(X, y.time, y.event, weight)
 
     def _dependence(
         self, X: Any, time: np.ndarray, event: np.ndarray, weight: np.ndarray | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -36,8 +36,8 @@ from censcore.estimators.stacking_members import (
 )
 from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.tails import end_of_follow_up
-from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_outcome
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["Stacking"]
@@ -45,6 +45,9 @@ __all__ = ["Stacking"]
 _FEW = 1000  # up to so many subjects every fold is held out, else the first one alone
 _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
 _SMALLEST = 0.01  # a weight below is none
+#: Covariates, outcome, censoring distribution and weights of held-out subjects.
+Part = tuple[Any, Any, Any, np.ndarray]
+
 _AT_ONCE = 4096  # subjects whose draws are mixed
 
 
@@ -192,7 +195,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
+        y : RightCensored, IntervalCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
             Weights of the subjects.
@@ -216,6 +219,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         weight = None if sample_weight is None else check_weights(sample_weight, n)
         units = np.arange(n) if groups is None else as_labels(groups, n)
         self._seed = seed_of(self.random_state)
+        self._by_likelihood = self.score == "log_score" or isinstance(outcome, IntervalCensored)
         self.censoring_ = _censoring_of(X, outcome, censoring)
         options = {"censoring": self.censoring_, "groups": groups}
         pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
@@ -237,11 +241,14 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             for name, model in pairs
             if self.weights_[name] > 0
         }
-        timed = CauseTimes(outcome) if isinstance(outcome, CompetingRisks) else outcome
-        self._follow_up = end_of_follow_up(timed, self.censoring_)
+        self._follow_up = _end(outcome, self.censoring_)
         some = None if X is None else take_rows(X, np.arange(1))
         self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
+        self._finish(outcome, self._parts(X, outcome, weight, folds), held)
         return self
+
+    def _finish(self, y: Any, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> None:
+        """What a subclass learns of the mixture on held-out subjects."""
 
     def _inputs(self, X: Any, *, reset: bool) -> Any:
         """Covariates as the estimators get them: as they are, with as many columns as in ``fit``."""
@@ -290,9 +297,13 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         if isinstance(y, CompetingRisks):
             y.any_cause().require_no_entry(type(self).__name__)
             self._causes = y.names
+        elif isinstance(y, IntervalCensored):
+            self._joint = False
         elif not isinstance(y, SemiCompetingRisks):
-            y = as_outcome(y).require_no_entry(type(self).__name__)
+            y = as_outcome(y)
             self._joint = y.time.ndim == 2
+            if self._joint:
+                y.require_no_entry(type(self).__name__)
         return y.like(np.empty(0))
 
     def _folds(self, units: np.ndarray) -> list[Fold]:
@@ -321,7 +332,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
                     found[name] = [
                         (fit_member(as_estimator(model), X, y, weight, options, train),) for train, _ in folds
                     ]
-            except InvalidInputError as error:
+            except (InvalidInputError, UnsupportedOutcomeError) as error:
                 if not self.leave_out:
                     raise
                 self.left_out_[name] = str(error)
@@ -332,25 +343,29 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
 
     # ---- held-out losses -----------------------------------------------------------------------
 
+    def _parts(self, X: Any, y: Any, weight: Any, folds: list[Any]) -> Iterator[Part]:
+        """The held-out subjects of every fold: covariates, outcome, censoring distribution, weights."""
+        for _, test in folds:
+            rows = np.sort(np.random.default_rng(self._seed).permutation(test)[:_HELD_OUT])
+            C = self.censoring_ if self.censoring_ is None else taken(self.censoring_, rows)
+            own = np.ones(len(rows)) if weight is None else weight[rows]
+            yield None if X is None else take_rows(X, rows), y.take(rows), C, own
+
     def _losses(
         self, held: list[list[tuple[Any, ...]]], X: Any, y: Any, weight: Any, folds: list[Any]
     ) -> QuadraticLosses | LogLosses | None:
         if not folds:
             return None
-        weight = np.ones(len(y)) if weight is None else weight
-        parts = []
-        for i, (_, test) in enumerate(folds):
-            rows = np.sort(np.random.default_rng(self._seed).permutation(test)[:_HELD_OUT])
-            some, of_fold = None if X is None else take_rows(X, rows), y.take(rows)
+        found: list[tuple[np.ndarray, ...]] = []
+        for i, (some, outcome, C, own) in enumerate(self._parts(X, y, weight, folds)):
             models = [of_member[i] for of_member in held]
-            if self.score == "log_score":
-                found: tuple[np.ndarray, ...] = log_losses(models, some, of_fold)
+            if self._by_likelihood:
+                found.append((*log_losses(models, some, outcome), own))
             else:
-                C = taken(self.censoring_, rows)
-                found = self._members.energy_losses(models, some, of_fold, C, len(folds), self._seed)
-            parts.append((*found, weight[rows]))
-        joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
-        return LogLosses(*joined) if self.score == "log_score" else QuadraticLosses(*joined)
+                losses = self._members.energy_losses(models, some, outcome, C, len(folds), self._seed)
+                found.append((*losses, own))
+        joined = [np.concatenate(values) for values in zip(*found, strict=True)]
+        return LogLosses(*joined) if self._by_likelihood else QuadraticLosses(*joined)
 
     # ---- predictions ---------------------------------------------------------------------------
 
@@ -383,7 +398,11 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
                     if size
                 ]
             )
-            yield z if z.ndim == 3 else z[:, :, None]
+            yield self._completed_draws(z if z.ndim == 3 else z[:, :, None], seed)
+
+    def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:
+        """Draws (n, m, k) of the mixture, as a subclass completes them."""
+        return z
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the mixture.
@@ -428,9 +447,9 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         )
 
 
-def _censoring_of(X: Any, y: Any, given: Any) -> Distribution:
-    """The censoring distribution: given, known, or estimated."""
-    if isinstance(given, Distribution):
+def _censoring_of(X: Any, y: Any, given: Any) -> Any:
+    """The censoring distribution: given, known, or estimated; None where intervals need none."""
+    if isinstance(given, Distribution) or isinstance(y, IntervalCensored):
         return given
     followed = y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
     followed = followed.any_cause() if isinstance(followed, CompetingRisks) else followed
@@ -441,8 +460,16 @@ def _censoring_of(X: Any, y: Any, given: Any) -> Distribution:
     return estimator.fit(X, followed).predict_distribution(X)
 
 
+def _end(y: Any, C: Any) -> np.ndarray:
+    """The end of follow-up."""
+    if isinstance(y, IntervalCensored):
+        return np.array([np.where(y.found, y.upper, y.lower).max()])
+    return end_of_follow_up(CauseTimes(y) if isinstance(y, CompetingRisks) else y, C)
+
+
 def _events(y: Any) -> float:
     """Events per event time, or per cause."""
     if isinstance(y, CompetingRisks):
         return float((to_numpy(y.causes) > 0).sum()) / y.n_causes
-    return float(to_numpy(y.event).reshape(len(y), -1).sum(axis=0).mean())
+    event = y.found if isinstance(y, IntervalCensored) else y.event
+    return float(to_numpy(event).reshape(len(y), -1).sum(axis=0).mean())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice, permutations
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.pipelines import weight_argument
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "log_losses", "mixed", "taken"]
+__all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
 
 MOST_SAMPLES = 10**6
+_ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 128  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
 
 
@@ -87,25 +90,30 @@ class MemberDraws:
             z = np.where(drawn.cause[..., None] == causes, drawn.time[..., None], np.inf)
         return z.reshape(len(keys), m, *z.shape[2:])
 
-    def apart(self, model: Any, X: Any, n: int, seed: int) -> np.ndarray:
-        """Draws of n subjects that share no random numbers, also where their covariates are equal.
+    def apart(self, model: Any, X: Any, y: Any, seed: int, m: int = _DRAWS) -> np.ndarray:
+        """Draws of subjects that share no random numbers, also where their covariates are equal.
 
         An error of sampling that subjects share would not average out, nor be part of a standard error.
+        After a delayed entry, they are draws of T given that it is later.
         """
+        n = len(y)
+        if isinstance(y, RightCensored) and y.has_delayed_entry:
+            F = model.predict_distribution(X).like(np.empty(0)).given_survival(y.entry)
+            return np.asarray(F.sample(m, SubjectDraws(keys_of([np.arange(n)], seed), False)))
         keys = np.zeros(n) if X is None else keys_of(_columns(X))
         _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         order = np.argsort(group, kind="stable")
         turn = np.empty(n, dtype=np.int64)  # among the subjects with the same covariates
         turn[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
-        most = min(int(count.max()), MOST_SAMPLES // _DRAWS)
+        most = min(int(count.max()), MOST_SAMPLES // m)
         size = most if len(first) * most <= 4 * n else 1  # subjects that one call draws for
         parts = []
         for start in range(0, int(count.max()), size):
             rows = np.flatnonzero((turn >= start) & (turn < start + size))
             kinds, place = np.unique(group[rows], return_inverse=True)
             some = None if X is None else take_rows(X, first[kinds])
-            z = self.of(model, some, _DRAWS * size, seed + 104_729 * start)
-            z = z.reshape(len(z), size, _DRAWS, *z.shape[2:])
+            z = self.of(model, some, m * size, seed + 104_729 * start)
+            z = z.reshape(len(z), size, m, *z.shape[2:])
             parts.append((rows, z[place, turn[rows] - start]))
         drawn = np.empty((n, *parts[0][1].shape[1:]))
         for rows, z in parts:
@@ -121,9 +129,24 @@ class MemberDraws:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
         draws = [
-            [self.apart(model, X, len(y), seed + 7919 * j + i) for i, model in enumerate(member[:2])]
+            [self.apart(model, X, y, seed + 7919 * j + i) for i, model in enumerate(member[:2])]
             for j, member in enumerate(models)
         ]
+        s, D = self.losses_of_draws([member[0] for member in draws], y, C, seed)
+        for j, member in enumerate(draws):
+            if len(member) > 1:  # several models are pooled, of which held-out subjects see one
+                apart = self.losses_of_draws(member, y, C, seed)[1][:, 0, 1]
+                gain = (1 - 1 / max(folds, len(models[j]))) / 2 * apart
+                s[:, j] -= gain
+                others = np.arange(len(draws)) != j
+                D[:, j, others] -= gain[:, None]
+                D[:, others, j] -= gain[:, None]
+        return s, D
+
+    def losses_of_draws(
+        self, draws: Sequence[np.ndarray], y: Any, C: Distribution, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Energy scores (n, J) of draws from J forecasts, and half their squared distances (n, J, J)."""
         endless = bool((to_numpy(C.marginal(0).mass_at_infinity()) > 0).any())
         horizon = float(to_numpy(y.time).max()) if endless else None  # nothing was seen beyond
 
@@ -131,23 +154,10 @@ class MemberDraws:
             forecast = self.ensemble(mixed(parts))
             return to_numpy(energy_score(y, forecast, C, fair=True, horizon=horizon, seed=seed))
 
-        def distance(one: np.ndarray, other: np.ndarray, alone: np.ndarray) -> np.ndarray:
-            return 4 * (alone - loss(one, other))
-
-        J = len(draws)
-        s = np.stack([loss(member[0]) for member in draws], axis=1)
-        D = np.zeros((len(s), J, J))
-        for j in range(J):
-            for i in range(j):
-                D[:, i, j] = D[:, j, i] = distance(draws[i][0], draws[j][0], (s[:, i] + s[:, j]) / 2)
-        for j, member in enumerate(draws):
-            if len(member) > 1:  # several models are pooled, of which held-out subjects see one
-                apart = distance(member[0], member[1], (s[:, j] + loss(member[1])) / 2)
-                gain = (1 - 1 / max(folds, len(models[j]))) / 2 * apart
-                s[:, j] -= gain
-                others = np.arange(J) != j
-                D[:, j, others] -= gain[:, None]
-                D[:, others, j] -= gain[:, None]
+        s = np.stack([loss(z) for z in draws], axis=1)
+        D = np.zeros((len(s), len(draws), len(draws)))
+        for j, i in combinations(range(len(draws)), 2):
+            D[:, i, j] = D[:, j, i] = 4 * ((s[:, i] + s[:, j]) / 2 - loss(draws[i], draws[j]))
         return s, D
 
 
@@ -155,6 +165,19 @@ def log_losses(models: list[Any], X: Any, y: Any) -> tuple[np.ndarray]:
     """Log scores (n, J)."""
     forecasts = [model.predict_distribution(X) for model, *_ in models]
     return (np.stack([to_numpy(log_score(y, F)) for F in forecasts], axis=1),)
+
+
+def in_turn(z: np.ndarray, share: float) -> np.ndarray:
+    """Draws (n, m, k) of which a share, spread evenly, have their times in all orders one after the other.
+
+    >>> in_turn(np.tile([1, 2], (1, 4, 1)), 0.5)[0].tolist()
+    [[1, 2], [1, 2], [1, 2], [2, 1]]
+    """
+    ends = np.floor(share * np.arange(z.shape[1] + 1))
+    orders = np.array(list(islice(permutations(range(z.shape[2])), _ORDERS)))
+    own = np.arange(z.shape[2])
+    order = np.where(np.diff(ends)[:, None] > 0, orders[ends[:-1].astype(int) % len(orders)], own)
+    return np.take_along_axis(z, np.broadcast_to(order, z.shape), axis=2)
 
 
 def mixed(parts: Sequence[np.ndarray]) -> np.ndarray:

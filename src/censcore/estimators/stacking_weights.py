@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-__all__ = ["QuadraticLosses", "LogLosses", "shares", "stacked_weights"]
+__all__ = ["EVENLY", "LogLosses", "QuadraticLosses", "shares", "stacked_weights"]
 
 # Of the priors: events at which baselines and the other members share equally; and the standard deviations,
 # for the share of baselines, and between other members, of which none is likely to be much better. Chosen on
 # simulated data, and flat there: 100 to 250, 0.25 to 0.5 and 0.1 to 0.35 give nearly the same forecasts.
-_EVENTS, _SPREAD, _MEMBER_SPREAD = 200.0, 0.35, 0.2
-
-_EM_STEPS = 200
+EVENLY, _SPREAD, _MEMBER_SPREAD = 200.0, 0.35, 0.2
 
 
 class QuadraticLosses:
@@ -38,8 +34,8 @@ class QuadraticLosses:
     Examples
     --------
     >>> D = np.array([[[0.0, 0.2], [0.2, 0.0]]])
-    >>> QuadraticLosses(np.array([[0.5, 0.5]]), D, np.ones(1)).best([0, 1])
-    array([0.5, 0.5])
+    >>> QuadraticLosses(np.array([[0.5, 0.5]]), D, np.ones(1)).along(*np.eye(2))[0]
+    0.5
     """
 
     def __init__(self, s: np.ndarray, D: np.ndarray, weight: np.ndarray) -> None:
@@ -55,14 +51,6 @@ class QuadraticLosses:
         slope = self.s @ step - np.einsum("j,ijk,k->i", second, self.D, step)
         return -float(share @ slope) / curvature, _squared_error(slope, share) / curvature**2
 
-    def best(self, members: Sequence[int]) -> np.ndarray:
-        """Weights of some members with the smallest loss, (J,), zero for the others."""
-        chosen = list(members)
-        weights = np.zeros(self.size)
-        D = np.einsum("i,ijk->jk", self.share, self.D)[np.ix_(chosen, chosen)]
-        weights[chosen] = best_mixture(self.share @ self.s[:, chosen], D)
-        return weights
-
 
 class LogLosses:
     r"""Held-out losses of mixtures under the log score, :math:`-\log\sum_jw_jf_j`.
@@ -76,8 +64,8 @@ class LogLosses:
 
     Examples
     --------
-    >>> LogLosses(np.log([[0.5, 1.0], [1.0, 0.5]]), np.ones(2)).best([0, 1]).round(3)
-    array([0.5, 0.5])
+    >>> round(LogLosses(np.log([[0.5, 1.0], [1.0, 0.5]]), np.ones(2)).along(*np.eye(2))[0], 3)
+    0.5
     """
 
     def __init__(self, s: np.ndarray, weight: np.ndarray) -> None:
@@ -88,29 +76,20 @@ class LogLosses:
     def along(self, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
         """The share of the first mixture beside the second with the smallest loss, and its squared error."""
         f, g = self.f @ first, self.f @ second
+        known = f + g > 0  # a subject that neither thinks possible decides nothing
+        f, g, share = f[known], g[known], self.share[known]
 
         def loss(q: float) -> float:
             with np.errstate(divide="ignore"):
-                return -float(self.share @ np.log(q * f + (1 - q) * g))
+                return -float(share @ np.log(q * f + (1 - q) * g))
 
         q = float(minimize_scalar(loss, bounds=(0.0, 1.0), method="bounded").x)
         slope = (g - f) / (q * f + (1 - q) * g)
-        curvature = float(self.share @ slope**2)
+        curvature = float(share @ slope**2)
         if curvature <= 0:
             return q, np.inf
         # a step of Newton's: at 0 or 1 the loss may fall beyond, by which the prior is outweighed
-        return q - float(self.share @ slope) / curvature, _squared_error(slope, self.share) / curvature**2
-
-    def best(self, members: Sequence[int]) -> np.ndarray:
-        """Weights of some members with the smallest loss, (J,), by the EM algorithm."""
-        weights = np.zeros(self.size)
-        weights[list(members)] = 1 / len(members)
-        for _ in range(_EM_STEPS):
-            total = self.f @ weights
-            if not (total > 0).all():
-                break  # a subject that no member thinks possible decides nothing
-            weights = weights * (self.share @ (self.f / total[:, None]))
-        return weights / weights.sum()
+        return q - float(share @ slope) / curvature, _squared_error(slope, share) / curvature**2
 
 
 def stacked_weights(
@@ -127,10 +106,9 @@ def stacked_weights(
     stands beside it. The first gets the posterior mean
     :math:`(\hat q/e^2+q_0/\tau^2)/(1/e^2+1/\tau^2)`, cut to [0, 1].
 
-    The members share one after the other, with equal shares beforehand and :math:`\tau=0.2`. What results
-    shares with the best mixture of the baselines, with the prior mean :math:`E/(E+200)` for E events per
-    event time and :math:`\tau=0.35`: flexible models learn from many events what a simple one knows
-    beforehand.
+    The members share one after the other, with equal shares beforehand and :math:`\tau=0.2`, and so do the
+    baselines. The two mixtures share with the prior mean :math:`E/(E+200)` for E events per event time and
+    :math:`\tau=0.35`: flexible models learn from many events what a simple one knows beforehand.
 
     Parameters
     ----------
@@ -153,20 +131,13 @@ def stacked_weights(
     [array([0.4, 0.6]), array([0.66, 0.34])]
     """
     each = np.eye(len(members) + len(baselines))
-    mixed = None
-    for count, place in enumerate(members):
-        mixed = (
-            each[place]
-            if mixed is None
-            else _shared(losses, mixed, each[place], count / (count + 1), _MEMBER_SPREAD)
-        )
-    if not len(baselines):
-        assert mixed is not None
-        return mixed
-    simple = each[list(baselines)].mean(axis=0) if losses is None else losses.best(baselines)
-    if mixed is None:
-        return simple
-    return _shared(losses, mixed, simple, events / (events + _EVENTS), _SPREAD)
+    groups = []
+    for first, *others in filter(len, (members, baselines)):
+        group = each[first]
+        for count, place in enumerate(others, start=1):
+            group = _shared(losses, group, each[place], count / (count + 1), _MEMBER_SPREAD)
+        groups.append(group)
+    return groups[0] if len(groups) == 1 else _shared(losses, *groups, events / (events + EVENLY), _SPREAD)
 
 
 def _shared(
@@ -202,56 +173,3 @@ def shares(m: int, weights: Sequence[float], offset: float = 0.5) -> list[int]:
     """
     ends = np.cumsum([0.0, *weights])
     return [int(size) for size in np.diff(np.floor(ends / ends[-1] * m + offset))]
-
-
-def best_mixture(a: np.ndarray, D: np.ndarray) -> np.ndarray:
-    r"""Weights w that minimise :math:`a^\top w-\tfrac12w^\top Dw`, not negative and with sum one.
-
-    Every set of components with positive weights is tried; within it the minimum solves a linear system.
-
-    Parameters
-    ----------
-    a : array, (J,)
-        Mean distances to the outcome.
-    D : array, (J, J)
-        Mean distances between components.
-
-    Returns
-    -------
-    array, (J,)
-        The weights; whole ones of the best component where no mixture is better.
-
-    Examples
-    --------
-    >>> best_mixture(np.array([1.0, 1.0]), np.array([[1.0, 1.2], [1.2, 1.0]]))
-    array([0.5, 0.5])
-    >>> best_mixture(np.array([1.0, 2.0]), np.array([[1.0, 1.2], [1.2, 1.0]]))
-    array([1., 0.])
-    """
-    size = len(a)
-    best, smallest = np.zeros(size), np.inf
-    for count in range(1, size + 1):
-        for chosen in combinations(range(size), count):
-            weights = _stationary(a, D, chosen)
-            if weights is None:
-                continue
-            loss = a @ weights - 0.5 * weights @ D @ weights
-            if loss < smallest - 1e-12:
-                best, smallest = weights, loss
-    return best
-
-
-def _stationary(a: np.ndarray, D: np.ndarray, chosen: Sequence[int]) -> np.ndarray | None:
-    """The weights of the chosen components where no shift between them changes the loss."""
-    count, index = len(chosen), np.array(chosen)
-    system: Any = np.ones((count + 1, count + 1))
-    system[:count, :count], system[count, count] = -D[np.ix_(index, index)], 0.0
-    try:
-        solved = np.linalg.solve(system, np.append(-a[index], 1.0))[:count]
-    except np.linalg.LinAlgError:
-        return None
-    if (solved < 0).any():
-        return None
-    weights = np.zeros(len(a))
-    weights[index] = solved / solved.sum()
-    return weights

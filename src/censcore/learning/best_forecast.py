@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,30 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from censcore._validation import as_count
+from censcore.distributions import Distribution
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.boosted_hazards import BoostedHazards
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.parametric_regressions import WeibullRegression
-from censcore.estimators.stacking import Stacking
+from censcore.estimators.parametric_regressions import LogNormalRegression, WeibullRegression
+from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
+from censcore.estimators.stacking import Part, Stacking
+from censcore.estimators.stacking_members import in_turn, mixed
+from censcore.estimators.stacking_weights import EVENLY, QuadraticLosses, shares, stacked_weights
+from censcore.estimators.turnbull import Turnbull
 from censcore.learning.engression import CensoredEngression, Network, Training
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
+from censcore.outcomes import RightCensored
 
 __all__ = ["BestForecast"]
 
-# A smaller generator than the paper's, in fewer and larger steps: as accurate on simulated data of 300 to
-# 5,000 subjects, for a fifth of the time.
-_NETWORK, _TRAINING = Network(width=64, noise_dim=32), Training(learning_rate=0.01)
+# A smaller generator than the paper's, in fewer and larger steps with fewer draws, and two density networks
+# instead of four: as accurate in a stack on simulated data of 300 to 5,000 subjects, for an eighth of the time.
+_NETWORK = Network(width=64, noise_dim=32)
+_TRAINING = Training(learning_rate=0.01, samples=4, validate_every=8)
+_DRAWS = 128  # per held-out subject, with times in their order, and in all orders
 
 
 class BestForecast(Stacking):
@@ -115,24 +124,84 @@ class BestForecast(Stacking):
             "device": self.device,
             "progress": self.progress,
         }
-        ridge = {"Cox": CoxRegression(alpha=1.0), "Weibull": WeibullRegression(alpha=1.0)}
-        if X is None:
-            models: dict[str, Any] = {"Weibull": ridge["Weibull"]}
-        else:  # a penalty needs covariates of one unit
-            models = {name: make_pipeline(StandardScaler(), model) for name, model in ridge.items()}
-        trees = [] if X is None else [("trees", JointFromMargins(BoostedHazards(random_state=self._seed)))]
-        return [
-            (
-                "engression",
-                CensoredEngression(epochs=self.epochs, network=_NETWORK, training=_TRAINING, **shared),
-            ),
-            ("density network", MixtureDensityNetwork(**shared)),
-            *trees,
-            *(
-                (name, JointFromMargins(model))
-                for name, model in {"Kaplan-Meier": KaplanMeier(), **models}.items()
-            ),
-        ]
+        ridge: dict[str, Any] = {"Weibull": WeibullRegression(alpha=1.0)}
+        if self._by_likelihood:
+            pooled: dict[str, Any] = {"Turnbull": Turnbull("uniform")}
+            ridge |= {
+                "log-normal": LogNormalRegression(alpha=1.0),
+                "piecewise exponential": PiecewiseExponentialRegression(alpha=1.0),
+            }
+            flexible: dict[str, Any] = {}
+        else:
+            pooled = {"Kaplan-Meier": KaplanMeier()}
+            flexible = {
+                "engression": CensoredEngression(
+                    epochs=self.epochs, network=_NETWORK, training=_TRAINING, **shared
+                ),
+                "density network": MixtureDensityNetwork(n_networks=2, **shared),
+            }
+            if X is not None:
+                ridge = {"Cox": CoxRegression(alpha=1.0)} | ridge
+                flexible["trees"] = JointFromMargins(BoostedHazards(random_state=self._seed))
+        if X is not None:  # a penalty needs covariates of one unit
+            ridge = {name: make_pipeline(StandardScaler(), model) for name, model in ridge.items()}
+        simple = {name: JointFromMargins(model) for name, model in (pooled | ridge).items()}
+        self._baselines = list(simple)
+        return [*flexible.items(), *simple.items()]
 
     def _simple(self) -> list[str]:
-        return ["Kaplan-Meier", "Cox", "Weibull"]
+        return self._baselines
+
+    # ---- order, and times after the last event ---------------------------------------------------
+
+    def _is_exact(self, forecasts: list[Distribution]) -> bool:
+        return self._by_likelihood and super()._is_exact(forecasts)
+
+    def _finish(self, y: Any, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> None:
+        self.exchangeable_, self._last = 0.0, np.full(len(self._follow_up), np.inf)
+        if not isinstance(y, RightCensored):
+            return
+        if self._joint:
+            self.exchangeable_ = self._exchangeable(parts, held)
+        if np.isfinite(self._follow_up).all():
+            time, event = (np.asarray(part).reshape(len(y), -1) for part in (y.time, y.event))
+            self._last = np.where(event, time, 0.0).max(axis=0)
+            with np.errstate(divide="ignore"):
+                self._late_hazard = 0.5 / np.maximum(time - self._last, 0.0).sum(axis=0)
+
+    def _exchangeable(self, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> float:
+        """The share of draws whose times take turns, by the held-out score of draws that all do."""
+        sizes = shares(2 * _DRAWS, [self.weights_[name] for name in self.estimators_])
+        chosen = [(held[name], size) for name, size in zip(self.estimators_, sizes, strict=True) if size]
+        found = []
+        for i, (X, y, C, weight) in enumerate(parts):
+            drawn = [
+                self._members.apart(models[i][0], X, y, self._seed + 7919 * j, size)
+                for j, (models, size) in enumerate(chosen)
+            ]
+            z = mixed(drawn)[:, np.random.default_rng(self._seed).permutation(2 * _DRAWS)]
+            one, other = z[:, ::2], in_turn(z[:, 1::2], 1.0)
+            found.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
+        if not found:
+            return 0.0
+        losses = QuadraticLosses(*(np.concatenate(values) for values in zip(*found, strict=True)))
+        return float(stacked_weights(losses, [0], [1], EVENLY)[1])
+
+    def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:
+        if np.isfinite(self._last).all():
+            z = _after_last_event(z, self._last, self._late_hazard, seed)
+        return in_turn(z, self.exchangeable_) if self.exchangeable_ else z
+
+
+def _after_last_event(z: np.ndarray, last: np.ndarray, most: np.ndarray, seed: int) -> np.ndarray:
+    r"""Draws (n, m, k) with an exponential tail after the last events :math:`\tau` (k,).
+
+    Its hazard is the subject's mean hazard over the second half of the time before,
+    :math:`\log\{S(\tau/2)/S(\tau)\}/(\tau/2)`, and ``most`` (k,) at most.
+    """
+    late = z > last
+    after, before = late.mean(axis=1), (z > last / 2).mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        hazard = np.minimum(np.log(before / after) / (last / 2), most)
+        waiting = np.random.default_rng(seed).exponential(size=z.shape[1:]) / hazard[:, None]
+    return np.where(late, last + waiting, z)
