@@ -30,7 +30,7 @@ class BySubdensity(Univariate):
         """Zero at time zero, where a rate may be infinite: only empty panels have a node there."""
         xp = self._xp
         later = t > 0
-        return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, xp.ones_like(t)))), xp.zeros_like(t))
+        return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, 1.0))), xp.zeros_like(t))
 
     def _edges(self) -> Array:
         """From 0 to where T is over, in panels that are short on the log scale."""
@@ -56,7 +56,7 @@ class BySubdensity(Univariate):
 
     def _cdf(self, t: Array) -> Array:
         F = self._incidence(t)
-        return self._xp.where(self._xp.isinf(t), self._xp.ones_like(F), F)
+        return self._xp.where(self._xp.isinf(t), 1.0, F)
 
     def _sf(self, t: Array) -> Array:
         return 1 - self._cdf(t)

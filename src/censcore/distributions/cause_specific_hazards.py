@@ -161,7 +161,7 @@ class _StepCause(ByStep):
             return Step._trusted(times, left, falls=True)
         before = xp.concat([xp.ones_like(left[:, :1]), left[:, :-1]], axis=1)
         cdf = xp.cumulative_sum(before * jumps[self._number - 1], axis=1)
-        return Step._trusted(times, xp.where(cdf < 1, cdf, xp.ones_like(cdf)), falls=False)
+        return Step._trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
 
     def _breaks(self) -> Array:
         return _all_times(self._hazards)
@@ -186,9 +186,9 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     for part in parts:
         here, before = part._sf(times), part._sf_left(times)
         some = (before > 0) & first & xp.isfinite(times)
-        share = xp.where(some, here, xp.ones_like(here)) / xp.where(some, before, xp.ones_like(before))
+        share = xp.where(some, here, 1.0) / xp.where(some, before, 1.0)
         jumps.append(1 - share)
     total = sum(jumps)
     if bool(xp.any(total > 1)):
-        jumps = [jump / xp.where(total > 1, total, xp.ones_like(total)) for jump in jumps]
+        jumps = [jump / xp.where(total > 1, total, 1.0) for jump in jumps]
     return times, jumps
