@@ -157,21 +157,9 @@ def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) 
 
 def weighted_time_of(C: Univariate) -> Function:
     r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it stands still where follow-up has ended."""
-    jumps, G = C._steps()
-    xp = namespace(jumps)
-    finite = xp.isfinite(jumps)
-    times = xp.where(finite, jumps, 0.0)
-    starts = xp.concat([xp.zeros_like(times[:, :1]), times], axis=1)
-    speeds = _inverse(xp.concat([xp.ones_like(G[:, :1]), xp.where(finite, G, 0.0)], axis=1))
-    steps = xp.where(finite, xp.diff(starts, axis=1), xp.zeros_like(times)) * speeds[:, :-1]
-    passed = xp.concat([xp.zeros_like(steps[:, :1]), xp.cumulative_sum(steps, axis=1)], axis=1)
-
-    def weighted_time(t: Array) -> Array:
-        jump = searchsorted(jumps, detach(t), "left")
-        inside = xp.where(xp.isfinite(t), t, take_along(starts, jump))
-        return take_along(passed, jump) + (inside - take_along(starts, jump)) * take_along(speeds, jump)
-
-    return weighted_time
+    times, G = C._steps()
+    inverse = Step._trusted(times, _inverse(G), falls=True)
+    return lambda t: sum(inverse._area_before(t))
 
 
 def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
