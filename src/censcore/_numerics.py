@@ -86,15 +86,15 @@ def xlogy(x: Array, y: Array) -> Array:
     """``x * log(y)`` with 0 log 0 = 0, in value and in gradient."""
     xp = namespace(x)
     zero = (x == 0) & (y == 0)
-    product = x * safe_log(xp.where(zero, xp.ones_like(y), y))
-    return xp.where(zero, xp.zeros_like(product), product)
+    product = x * safe_log(xp.where(zero, 1.0, y))
+    return xp.where(zero, 0.0, product)
 
 
 def safe_log(x: Array) -> Array:
     """``log(x)`` that gives -inf at zero, without a warning and with gradient zero."""
     if requires_grad(x):
         xp, positive = namespace(x), x > 0
-        return xp.where(positive, xp.log(xp.where(positive, x, xp.ones_like(x))), xp.log(detach(x)))
+        return xp.where(positive, xp.log(xp.where(positive, x, 1.0)), xp.log(detach(x)))
     if is_torch(x):
         return namespace(x).log(x)
     with np.errstate(divide="ignore"):

@@ -57,7 +57,7 @@ def nodes(a: Array, b: Array, order: int) -> tuple[Array, Array]:
         return _nodes_in_place(a, b, u, logarithmic)
     xp = namespace(a)
     a, b, logarithmic = a[..., None], b[..., None], logarithmic[..., None]
-    low, high = (xp.log(xp.where(logarithmic, t, xp.ones_like(t))) for t in (a, b))
+    low, high = (xp.log(xp.where(logarithmic, t, 1.0)) for t in (a, b))
     growing = xp.exp(low + u * (high - low))
     t = xp.where(logarithmic, growing, a + (b - a) * u)
     return t, xp.where(logarithmic, growing * (high - low), b - a)
@@ -277,7 +277,7 @@ def side_by_side(parts: list[Array]) -> Array:
 def tail(f: Function, end: Array) -> Array:
     r"""The integral of f beyond ``end``, where it falls like a power :math:`t^{-p}`; infinite for p <= 1."""
     xp = namespace(end)
-    end = xp.where(end > 0, end, xp.ones_like(end))
+    end = xp.where(end > 0, end, 1.0)
     here, there = f(end), f(2 * end)
     some = detach(here) > 0
     falls = some & (detach(there) > 0)
@@ -285,5 +285,5 @@ def tail(f: Function, end: Array) -> Array:
     p = xp.log(xp.where(falls, here, one) / xp.where(falls, there, one)) / np.log(2)
     endless = falls & (detach(p) - 1 < float(xp.finfo(end.dtype).eps) ** 0.5)
     rest = end * here / (xp.where(falls & ~endless, p, 2 * one) - 1)
-    rest = xp.where(falls, rest, xp.zeros_like(rest))
-    return xp.where(endless, xp.full_like(rest, np.inf), rest)[:, 0]
+    rest = xp.where(falls, rest, 0.0)
+    return xp.where(endless, np.inf, rest)[:, 0]

@@ -164,7 +164,8 @@ def convert(array: Array, like: Array) -> Array:
             array = array.copy()  # torch has no read-only tensors
         tensor = torch.as_tensor(array, device=like.device)
         return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
-    array = to_numpy(array)
+    if type(array) is not np.ndarray:
+        array = to_numpy(array)
     return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
 
 

@@ -91,6 +91,6 @@ def decay(rate: Array, excess: Array, left: bool = False) -> Array:
     xp = namespace(excess)
     endless = xp.isinf(excess)
     with np.errstate(over="ignore"):  # beyond the largest float nothing is left of the tail
-        product = rate * xp.where(endless, xp.zeros_like(excess), excess)
+        product = rate * xp.where(endless, 0.0, excess)
     gone = endless & ((rate > 0) | (not left))
-    return xp.where(gone, xp.full_like(product, np.inf), product)
+    return xp.where(gone, np.inf, product)

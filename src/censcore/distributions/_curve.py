@@ -99,7 +99,7 @@ class Curve(Univariate):
         if count.shape[0] == 1 and bool(xp.all(count > 0)):
             return take_along(array, count - 1)
         value = take_along(array, xp.where(count > 0, count - 1, count))
-        return xp.where(count > 0, value, xp.full_like(value, start))
+        return xp.where(count > 0, value, start)
 
     def _next_knot(self, array: Array, count: Array, end: float) -> Array:
         """``array`` at the knot after the first ``count``, ``end`` where there is none left."""
@@ -108,7 +108,7 @@ class Curve(Univariate):
             return take_along(self._padded(array, end, front=False), count)
         last = array.shape[1] - 1
         value = take_along(array, xp.where(count > last, last, count))
-        return xp.where(count > last, xp.full_like(value, end), value)
+        return xp.where(count > last, end, value)
 
     def _padded(self, array: Array, value: float, front: bool) -> Array:
         edge = self._xp.full_like(array[:, :1], value)
@@ -148,7 +148,7 @@ class Curve(Univariate):
         xp = self._xp
         if not bool(xp.any(xp.isinf(t))):
             return level
-        return xp.where(xp.isinf(t), xp.full_like(level, 1 - self._start), level)
+        return xp.where(xp.isinf(t), 1 - self._start, level)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         xp = self._xp

@@ -111,7 +111,7 @@ def _between(distribution: Formulas, a: Array, b: Array, edges: Array, sums: Run
     whole = sums.between(first, last_edge)
     head = integrate_panels(distribution._sf, lower, xp.where(apart, start, upper), _ORDER)
     end = integrate_panels(distribution._sf, xp.where(apart, stop, upper), upper, _ORDER)
-    inner = head + end + xp.where(apart, whole, xp.zeros_like(whole))
+    inner = head + end + xp.where(apart, whole, 0.0)
     return inner + _beyond(distribution, a, b, top) if bool(xp.any(b > top)) else inner
 
 
@@ -121,19 +121,19 @@ def _beyond(distribution: Formulas, a: Array, b: Array, top: Array) -> Array:
     mass = distribution._mass_at_infinity()[:, None]
     start, stop = xp.maximum(a, top), xp.maximum(b, top)
     endless = xp.isinf(stop)
-    width = xp.where(endless, xp.zeros_like(stop), stop) - xp.where(endless, xp.zeros_like(stop), start)
-    never = mass * xp.where(endless & (mass > 0), xp.full_like(width, np.inf), width)
+    width = xp.where(endless, 0.0, stop) - xp.where(endless, xp.zeros_like(stop), start)
+    never = mass * xp.where(endless & (mass > 0), np.inf, width)
 
     left, left_half = distribution._sf(top) - mass, distribution._sf(top / 2) - mass
     some = (left > 0) & (left_half > 0)
     one = xp.ones_like(left)
     c = (xp.log(xp.where(some, left_half, one)) - xp.log(xp.where(some, left, one))) / float(np.log(2)) - 1
     finite_mean = c > float(xp.finfo(top.dtype).eps) ** 0.5
-    begin = xp.where(some, start, xp.ones_like(start))
+    begin = xp.where(some, start, 1.0)
     height = left * top * exp(-c * xp.log(begin / xp.where(some, top, one)))
     far = width / 1e3 > begin  # where width / begin may be too large for a float
     log_ratio = xp.log(xp.where(far, stop, one)) - xp.log(xp.where(far, begin, one))
-    way = xp.where(far, log_ratio, xp.log1p(xp.where(far, xp.zeros_like(width), width) / begin))
+    way = xp.where(far, log_ratio, xp.log1p(xp.where(far, 0.0, width) / begin))
     rest = xp.where(
         endless,
         xp.where(finite_mean, 1 / xp.where(finite_mean, c, one), xp.full_like(c, np.inf)),

@@ -25,7 +25,7 @@ def interior(
     inside = (x > 0) & (x < end)
     if surely(xp.all(inside)):
         return formula(x)
-    values = formula(xp.where(inside, x, xp.full_like(x, 1.0 if np.isinf(end) else end / 2)))
+    values = formula(xp.where(inside, x, 1.0 if np.isinf(end) else end / 2))
     limits = xp.where(x > 0, xp.full_like(x, at_end), xp.full_like(x, at_zero))
     return xp.where(inside, values, limits)
 
@@ -34,7 +34,7 @@ def exp(x: Array) -> Array:
     """``exp(x)``; infinite, with gradient zero and no warning, where it overflows."""
     xp = namespace(x)
     fits = x < float(np.log(xp.finfo(x.dtype).max))
-    return xp.where(fits, xp.exp(xp.where(fits, x, xp.zeros_like(x))), xp.full_like(x, np.inf))
+    return xp.where(fits, xp.exp(xp.where(fits, x, 0.0)), xp.full_like(x, np.inf))
 
 
 def power(x: Array, a: Array) -> Array:
@@ -49,7 +49,7 @@ def log_of_positive(t: Array) -> Array:
     """``log(t)`` of positive finite times; zero of others, which stand for nothing then."""
     xp, limits = namespace(t), namespace(t).finfo(t.dtype)
     some = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
-    return xp.log(xp.where(some, t, xp.ones_like(t)))
+    return xp.log(xp.where(some, t, 1.0))
 
 
 def ndtr(x: Array) -> Array:
@@ -61,8 +61,8 @@ def relative_expm1(x: Array) -> Array:
     """``(1 - exp(-x)) / x``, one at x = 0 and zero at infinity."""
     xp = namespace(x)
     small, endless = xp.abs(x) < 1e-5, xp.isinf(x)
-    near = xp.where(small, x, xp.zeros_like(x))
-    far = xp.where(small | endless, xp.ones_like(x), x)
+    near = xp.where(small, x, 0.0)
+    far = xp.where(small | endless, 1.0, x)
     quotient = xp.where(small, 1 - near / 2 + near**2 / 6, -expm1(-far) / far)
     return xp.where(endless, xp.zeros_like(x), quotient)
 
@@ -71,14 +71,12 @@ def decaying_area(height: Array, rate: Array, width: Array) -> Array:
     r""":math:`\int_0^w ge^{-rs}\,ds=g(1-e^{-rw})/r` for g, r >= 0 and 0 <= w <= inf; gw where r = 0."""
     xp = namespace(width)
     endless = xp.isinf(width)
-    w = xp.where(endless, xp.zeros_like(width), width)
+    w = xp.where(endless, 0.0, width)
     decays = rate > 0
     with np.errstate(over="ignore"):  # an infinite rate w has decayed, a subnormal rate never does
-        forever = xp.where(decays, 1 / xp.where(decays, rate, xp.ones_like(rate)), xp.full_like(rate, np.inf))
+        forever = xp.where(decays, 1 / xp.where(decays, rate, 1.0), xp.full_like(rate, np.inf))
         area = xp.where(endless, forever, w * relative_expm1(rate * w))
-    return xp.where(height > 0, height, xp.ones_like(height)) * xp.where(
-        height > 0, area, xp.zeros_like(area)
-    )
+    return xp.where(height > 0, height, 1.0) * xp.where(height > 0, area, 0.0)
 
 
 # ---- functions of SciPy, for tensors too ---------------------------------------------------------------
@@ -117,14 +115,14 @@ def _in_shape(k: Array, x: Array) -> Array:
 def _log_over_scale(k: Array, x: Array) -> Array:
     r""":math:`\partial_k\log p=\log x-\psi(k)`; zero at the ends, where nothing depends on k."""
     xp, inside = namespace(x), _inside(x)
-    log = xp.log(xp.where(inside, x, xp.ones_like(x)))
+    log = xp.log(xp.where(inside, x, 1.0))
     return xp.where(inside, log - special(x).digamma(k), xp.zeros_like(log))
 
 
 def _slope_of_log_density(k: Array, x: Array) -> Array:
     r""":math:`\partial_x\log p=(k-1)/x-1`."""
     xp = namespace(x)
-    return (k - 1) / xp.where(_inside(x), x, xp.ones_like(x)) - 1
+    return (k - 1) / xp.where(_inside(x), x, 1.0) - 1
 
 
 def _inside(x: Array) -> Array:

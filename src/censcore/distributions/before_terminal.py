@@ -10,7 +10,7 @@ from censcore._arrays import Array, convert, namespace
 from censcore._numerics import previous_float
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
-from censcore.distributions.by_subdensity import BySubdensity
+from censcore.distributions.cause_specific_hazards import BySubdensity
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
@@ -49,7 +49,7 @@ def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
 def _without_later(times: Array, terminal: int) -> Array:
     """Times (..., k), infinite where they are later than the terminal one."""
     xp = namespace(times)
-    return xp.where(times > times[..., terminal, None], xp.full_like(times, np.inf), times)
+    return xp.where(times > times[..., terminal, None], np.inf, times)
 
 
 class BeforeTerminal(Distribution):
@@ -171,7 +171,7 @@ class _StepEvent(_Event, ByStep):
         jump = xp.where(new, xp.exp(reached) - xp.exp(passed), xp.zeros_like(reached))
         cdf = xp.cumulative_sum(xp.where(jump > 0, jump, xp.zeros_like(jump)), axis=1)
         times = xp.broadcast_to(u, cdf.shape)
-        return Step._trusted(times, xp.where(cdf < 1, cdf, xp.ones_like(cdf)), falls=False)
+        return Step._trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
 
     def _breaks(self) -> Array:
         breaks = self._margins[0]._breaks()

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from censcore._arrays import Array, namespace
+import numpy as np
+
+from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._quadrature import ORDER, Antiderivative
 from censcore.distributions._panels import common_breaks, merge_edges
-from censcore.distributions.by_subdensity import BySubdensity
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.joint import Independent, in_one_library
 from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["CauseSpecificHazards"]
+__all__ = ["BySubdensity", "CauseSpecificHazards"]
 
 
 class CauseSpecificHazards(TimeAndCause):
@@ -114,6 +116,77 @@ class CauseSpecificHazards(TimeAndCause):
         return self._remember("any cause", lambda: Independent(self._hazards).first())
 
 
+_FACTOR = 4.0  # a panel in which cumulative incidences are read spans no more than this factor
+
+
+class BySubdensity(Univariate):
+    r"""A distribution with mass at infinity by its density, :math:`F(t)=\int_0^tf(s)\,ds`, by quadrature.
+
+    A subclass writes ``_logpdf``, and ``_make_panel_edges``: times between which the density is smooth, up to
+    where it is over.
+    """
+
+    _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
+    _kept: ClassVar[frozenset[str]] = frozenset({"panel edges", "antiderivative"})
+
+    def _density(self, t: Array) -> Array:
+        """Zero at time zero, where a rate may be infinite: only empty panels have a node there."""
+        xp = self._xp
+        later = t > 0
+        return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, 1.0))), xp.zeros_like(t))
+
+    def _edges(self) -> Array:
+        """From 0 to where T is over, in panels that are short on the log scale."""
+        edges = self._panel_edges()
+        zero = self._xp.zeros_like(edges[:, :1])
+        return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
+
+    def _antiderivative(self) -> Antiderivative:
+        def make() -> Antiderivative:
+            edges = self._edges()
+            n = len(self)
+            edges = edges if edges.shape[0] == n else self._xp.broadcast_to(edges, (n, edges.shape[1]))
+            return Antiderivative.of(self._density, edges, ORDER)
+
+        return self._remember("antiderivative", make)
+
+    def _incidence(self, t: Array) -> Array:
+        """The cumulative incidence, whose limit at infinity is below one."""
+        xp, integral = self._xp, self._antiderivative()
+        last = integral.edges[:, -1:]
+        t = xp.where(t < last, t, last)
+        return xp.clip(integral(t), 0.0, 1.0)
+
+    def _cdf(self, t: Array) -> Array:
+        F = self._incidence(t)
+        return self._xp.where(self._xp.isinf(t), 1.0, F)
+
+    def _sf(self, t: Array) -> Array:
+        return 1 - self._cdf(t)
+
+    def _never(self) -> Array:
+        return self._xp.full_like(self._reference.reshape(-1)[:1].reshape(1, 1), np.inf)
+
+    def _mass_at_infinity(self) -> Array:
+        return 1 - self._incidence(self._never())[:, 0]
+
+    def _end(self) -> Array:
+        """Infinite, since the event may never come."""
+        return detach(self._never())
+
+
+def _between(edges: np.ndarray) -> np.ndarray:
+    """Times that cut the gaps between positive edges (n, p) to a factor of at most ``_FACTOR``."""
+    positive = np.where(edges > 0, edges, np.inf)
+    low = max(float(positive.min()), float(np.finfo(edges.dtype).tiny) * 1e4)
+    high = float(edges.max())
+    if not low < high:
+        return np.zeros((edges.shape[0], 0), dtype=edges.dtype)
+    count = int(np.ceil(np.log(high / low) / np.log(_FACTOR))) + 1
+    grid = np.geomspace(low, high, min(count, 200))
+    return np.broadcast_to(np.minimum(grid, edges.max(axis=1, keepdims=True)), (edges.shape[0], len(grid)))
+
+
 class _SmoothCause(BySubdensity):
     r"""The distribution of T_j for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
 
@@ -161,7 +234,7 @@ class _StepCause(ByStep):
             return Step._trusted(times, left, falls=True)
         before = xp.concat([xp.ones_like(left[:, :1]), left[:, :-1]], axis=1)
         cdf = xp.cumulative_sum(before * jumps[self._number - 1], axis=1)
-        return Step._trusted(times, xp.where(cdf < 1, cdf, xp.ones_like(cdf)), falls=False)
+        return Step._trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
 
     def _breaks(self) -> Array:
         return _all_times(self._hazards)
@@ -186,9 +259,9 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     for part in parts:
         here, before = part._sf(times), part._sf_left(times)
         some = (before > 0) & first & xp.isfinite(times)
-        share = xp.where(some, here, xp.ones_like(here)) / xp.where(some, before, xp.ones_like(before))
+        share = xp.where(some, here, 1.0) / xp.where(some, before, 1.0)
         jumps.append(1 - share)
     total = sum(jumps)
     if bool(xp.any(total > 1)):
-        jumps = [jump / xp.where(total > 1, total, xp.ones_like(total)) for jump in jumps]
+        jumps = [jump / xp.where(total > 1, total, 1.0) for jump in jumps]
     return times, jumps

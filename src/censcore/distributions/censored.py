@@ -57,7 +57,7 @@ class Censored(Univariate):
         return self._distribution._degree
 
     def _until_tau(self, kept: Array, values: Array, after: float) -> Array:
-        return self._xp.where(kept, values, self._xp.full_like(values, after))
+        return self._xp.where(kept, values, after)
 
     def _sf(self, t: Array) -> Array:
         return self._until_tau(t < self._tau, self._distribution._sf(t), 0.0)
@@ -167,13 +167,13 @@ class CensoredJoint(Joint):
         limit = self._tau[:, None, :]
         open_ = xp.all((t <= limit) if left else (t < limit), axis=-1)
         value = self._distribution._logsf(t, left)
-        return xp.where(open_, value, xp.full_like(value, -np.inf))
+        return xp.where(open_, value, -np.inf)
 
     def _mass_at_infinity(self) -> Array:
         xp = self._xp
         mass = self._distribution._mass_at_infinity()
         unlimited = xp.all(xp.isinf(self._tau), axis=1)
-        return xp.where(unlimited, mass, xp.zeros_like(mass))
+        return xp.where(unlimited, mass, 0.0)
 
     def _end_of_first(self) -> Array:
         return self._xp.minimum(self._distribution._end_of_first(), self._xp.min(self._tau, axis=1))

@@ -186,11 +186,11 @@ class TimeAndCause(Distribution):
         time = as_float(time, "time", like=self._reference)
         cause = np.asarray(event) if is_neutral(event) else event
         alive = convert(cause == 0, self._reference)
-        total = self.any_cause().logsf(xp.where(alive, time, xp.zeros_like(time)))
+        total = self.any_cause().logsf(xp.where(alive, time, 0.0))
         for j in range(1, self.n_causes + 1):
             here = convert(cause == j, self._reference)
             if possibly(here.any()):
-                density = self._of_cause(j).logpdf(xp.where(here, time, xp.ones_like(time)))
+                density = self._of_cause(j).logpdf(xp.where(here, time, 1.0))
                 total = xp.where(here, density, total)
         return total
 

@@ -140,7 +140,7 @@ class Copula(FromMarginals):
         xp = self._xp
         over = xp.any(xp.isinf(H), axis=-1)
         value = -self._family.exponent(_bounded(H), self._theta)
-        return xp.where(over, xp.full_like(value, -np.inf), value)
+        return xp.where(over, -np.inf, value)
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         xp = self._xp
@@ -150,7 +150,7 @@ class Copula(FromMarginals):
         log_hazard = self._log_density(t, event) + xp.where(event, finite, xp.zeros_like(H))
         value = self._family.log_likelihood(finite, log_hazard, event, self._theta)
         over = xp.any(xp.isinf(H) & ~event, axis=-1)
-        return xp.where(over, xp.full_like(value, -np.inf), value)
+        return xp.where(over, -np.inf, value)
 
     def _log_density(self, t: Array, event: Array) -> Array:
         """Log densities of the coordinates with an event, zero in the others."""
@@ -158,7 +158,7 @@ class Copula(FromMarginals):
         columns = []
         for j, F in enumerate(self._marginals):
             seen = event[..., j]
-            inner = xp.where(seen, t[..., j], xp.ones_like(t[..., j]))
+            inner = xp.where(seen, t[..., j], 1.0)
             zero = xp.zeros_like(inner)
             columns.append(xp.where(seen, F._logpdf(inner), zero) if possibly(xp.any(seen)) else zero)
         return self._stack(columns)
@@ -227,12 +227,12 @@ class Clayton:
         column = theta[..., None]
         M = detach(xp.max(H, axis=-1))
         small = theta * M < 1
-        inner = xp.where(small[..., None], H, xp.zeros_like(H))
+        inner = xp.where(small[..., None], H, 0.0)
         B = xp.sum(inner * _expm1_over(column * inner), axis=-1)
         near = B * _log1p_over(theta * B)
         theta_far = xp.where(small, xp.ones_like(theta * M), theta + 0 * M)
-        H_far = xp.where(small[..., None], xp.zeros_like(H), H)
-        M_far = xp.where(small, xp.zeros_like(M), M)
+        H_far = xp.where(small[..., None], 0.0, H)
+        M_far = xp.where(small, 0.0, M)
         ratios = xp.sum(xp.exp(theta_far[..., None] * (H_far - M_far[..., None])), axis=-1)
         a = ratios - (H.shape[-1] - 1) * xp.exp(-theta_far * M_far)
         far = M_far + xp.log(a) / theta_far
@@ -259,7 +259,7 @@ class Clayton:
         exponential, theta = _in_one_library(rng.standard_exponential((n, m, k)), detach(theta), n)
         xp = namespace(exponential)
         dependent = theta > 0
-        positive = xp.where(dependent, theta, xp.ones_like(theta))
+        positive = xp.where(dependent, theta, 1.0)
         shape_of_V = 1 + 1 / positive
         shape_of_V = to_numpy(shape_of_V) if isinstance(rng, np.random.Generator) else shape_of_V
         gamma = rng.standard_gamma(shape_of_V, (n, m))
@@ -313,7 +313,7 @@ class Gumbel:
         """R, log R and log(H_j / R), where a hazard of zero counts as the smallest float in the logs."""
         xp = namespace(H)
         tiny = float(xp.finfo(H.dtype).tiny)
-        log_H = xp.log(xp.where(H > 0, H, xp.full_like(H, tiny)))
+        log_H = xp.log(xp.where(H > 0, H, tiny))
         excess = xp.log1p(xp.exp(-theta * xp.abs(log_H[..., 0] - log_H[..., 1]))) / theta
         log_R = xp.maximum(log_H[..., 0], log_H[..., 1]) + excess
         R = xp.maximum(H[..., 0], H[..., 1]) * xp.exp(excess)
@@ -347,7 +347,7 @@ class Gumbel:
         W = convert(rng.standard_exponential((n, m)), exponential)
         b = xp.where(a < 1, 1 - a, xp.full_like(a, 0.5))
         a_log_V = a * xp.log(xp.sin(a * U)) - xp.log(xp.sin(U)) + b * (xp.log(xp.sin(b * U)) - xp.log(W))
-        a_log_V = xp.where(a < 1, a_log_V, xp.zeros_like(a_log_V))
+        a_log_V = xp.where(a < 1, a_log_V, 0.0)
         return xp.exp(a[:, :, None] * xp.log(exponential) - a_log_V[:, :, None])
 
     def kendall_tau(self, theta: Array) -> Array:
@@ -389,7 +389,7 @@ def _log_of_risen(log_A: Array, rate: Array, theta: Array) -> Array:
 def _bounded(H: Array) -> Array:
     """Infinite cumulative hazards as a finite number, so that differences of two exist."""
     xp = namespace(H)
-    return xp.where(xp.isinf(H), xp.full_like(H, _ENDLESS), H)
+    return xp.where(xp.isinf(H), _ENDLESS, H)
 
 
 def _expm1_over(x: Array) -> Array:
@@ -406,8 +406,8 @@ def _by_series(x: Array, coefficients: Sequence[float], formula: Callable[[Array
     """A power series near zero, the formula elsewhere."""
     xp = namespace(x)
     near = xp.abs(x) < _SERIES
-    apart = xp.where(near, xp.ones_like(x), x)
-    close = xp.where(near, x, xp.zeros_like(x))
+    apart = xp.where(near, 1.0, x)
+    close = xp.where(near, x, 0.0)
     series = xp.zeros_like(x)
     for coefficient in reversed(coefficients):
         series = coefficient + close * series

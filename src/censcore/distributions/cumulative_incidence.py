@@ -129,7 +129,7 @@ class CumulativeIncidence(TimeAndCause):
 
     def _of_any_cause(self) -> Univariate:
         total = self._xp.sum(self._cif, axis=1)
-        return self._curve(self._xp.where(total < 1, total, self._xp.ones_like(total)))
+        return self._curve(self._xp.where(total < 1, total, 1.0))
 
     def given_survival(self, a: Array) -> CumulativeIncidence:
         """Given T > a: what the curves rise by from a on, over P(T > a)."""
@@ -143,7 +143,7 @@ class CumulativeIncidence(TimeAndCause):
             grid = xp.sort(xp.clip(xp.concat(knots, axis=1), min=0.0), axis=1)
         cif = self.cif(grid) if self._linear else self._cif
         rise = cif - at_a
-        other._grid, other._cif = grid, xp.where(rise > 0, rise, xp.zeros_like(rise)) / alive[:, :, None]
+        other._grid, other._cif = grid, xp.where(rise > 0, rise, 0.0) / alive[:, :, None]
         return other
 
     def __repr__(self) -> str:

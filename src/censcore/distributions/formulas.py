@@ -59,7 +59,7 @@ class Formulas(Distribution):
         endless = xp.isinf(t)
         if not possibly(endless.any()):
             return self._sf(t)
-        s = self._sf(xp.where(endless, xp.zeros_like(t), t))
+        s = self._sf(xp.where(endless, 0.0, t))
         return xp.where(endless, self._mass_at_infinity()[:, None], s)
 
     def _cdf(self, t: Array) -> Array:
@@ -70,9 +70,7 @@ class Formulas(Distribution):
         xp = namespace(t)
         s, F = self._sf(t), self._cdf(t)
         early = F < 0.5
-        return xp.where(
-            early, log1p(-xp.where(early, F, xp.zeros_like(F))), safe_log(xp.where(early, xp.ones_like(s), s))
-        )
+        return xp.where(early, log1p(-xp.where(early, F, 0.0)), safe_log(xp.where(early, 1.0, s)))
 
     def _logpdf(self, t: Array) -> Array:
         raise NoDensityError(
@@ -100,7 +98,7 @@ class Formulas(Distribution):
             return t
         xp, distribution = namespace(t), self.detach()
         finite = xp.isfinite(t)
-        inside = xp.where(finite, t, xp.ones_like(t))
+        inside = xp.where(finite, t, 1.0)
         log_slope = distribution._log_slope(inside)
         if log_slope is None:
             return t
@@ -108,7 +106,7 @@ class Formulas(Distribution):
         movable = finite & (slope > 0) & xp.isfinite(slope)
         if not self.has_density:  # an atom stays where it is
             movable = movable & (distribution._sf_left(inside) == distribution._sf(inside))
-        step = (p - f(inside)) / (sign * xp.where(movable, slope, xp.ones_like(slope)))
+        step = (p - f(inside)) / (sign * xp.where(movable, slope, 1.0))
         return once_differentiable(xp.where(movable, inside + (step - detach(step)), t))
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:

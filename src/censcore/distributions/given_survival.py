@@ -36,7 +36,7 @@ def check_possible(impossible: Array, a: Array) -> None:
 def or_one(alive: Array) -> Array:
     """P(T > a), or one where it underflows: there nothing is left to be divided by it."""
     xp = namespace(alive)
-    return xp.where(alive > 0, alive, xp.ones_like(alive))
+    return xp.where(alive > 0, alive, 1.0)
 
 
 class GivenSurvival(Univariate):
@@ -94,7 +94,7 @@ class GivenSurvival(Univariate):
         if self._degree is not None:
             return safe_log(self._alive())
         value = self._distribution._logsf(self._start)
-        return xp.where(self._entry < 0, xp.zeros_like(value), value)
+        return xp.where(self._entry < 0, 0.0, value)
 
     def _alive(self) -> Array:
         """P(T > a), (1 or n, 1)."""
@@ -102,14 +102,14 @@ class GivenSurvival(Univariate):
         if self._degree is None:
             return xp.exp(self._log_alive())
         value = self._distribution._sf(self._start)
-        return xp.where(self._entry < 0, xp.ones_like(value), value)
+        return xp.where(self._entry < 0, 1.0, value)
 
     def _late(self, t: Array) -> Array:
         return self._xp.maximum(t, self._entry)
 
     def _after(self, t: Array, values: Array, before: float) -> Array:
         """``values`` after a, ``before`` up to it."""
-        return self._xp.where(t > self._entry, values, self._xp.full_like(values, before))
+        return self._xp.where(t > self._entry, values, before)
 
     def _sf(self, t: Array) -> Array:
         if self._degree is None:
@@ -147,14 +147,14 @@ class GivenSurvival(Univariate):
         if self._degree == 0:
             return self._step()._isf(p)
         t = xp.maximum(self._distribution._isf_given(self._start, self._alive(), p), self._start)
-        return xp.where(p < 1, t, xp.zeros_like(t))
+        return xp.where(p < 1, t, 0.0)
 
     def _icdf(self, p: Array) -> Array:
         xp = self._xp
         if self._degree == 0:
             return self._step()._icdf(p)
         t = self._distribution._icdf_beyond(self._first(), p)
-        return xp.where(p > 0, t, xp.zeros_like(t))
+        return xp.where(p > 0, t, 0.0)
 
     def _first(self) -> Array:
         """The first time that is possible: an atom at a itself is not."""
@@ -271,7 +271,7 @@ class GivenJointSurvival(Joint):
     def _log_alive(self) -> Array:
         """Log P(T_j > a for all j), (1 or n, 1)."""
         value = self._distribution._logsf(self._corner)
-        return self._xp.where(self._entry < 0, self._xp.zeros_like(value), value)
+        return self._xp.where(self._entry < 0, 0.0, value)
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
         xp, a = self._xp, self._entry[:, :, None]
@@ -283,7 +283,7 @@ class GivenJointSurvival(Joint):
         xp, a = self._xp, self._entry[:, :, None]
         value = self._distribution._log_likelihood(xp.maximum(t, self._corner), event) - self._log_alive()
         early = xp.any(event & (t <= a), axis=-1)
-        return xp.where(early, xp.full_like(value, -np.inf), value)
+        return xp.where(early, -np.inf, value)
 
     def _mass_at_infinity(self) -> Array:
         return self._distribution._mass_at_infinity() / or_one(self._xp.exp(self._log_alive()))[:, 0]

@@ -226,7 +226,7 @@ class JointGrid(Joint):
     def _mass_at_infinity(self) -> Array:
         xp = self._xp
         corner = xp.exp(xp.reshape(self._log_p, (self._log_p.shape[0], -1))[:, -1])
-        return xp.where(xp.any(self._rate > 0, axis=1), xp.zeros_like(corner), corner)
+        return xp.where(xp.any(self._rate > 0, axis=1), 0.0, corner)
 
     def _end_of_first(self) -> Array:
         """The latest first event that any possible cell allows."""
@@ -235,7 +235,7 @@ class JointGrid(Joint):
         for j, edges in enumerate(self._edges):
             upper = xp.concat([edges[0, 1:], xp.full_like(edges[0, :1], np.inf)], axis=0)
             end = xp.minimum(end, xp.reshape(upper, (1, *(1,) * j, -1, *(1,) * (self.k - 1 - j))))
-        possible = xp.where(self._log_p > -np.inf, end, xp.zeros_like(end))
+        possible = xp.where(self._log_p > -np.inf, end, 0.0)
         return xp.max(xp.reshape(possible, (possible.shape[0], -1)), axis=1)
 
     def _sample(self, m: int, rng: Draws) -> Array:
@@ -262,7 +262,7 @@ class JointGrid(Joint):
         inside = xp.clip(bin_, 0, last - 1)
         low, high = take_along(edges, inside), take_along(edges, inside + 1)
         decays = rate > 0
-        excess = -xp.log1p(-u) / xp.where(decays, rate, xp.ones_like(rate))
+        excess = -xp.log1p(-u) / xp.where(decays, rate, 1.0)
         tail = xp.where(decays, edges[:, -1:] + excess, xp.full_like(excess, np.inf))
         return xp.where(bin_ == last, tail, low + (high - low) * u)
 
@@ -306,7 +306,7 @@ def _log_softmax(logits: Array) -> Array:
     if surely(xp.any(xp.isnan(flat) | (flat == np.inf))):
         raise InvalidInputError("logits must be finite (or -inf for impossible cells); got NaN or inf.")
     top = detach(xp.max(flat, axis=1, keepdims=True))
-    flat = flat - xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # large logits lose no digits
+    flat = flat - xp.where(xp.isfinite(top), top, 0.0)  # large logits lose no digits
     return xp.reshape(flat - logsumexp(flat)[:, None], logits.shape)
 
 

@@ -124,8 +124,8 @@ class ByHazard(Univariate):
         xp = self._xp
         hazard = self._hazard_at(t)
         endless = xp.isinf(t) | xp.isinf(hazard)
-        density = self._log_hazard(xp.where(endless, xp.ones_like(t), t)) - hazard
-        return xp.where(endless, xp.full_like(density, -np.inf), density)
+        density = self._log_hazard(xp.where(endless, 1.0, t)) - hazard
+        return xp.where(endless, -np.inf, density)
 
     def _isf(self, p: Array) -> Array:
         return self._time_at(0.0 - safe_log(p))
@@ -218,7 +218,7 @@ class Weibull(ByHazard, Parametric):
         ordinary = ordinary & (log_hazard < float(np.log(limits.max)))
         if surely(xp.all(ordinary)):
             return xp.exp(log_hazard)
-        inner = xp.exp(xp.where(ordinary, log_hazard, xp.zeros_like(log_hazard)))
+        inner = xp.exp(xp.where(ordinary, log_hazard, 0.0))
         return xp.where(ordinary, inner, self.detach()._hazard_at(detach(t)))
 
     def _inverse_hazard(self, h: Array) -> Array:
@@ -242,7 +242,7 @@ class Weibull(ByHazard, Parametric):
         endless = xp.isinf(whole)
         if not possibly(xp.any(endless)):
             return whole * share
-        finite = xp.where(endless, xp.ones_like(whole), whole)
+        finite = xp.where(endless, 1.0, whole)
         return xp.where(endless, self._area_to(b) - self._area_to(a), finite * share)
 
     def _area_to(self, t: Array) -> Array:
@@ -252,14 +252,14 @@ class Weibull(ByHazard, Parametric):
         """
         xp, s = self._xp, 1 / self._shape
         endless = xp.isinf(t)
-        t = xp.where(endless, xp.ones_like(t), t)
+        t = xp.where(endless, 1.0, t)
         x = self._hazard_at(t)
         term = total = xp.ones_like(x)
         for n in range(1, _TERMS):
             term = term * x / (s + n)
             total = total + term
         area = t * xp.exp(-x) * total
-        return xp.where(endless, xp.full_like(area, np.inf), area)
+        return xp.where(endless, np.inf, area)
 
 
 # Terms of the series above: s > 170 and so x < 300 for all times that are floats.

@@ -331,11 +331,11 @@ def logsumexp(x: Array) -> Array:
     """Log of the sum of exponentials over the last axis; -inf, with a zero gradient, where all are -inf."""
     xp = namespace(x)
     top = xp.max(x, axis=-1, keepdims=True)
-    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    top = xp.where(xp.isfinite(top), top, 0.0)
     top = detach(top)
     total = xp.sum(xp.exp(x - top), axis=-1)
     empty = total == 0
-    inner = xp.log(xp.where(empty, xp.ones_like(total), total)) + top[..., 0]
+    inner = xp.log(xp.where(empty, 1.0, total)) + top[..., 0]
     return xp.where(empty, xp.full_like(inner, -np.inf), inner)
 
 

@@ -92,8 +92,8 @@ def dropping_out(visits: Array, attended: Array) -> Step:
     xp = namespace(visits)
     planned = xp.isfinite(visits)
     # where a subject has fewer visits, times after all visits at which nothing happens
-    latest = xp.max(xp.where(planned, visits, xp.zeros_like(visits)))
+    latest = xp.max(xp.where(planned, visits, 0.0))
     after = latest + 1 + xp.cumulative_sum(xp.ones_like(visits), axis=1)
     before = xp.maximum(previous_float(visits), xp.zeros_like(visits))
-    left = xp.min(xp.where(planned, attended, xp.ones_like(attended)), axis=1, keepdims=True)
+    left = xp.min(xp.where(planned, attended, 1.0), axis=1, keepdims=True)
     return Step._trusted(xp.where(planned, before, after), xp.where(planned, attended, left), falls=True)

@@ -54,7 +54,7 @@ class Mixed(Distribution):
         terms = []
         for j, value in values.items():
             w = self._weights[:, j : j + 1]
-            log_w = xp.log(xp.where(w > 0, w, xp.ones_like(w)))
+            log_w = xp.log(xp.where(w > 0, w, 1.0))
             terms.append(xp.where(w > 0, log_w + value, xp.full_like(value, -np.inf)))
         return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
 
@@ -62,10 +62,7 @@ class Mixed(Distribution):
         """A formula of each component, ``otherwise`` where its weight is zero."""
         xp = self._xp
         values = [formula(F) for F in self._components]
-        return [
-            xp.where(self._weights[:, j : j + 1] > 0, value, xp.full_like(value, otherwise))
-            for j, value in enumerate(values)
-        ]
+        return [xp.where(self._weights[:, j : j + 1] > 0, value, otherwise) for j, value in enumerate(values)]
 
     def _latest(self, formula: Callable[[Any], Array]) -> Array:
         """The largest of what a formula gives for the components, (1 or n, 1)."""
@@ -149,7 +146,7 @@ class Mixture(Mixed, Univariate):
         total: Array = 0.0
         for j, F in enumerate(self._components):
             w, value = self._weights[:, j : j + 1], formula(F)
-            used = xp.where(w > 0, value, xp.zeros_like(value))
+            used = xp.where(w > 0, value, 0.0)
             total = total + w * used
         return total
 
@@ -162,7 +159,7 @@ class Mixture(Mixed, Univariate):
     def _cdf(self, t: Array) -> Array:
         xp, endless = self._xp, self._xp.isinf(t)
         value = self._sum(lambda F: F._cdf(t))
-        return xp.where(endless, xp.ones_like(value), value) if possibly(endless.any()) else value
+        return xp.where(endless, 1.0, value) if possibly(endless.any()) else value
 
     def _logsf(self, t: Array) -> Array:
         return self._log_sum({j: F._logsf(t) for j, F in enumerate(self._components)})
@@ -179,7 +176,7 @@ class Mixture(Mixed, Univariate):
 
     def _isf(self, p: Array) -> Array:
         t = self._up_to_the_end(super()._isf(p), p == 0)
-        return self._xp.where(p < 1, t, self._xp.zeros_like(t))  # the weights may sum to 1 + eps
+        return self._xp.where(p < 1, t, 0.0)  # the weights may sum to 1 + eps
 
     def _icdf(self, p: Array) -> Array:
         return self._up_to_the_end(super()._icdf(p), p == 1)
@@ -227,13 +224,13 @@ class Mixture(Mixed, Univariate):
             return self
         start = xp.maximum(column, xp.zeros_like(column))
         logs = xp.broadcast_arrays(*(F._logsf(start) for F in mixture._components))
-        logs = [xp.where(column < 0, xp.zeros_like(value), value) for value in logs]
+        logs = [xp.where(column < 0, 0.0, value) for value in logs]
         alive = mixture._log_sum(dict(enumerate(logs)))
         check_possible(alive == -np.inf, column)
         other = mixture._map(lambda array: array)
         other._components = [
             # a component that is over by then has no weight, and needs no conditional distribution
-            F.given_survival(xp.where(value > -np.inf, column, xp.full_like(column, -1.0))[:, 0])
+            F.given_survival(xp.where(value > -np.inf, column, -1.0)[:, 0])
             for F, value in zip(mixture._components, logs, strict=True)
         ]
         shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]

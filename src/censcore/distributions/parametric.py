@@ -150,7 +150,7 @@ class LogNormal(Parametric):
         mean = exp(self._mu + self._sigma**2 / 2)
         below = xp.where(xp.isinf(b), mean, lower(b)) - lower(a)
         late = a > exp(self._mu + self._sigma**2)
-        start, stop = (xp.where(late, t, xp.zeros_like(t)) for t in (a, b))
+        start, stop = (xp.where(late, t, 0.0) for t in (a, b))
         return xp.where(late, upper(start) - upper(stop), below)
 
 
@@ -202,9 +202,9 @@ class Gamma(Parametric):
     def _logpdf(self, t: Array) -> Array:
         xp, k, rate = self._xp, self._shape, self._rate
         endless = xp.isinf(t)
-        t = xp.where(endless, xp.ones_like(t), t)
+        t = xp.where(endless, 1.0, t)
         density = k * safe_log(rate) + xlogy(k - 1, t) - self._turned(t) - special(t).gammaln(k)
-        return xp.where(endless, xp.full_like(density, -np.inf), density)
+        return xp.where(endless, -np.inf, density)
 
     def _isf(self, p: Array) -> Array:
         t = interior(lambda p: gammainccinv(self._shape, p) / detach(self._rate), p, np.inf, 0.0, end=1.0)
@@ -289,7 +289,7 @@ class Uniform(Parametric):
         xp = self._xp
         density = -safe_log(self._high - self._low) + xp.zeros_like(t)
         inside = (t >= self._low) & (t <= self._high)
-        return xp.where(inside, density, xp.full_like(density, -np.inf))
+        return xp.where(inside, density, -np.inf)
 
     def _isf(self, p: Array) -> Array:
         t = self._high - p * (self._high - self._low)

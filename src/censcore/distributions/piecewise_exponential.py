@@ -90,7 +90,7 @@ class PiecewiseExponential(ByHazard):
         hazard = take_along(self._hazards, j) + take_along(self._rates, j) * (
             xp.where(endless, start, t) - start
         )
-        return xp.where(endless, xp.full_like(hazard, np.inf), hazard)
+        return xp.where(endless, np.inf, hazard)
 
     def _inverse_hazard(self, h: Array) -> Array:
         """In the interval before whose end h is reached; never, if h lies beyond all that there is."""
@@ -98,14 +98,14 @@ class PiecewiseExponential(ByHazard):
         hazards = self._hazards
         j = searchsorted(hazards[:, 1:], h, side="left")
         rate, missing = take_along(self._rates, j), h - take_along(hazards, j)
-        wait = missing / xp.where(rate > 0, rate, xp.ones_like(rate))
-        wait = xp.where((rate > 0) | (missing <= 0), wait, xp.full_like(wait, np.inf))
+        wait = missing / xp.where(rate > 0, rate, 1.0)
+        wait = xp.where((rate > 0) | (missing <= 0), wait, np.inf)
         return take_along(self._starts, j) + wait
 
     def _reachable(self, like: Array) -> Array:
         xp = self._xp
         most = self.detach()._hazards[:, -1:] / 2 + xp.zeros_like(like)
-        return xp.where(self._rates[:, -1:] > 0, xp.ones_like(most), most)
+        return xp.where(self._rates[:, -1:] > 0, 1.0, most)
 
     def _log_hazard(self, t: Array) -> Array:
         return safe_log(take_along(self._rates, self._interval(t)))
@@ -121,14 +121,14 @@ class PiecewiseExponential(ByHazard):
         stop = xp.where(first < last, take_along(starts, inner), b)
         head = decaying_area(self._sf(a), take_along(rates, first), stop - a)
         over = b - take_along(starts, last)
-        over = xp.where(first < last, over, xp.zeros_like(over))
+        over = xp.where(first < last, over, 0.0)
         rest = decaying_area(take_along(survival, last), take_along(rates, last), over)
         return head + whole.between(inner, last) + rest
 
     def _mass_at_infinity(self) -> Array:
         xp = self._xp
         left = xp.exp(-self._hazards[:, -1])
-        return xp.where(self._rates[:, -1] > 0, xp.zeros_like(left), left)
+        return xp.where(self._rates[:, -1] > 0, 0.0, left)
 
     def _breaks(self) -> Array | None:
         return self._times if self._times.shape[1] else None

@@ -101,16 +101,14 @@ class Polyline(Curve):
         drop = abs(level1 - level0)
         rising = xp.isfinite(t1) & (drop > 0)
         width = xp.where(rising, t1 - t0, xp.ones_like(t0))
-        slope = xp.where(rising, drop, xp.ones_like(drop)) / width
+        slope = xp.where(rising, drop, 1.0) / width
         density = xp.where(rising, xp.log(slope), xp.full_like(slope, -np.inf))
         if self.tail != "exponential":
             return density
         rate, excess = self._rate(), self._excess(t)
         finite = xp.isfinite(excess)
-        beyond = (
-            safe_log(self._left) + safe_log(rate) - rate * xp.where(finite, excess, xp.zeros_like(excess))
-        )
-        beyond = xp.where(finite, beyond, xp.full_like(beyond, -np.inf))
+        beyond = safe_log(self._left) + safe_log(rate) - rate * xp.where(finite, excess, 0.0)
+        beyond = xp.where(finite, beyond, -np.inf)
         return xp.where(t > self._last, beyond, density)
 
     def _isf(self, p: Array) -> Array:
@@ -119,7 +117,7 @@ class Polyline(Curve):
         t = self._crossing(t0, t1, self._as_sf(level0) - p, abs(level1 - level0))
         if self.tail == "exponential":
             t = self._beyond(p < self._left, safe_log(p), t)
-        return self._xp.where(p < 1, t, self._xp.zeros_like(t))
+        return self._xp.where(p < 1, t, 0.0)
 
     def _icdf(self, p: Array) -> Array:
         count = self._knots_above(self._level_of_cdf(p))
@@ -127,13 +125,13 @@ class Polyline(Curve):
         t = self._crossing(t0, t1, p - self._as_cdf(level0), abs(level1 - level0))
         if self.tail == "exponential":
             t = self._beyond(p > self._as_cdf(self._levels[:, -1:]), log1p(-p), t)
-        return self._xp.where(p > 0, t, self._xp.zeros_like(t))
+        return self._xp.where(p > 0, t, 0.0)
 
     def _crossing(self, t0: Array, t1: Array, ahead: Array, drop: Array) -> Array:
         """Where a segment from t0 to t1 that falls by ``drop`` has fallen by ``ahead``."""
         xp = self._xp
         inside = xp.isfinite(t1) & (drop > 0)
-        share = xp.where(inside, ahead, xp.zeros_like(ahead)) / xp.where(inside, drop, xp.ones_like(drop))
+        share = xp.where(inside, ahead, 0.0) / xp.where(inside, drop, 1.0)
         share = xp.clip(share, min=0.0, max=1.0)
         end = xp.where(inside, t1, t0)
         return xp.where(xp.isfinite(t1), t0 * (1 - share) + end * share, t1)
@@ -146,7 +144,7 @@ class Polyline(Curve):
         rate, left = self._rate(), self._left
         falls, beyond = rate > 0, t > self._last
         # a falling tail counts back from infinity, so that far areas keep their digits
-        tail = xp.where(falls, left / xp.where(falls, rate, xp.ones_like(rate)), xp.zeros_like(left))
+        tail = xp.where(falls, left / xp.where(falls, rate, 1.0), xp.zeros_like(left))
         flat = left * xp.where(falls | (left <= 0), xp.zeros_like(t), self._excess(t))
         counted = xp.where(beyond, whole + part + tail, whole)
         return counted, xp.where(beyond, flat - tail * self._decay(self._excess(t)), part)
@@ -158,7 +156,7 @@ class Polyline(Curve):
         begin = self._as_sf(self._last_knot(self._levels, count, self._start))
         width = t - self._last_knot(self._times, count, 0.0)
         height = (begin + self._as_sf(self._level(t, count))) / 2
-        part = height * xp.where(begin > 0, width, xp.zeros_like(width))
+        part = height * xp.where(begin > 0, width, 0.0)
         return self._last_knot(self._remember("areas", self._areas), count, 0.0), part
 
     def _areas(self) -> Array:
@@ -180,7 +178,7 @@ class Polyline(Curve):
         level = read(self._padded(self._levels, self._start, front=True))
         start, stop, first = t[:, :-1], t[:, 1:], level[:, :-1]
         width = stop - start
-        slope = xp.diff(level, axis=1) / xp.where(width > 0, width, xp.ones_like(width))
+        slope = xp.diff(level, axis=1) / xp.where(width > 0, width, 1.0)
         low, u = start, first
         if not cdf:  # F² is integrated from zero on
             low = xp.minimum(xp.maximum(start, a), stop)
@@ -219,13 +217,13 @@ class Polyline(Curve):
 
     def _excess(self, t: Array) -> Array:
         xp = self._xp
-        return xp.where(t > self._last, t - self._last, xp.zeros_like(t - self._last))
+        return xp.where(t > self._last, t - self._last, 0.0)
 
     def _decay(self, excess: Array) -> Array:
         """exp(-r excess), zero at infinity in value and gradient."""
         xp = self._xp
         finite = xp.isfinite(excess)
-        power = self._rate() * xp.where(finite, excess, xp.zeros_like(excess))
+        power = self._rate() * xp.where(finite, excess, 0.0)
         return xp.where(finite, xp.exp(-power), xp.zeros_like(power))
 
     def _far(self, t: Array) -> Array:
@@ -237,18 +235,16 @@ class Polyline(Curve):
         rate = self._rate()
         endless = xp.isinf(log_sf) | (rate <= 0)  # infinity stays out of the gradient
         moved = there & ~endless
-        left = xp.where(self._left > 0, self._left, xp.ones_like(self._left))
-        fall = xp.where(
-            moved, xp.log(left) - xp.where(moved, log_sf, xp.zeros_like(log_sf)), xp.zeros_like(t)
-        )
-        t = xp.where(there, self._last + fall / xp.where(rate > 0, rate, xp.ones_like(rate)), t)
-        return xp.where(there & endless, xp.full_like(t, np.inf), t)
+        left = xp.where(self._left > 0, self._left, 1.0)
+        fall = xp.where(moved, xp.log(left) - xp.where(moved, log_sf, 0.0), xp.zeros_like(t))
+        t = xp.where(there, self._last + fall / xp.where(rate > 0, rate, 1.0), t)
+        return xp.where(there & endless, np.inf, t)
 
     def _mass_at_infinity(self) -> Array:
         xp = self._xp
         if self.tail != "exponential":
             return super()._mass_at_infinity()
-        return xp.where(self._rate() > 0, xp.zeros_like(self._left), self._left)[:, 0]
+        return xp.where(self._rate() > 0, 0.0, self._left)[:, 0]
 
 
 class PiecewiseLinear(Polyline):
@@ -313,9 +309,9 @@ class PiecewiseLinear(Polyline):
         xp, half = self._xp, self._last / 2
         before = self._as_sf(self._level(half, self._knots_passed(half, "right")))
         goes_on = (self._left > 0) & (half > 0)
-        fall = safe_log(before) - safe_log(xp.where(goes_on, self._left, xp.ones_like(self._left)))
-        rate = xp.where(goes_on, fall, xp.zeros_like(fall)) / xp.where(half > 0, half, xp.ones_like(half))
-        return xp.where(rate > 0, rate, xp.zeros_like(rate))
+        fall = safe_log(before) - safe_log(xp.where(goes_on, self._left, 1.0))
+        rate = xp.where(goes_on, fall, 0.0) / xp.where(half > 0, half, 1.0)
+        return xp.where(rate > 0, rate, 0.0)
 
     def __repr__(self) -> str:
         shape = f"({len(self)},), times={self._times.shape[1] - (self.tail == 'last')}"

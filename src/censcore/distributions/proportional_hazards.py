@@ -114,8 +114,8 @@ class ProportionalHazards(Univariate):
         with np.errstate(over="ignore"):  # beyond the largest float it is infinite
             if not bool(xp.any(endless)):
                 return self._risk * hazard
-            product = self._risk * xp.where(endless, xp.zeros_like(hazard), hazard)
-        return xp.where(endless, xp.full_like(product, np.inf), product)
+            product = self._risk * xp.where(endless, 0.0, hazard)
+        return xp.where(endless, np.inf, product)
 
     def _passed(self, t: Array, side: str = "right") -> Array:
         return searchsorted(self._times, t, side)
@@ -123,7 +123,7 @@ class ProportionalHazards(Univariate):
     def _logsf(self, t: Array) -> Array:
         xp = self._xp
         value = -self._after(self._passed(t))
-        return xp.where(xp.isinf(t), xp.full_like(value, -np.inf), value)
+        return xp.where(xp.isinf(t), -np.inf, value)
 
     def _sf(self, t: Array) -> Array:
         return self._xp.exp(self._logsf(t))
@@ -163,7 +163,7 @@ class ProportionalHazards(Univariate):
         count = xp.where(reached(detach(self._after(in_time + 1))) | (count == n_jumps), count, count + 1)
         ends = xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1)
         t = take_along(ends, count)
-        return xp.where(later, t, xp.zeros_like(t))
+        return xp.where(later, t, 0.0)
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
         """The hazard still to go is -log(1 - p), on top of that before y."""

@@ -116,11 +116,11 @@ class ScipyDistribution(Univariate):
         next_to_end = np.isfinite(end) & (t * (1 + 16 * np.finfo(t.dtype).eps) >= end)
         if next_to_end.any():
             t = np.where(next_to_end & (self._values("sf", t) > p), end, t)
-        return np.where(p < 1, t, np.zeros_like(t))
+        return np.where(p < 1, t, 0.0)
 
     def _icdf(self, p: Array) -> Array:
         t = self._quantiles("ppf", p)
-        return np.where(p > 0, t, np.zeros_like(t))
+        return np.where(p > 0, t, 0.0)
 
     def _quantiles(self, method: str, p: Array) -> Array:
         """Quantiles in the support; SciPy's may lie beyond its ends by rounding."""

@@ -80,11 +80,11 @@ class Step(Curve):
 
     def _isf(self, p: Array) -> Array:
         t = self._time_of(self._level_of_sf(p))
-        return self._xp.where(p < 1, t, self._xp.zeros_like(t))
+        return self._xp.where(p < 1, t, 0.0)
 
     def _icdf(self, p: Array) -> Array:
         t = self._time_of(self._level_of_cdf(p))
-        return self._xp.where(p > 0, t, self._xp.zeros_like(t))
+        return self._xp.where(p > 0, t, 0.0)
 
     def _time_of(self, level: Array) -> Array:
         return self._next_knot(self._times, self._knots_above(level), end=float("inf"))
@@ -104,13 +104,13 @@ class Step(Curve):
         count = self._knots_passed(t, "left")
         left = self._as_sf(self._after(count))
         width = t - self._last_knot(self._times, count, 0.0)
-        part = left * xp.where(left > 0, width, xp.zeros_like(width))
+        part = left * xp.where(left > 0, width, 0.0)
         return self._last_knot(self._remember("areas", self._areas), count, 0.0), part
 
     def _areas(self) -> Array:
         """The area under the curve up to each jump; what follows a jump at infinity is never read."""
         xp = self._xp
-        times = xp.where(xp.isfinite(self._times), self._times, xp.zeros_like(self._times))
+        times = xp.where(xp.isfinite(self._times), self._times, 0.0)
         widths = xp.diff(self._padded(times, 0.0, front=True), axis=1)
         heights = self._as_sf(self._padded(self._levels, self._start, front=True)[:, :-1])
         return xp.cumulative_sum(widths * heights, axis=1)
@@ -259,7 +259,7 @@ class CompactStep(Univariate):
     def _sf(self, t: Array) -> Array:
         xp = self._xp
         value = self._after(searchsorted(self._times, t, "right"))
-        return xp.where(xp.isinf(t), xp.zeros_like(value), value)
+        return xp.where(xp.isinf(t), 0.0, value)
 
     def _sf_left(self, t: Array) -> Array:
         return self._after(searchsorted(self._times, t, "left"))

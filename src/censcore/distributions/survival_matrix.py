@@ -228,7 +228,7 @@ def up_to(F: Any, horizon: float) -> Any:
     times, levels = F._times, F._levels
     if float(xp.max(ahead)) > 0:
         share = convert(np.arange(1, KNOTS + 1)[None, :] / KNOTS, last)
-        more = last + share * xp.where(ahead > 0, ahead, xp.ones_like(ahead))
+        more = last + share * xp.where(ahead > 0, ahead, 1.0)
         tail = F._sf(more) if F._falls else F._cdf(more)
         if times.shape[0] < more.shape[0]:
             times = xp.broadcast_to(times, (more.shape[0], times.shape[1]))

@@ -150,7 +150,7 @@ class Univariate(Formulas):
     def known_time(self) -> Array:
         """The time that has all the mass, (n,); NaN where the mass is spread over several."""
         xp, end = self._xp, self._end()
-        known = xp.where(self._sf_left(end) >= 1, end, xp.full_like(end, np.nan))
+        known = xp.where(self._sf_left(end) >= 1, end, np.nan)
         return xp.broadcast_to(known[:, 0], (len(self),))
 
     def excludes(self, t: Array) -> Array:
@@ -301,10 +301,10 @@ class Univariate(Formulas):
         if not possibly(outside.any()):
             return restore(getattr(distribution, formula)(t))
         xp = distribution._xp
-        values = getattr(distribution, formula)(xp.where(outside, xp.zeros_like(t), t))
-        values = xp.where(t < 0, xp.full_like(values, below), values)
+        values = getattr(distribution, formula)(xp.where(outside, 0.0, t))
+        values = xp.where(t < 0, below, values)
         if at_infinity is not None:
-            values = xp.where(t == np.inf, xp.full_like(values, at_infinity), values)
+            values = xp.where(t == np.inf, at_infinity, values)
         return restore(values)
 
     def _at_levels(self, formula: str, p: Array) -> Array:

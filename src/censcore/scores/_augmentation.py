@@ -85,7 +85,7 @@ def augmented_integral(inputs: ScoringInputs, W: Univariate, h: Array) -> Array:
         living, D = _integral_while_living(inputs, W, phi, exit_)
         rest = integrate(lambda t: W._sf(t) * phi(t), panel_edges([F, W], exit_, end), _order(F, W))
     gone = _after_exit(inputs, D)[:, 0] * rest
-    return forecast + living + xp.where((exit_ < end)[:, 0], gone, xp.zeros_like(gone))
+    return forecast + living + xp.where((exit_ < end)[:, 0], gone, 0.0)
 
 
 def _integral_while_living(
@@ -289,7 +289,7 @@ def _inverse(S: Array) -> Array:
     """1/S, and zero where S is zero: the checks make sure that nobody is at risk there."""
     xp = namespace(S)
     positive = S > 0
-    return xp.where(positive, 1 / xp.where(positive, S, xp.ones_like(S)), xp.zeros_like(S))
+    return xp.where(positive, 1 / xp.where(positive, S, 1.0), xp.zeros_like(S))
 
 
 def numbers_per_subject(*distributions: Univariate) -> int:

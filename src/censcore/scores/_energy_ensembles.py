@@ -133,7 +133,7 @@ def _unit(z: Array, time: Array, beta: float) -> float:
     xp, z = namespace(z), detach(z)
     largest = float(xp.max(z))
     if largest == np.inf:
-        largest = float(xp.max(xp.where(xp.isinf(z), xp.zeros_like(z), z)))
+        largest = float(xp.max(xp.where(xp.isinf(z), 0.0, z)))
     largest = max(largest, float(xp.max(time)))
     limit = float(xp.finfo(z.dtype).max)
     if largest > limit ** min(1, 1 / beta) / 4:

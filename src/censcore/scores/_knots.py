@@ -65,7 +65,7 @@ def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
     inner, slack = _between_knots(F, y, inputs.C)
     beyond = inner + _tail(F, y, inputs.C)
     # what lies beyond a censored time may be infinite, and counts nothing
-    loss = below + weight * xp.where(weight > 0, beyond, xp.zeros_like(beyond))
+    loss = below + weight * xp.where(weight > 0, beyond, 0.0)
     return mended(loss, to_numpy(weight * slack <= TOLERANCE * detach(loss)), inputs, otherwise)
 
 
@@ -76,7 +76,7 @@ def _between_knots(F: Polyline, y: Array, C: Univariate) -> tuple[Array, Array]:
     S = xp.astype(F._as_sf(F._padded(F._levels, F._start, front=True)), xp.float64)
     start, stop = t[:, :-1], t[:, 1:]
     width = stop - start
-    slope = xp.diff(S, axis=1) / xp.where(width > 0, width, xp.ones_like(width))
+    slope = xp.diff(S, axis=1) / xp.where(width > 0, width, 1.0)
     low = xp.minimum(xp.maximum(start, xp.astype(y, xp.float64)), stop)
     v = S[:, :-1] + slope * (low - start)
     U, apart = _Moments.of(C).between(low, stop)
@@ -142,7 +142,7 @@ def _tail(F: Polyline, y: Array, C: Univariate) -> Array:
         return times_area((F._left + 0 * begin) ** 2, area(C, begin, xp.full_like(begin, np.inf)))[:, 0]
     rate = F._rate()
     falls = rate > 0
-    r = xp.where(falls, rate, xp.ones_like(rate))
+    r = xp.where(falls, rate, 1.0)
     height = F._left * xp.exp(-r * (begin - F._last))
     times, G = C._steps()
     left = G[:, -1:]  # of C after its last jump: it never ends then

@@ -48,14 +48,13 @@ def line_beyond(F: Polyline, y: Array, C: Univariate) -> Array:
     return panels.squares(sf, y[:, 0], beyond=True).astype(y.dtype)
 
 
-def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> Array | None:
+def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> Array:
     r""":math:`\int_0^yF^2/G_1\,ds+\frac{\delta}{G(y-)}\int_y^\infty S^2\,G_2\,ds` by a kernel, (n,).
 
-    None where there is none, or the forecasts are no lines on one grid. G_1 = 1 where ``below`` is None.
+    G_1 = 1 where ``below`` is None.
     """
     F, y, kernel = inputs.F, inputs.y.time, line_kernel(inputs, below, beyond)
-    if kernel is None:
-        return None
+    assert kernel is not None
     reach, sf = inverse_probability_weights(inputs)[:, 0], F._as_sf(F._levels)
     weights = tuple(_panels(F, below, inverse=True)), tuple(_panels(F, beyond, inverse=False))
 
@@ -70,7 +69,7 @@ def line_kernel(
 ) -> Callable[..., Array] | None:
     """The kernel of :func:`line_losses`; None where there is none, or it is not for these distributions."""
     F, y = inputs.F, inputs.y.time
-    if inputs.has_never or not (are_lines(F, below) and are_lines(F, beyond)):
+    if not (are_lines(F, below) and are_lines(F, beyond)):
         return None
     return on_cpu("censcore.scores._lines_numba", "line_losses", y, 8 * inputs.n * F._times.shape[1])
 

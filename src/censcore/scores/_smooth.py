@@ -117,8 +117,10 @@ def _has_few_breaks(distribution: Univariate) -> bool:
 
 def smooth_losses(inputs: ScoringInputs, weights: Weights, otherwise: Loss) -> Array:
     """One loss per subject, (n,); ``otherwise`` is the loss of subjects whose error is not small."""
-    found = [part._breaks() for part in _smooth_parts(inputs)]
-    breaks = tuple(float(t) for times in found if times is not None for t in to_numpy(times)[0])
+    breaks: tuple[float, ...] = ()
+    for part in _smooth_parts(inputs):
+        if (times := part._breaks()) is not None:
+            breaks += tuple(to_numpy(times)[0].tolist())
     for ratio in reversed(RATIOS):
         otherwise = _Route(_panels(weights.end, ratio, breaks), weights, otherwise)
     return otherwise(inputs)
@@ -136,7 +138,8 @@ class _Route:
         self._panels, self._weights, self._otherwise = panels, weights, otherwise
 
     def __call__(self, inputs: ScoringInputs) -> Array:
-        below, beyond = (self._weights.moments(inputs.C, self._panels, beyond=far) for far in (False, True))
+        below = self._weights.moments(inputs.C, self._panels, beyond=False)
+        beyond = self._weights.moments(inputs.C, self._panels, beyond=True)
         return chunked_rows(
             lambda rows: self._part(inputs.take(rows), below, beyond),
             inputs.n,
@@ -158,27 +161,30 @@ class _Route:
         f = self._weights.applied(F**2, inputs.C, t, beyond=False)
         loss, error = integral(f, below, y)
         error = error + self._at_zero(f) + self._of_rounding(detach(loss), like, inputs.F)
-        events = np.nonzero(to_numpy(inputs.y.event))[0]
+        events, C, weight = (
+            np.nonzero(to_numpy(inputs.y.event))[0],
+            inputs.C,
+            inverse_probability_weights(inputs),
+        )
         if events.size == inputs.n:
-            gain, noise = self._beyond(inputs, 1 - F, t, y, beyond)
+            gain, noise = self._beyond(C, weight[:, 0], 1 - F, t, y, beyond)
             return loss + gain, error + noise
         if events.size:
             S = 1 - (F[events] if F.shape[0] > 1 else F)
-            seen = Places(*(part[events] for part in y))
-            gain, noise = self._beyond(inputs.take(events), S, t, seen, beyond)
+            seen, C = Places(y.t[events], y.panel[events], y.Q[events]), C if len(C) == 1 else C.take(events)
+            gain, noise = self._beyond(C, weight[events, 0], S, t, seen, beyond)
             loss[events], error[events] = loss[events] + gain, error[events] + noise
         return loss, error
 
     def _beyond(
-        self, inputs: ScoringInputs, S: Array, t: Array, y: Places, moments: StepWeights
+        self, C: Univariate, weight: Array, S: Array, t: Array, y: Places, moments: StepWeights
     ) -> tuple[Array, Array]:
-        """What events pay beyond y, and the estimate of its error."""
-        f = self._weights.applied(S**2, inputs.C, t, beyond=True)
+        """What events of this weight pay beyond y, and the estimate of its error."""
+        f = self._weights.applied(S**2, C, t, beyond=True)
         value, error = integral(f, moments, y)
-        xp = inputs.xp
+        xp = namespace(S)
         rounding = 2 * float(xp.finfo(S.dtype).eps) * xp.sqrt(xp.abs(detach(value)) * moments.total)
         early = convert(y.panel == 0, S)
-        weight = inverse_probability_weights(inputs)[:, 0]
         return weight * value, weight * (error + rounding + early * self._at_zero(1 - f))
 
     def _at_zero(self, f: Array) -> Array:

@@ -87,7 +87,7 @@ def weighted_beyond(
     xp = namespace(y)
     if _is_long(C):
         times, G = C._steps()
-        last = xp.max(xp.where(xp.isfinite(times), times, xp.zeros_like(times)), axis=1, keepdims=True)
+        last = xp.max(xp.where(xp.isfinite(times), times, 0.0), axis=1, keepdims=True)
         edges = xp.minimum(_edges_beyond([F], y, until=last), xp.maximum(y, detach(C._end())))
         inner = integrate_steps(f, edges, nodes, times, G)
     else:
@@ -130,14 +130,14 @@ def _inverse(G: Array) -> Array:
     """
     xp = namespace(G)
     least = float(xp.finfo(G.dtype).smallest_normal)
-    return xp.where(G > 0, 1 / xp.where(least < G, G, xp.full_like(G, least)), xp.zeros_like(G))
+    return xp.where(G > 0, 1 / xp.where(least < G, G, least), xp.zeros_like(G))
 
 
 def area(C: Univariate, a: Array, b: Array) -> Array:
     r""":math:`\int_a^b G(s)\,ds` for a <= b, never below zero: differences of areas may be, by rounding."""
     between = C._integrated_sf(a, b)
     xp = namespace(between)
-    return xp.where(between > 0, between, xp.zeros_like(between))
+    return xp.where(between > 0, between, 0.0)
 
 
 # ---- step forecasts: finite sums -------------------------------------------------------------------
@@ -157,21 +157,9 @@ def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) 
 
 def weighted_time_of(C: Univariate) -> Function:
     r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it stands still where follow-up has ended."""
-    jumps, G = C._steps()
-    xp = namespace(jumps)
-    finite = xp.isfinite(jumps)
-    times = xp.where(finite, jumps, xp.zeros_like(jumps))
-    starts = xp.concat([xp.zeros_like(times[:, :1]), times], axis=1)
-    speeds = _inverse(xp.concat([xp.ones_like(G[:, :1]), xp.where(finite, G, xp.zeros_like(G))], axis=1))
-    steps = xp.where(finite, xp.diff(starts, axis=1), xp.zeros_like(times)) * speeds[:, :-1]
-    passed = xp.concat([xp.zeros_like(steps[:, :1]), xp.cumulative_sum(steps, axis=1)], axis=1)
-
-    def weighted_time(t: Array) -> Array:
-        jump = searchsorted(jumps, detach(t), "left")
-        inside = xp.where(xp.isfinite(t), t, take_along(starts, jump))
-        return take_along(passed, jump) + (inside - take_along(starts, jump)) * take_along(speeds, jump)
-
-    return weighted_time
+    times, G = C._steps()
+    inverse = Step._trusted(times, _inverse(G), falls=True)
+    return lambda t: sum(inverse._area_before(t))
 
 
 def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
@@ -189,7 +177,7 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     else:
         reach = area(C, y, xp.where(times > y, times, y))
     if bool(xp.any(xp.isinf(reach))):
-        reach = xp.where(fall > 0, reach, xp.zeros_like(reach))
+        reach = xp.where(fall > 0, reach, 0.0)
     return xp.vecdot(reach, fall, axis=-1)
 
 
@@ -211,16 +199,16 @@ def area_from(C: Univariate, t: Array) -> Array:
     jumps, G = C._steps()
     xp = namespace(jumps)
     start, finite = xp.zeros_like(jumps[:, :1]), xp.isfinite(jumps)
-    until = xp.where(finite, jumps, xp.zeros_like(jumps))
+    until = xp.where(finite, jumps, 0.0)
     heights = xp.concat([xp.ones_like(start), G[:, :-1]], axis=1)
     widths = xp.diff(xp.concat([start, until], axis=1), axis=1)
-    pieces = heights * xp.where(finite, widths, xp.zeros_like(widths))
+    pieces = heights * xp.where(finite, widths, 0.0)
     later = xp.concat([xp.flip(xp.cumulative_sum(xp.flip(pieces, axis=1), axis=1), axis=1), start], axis=1)
     k = searchsorted(jumps, detach(t), "right")
     height = take_along(xp.concat([heights, start], axis=1), k)
-    way = take_along(xp.concat([until, start], axis=1), k) - xp.where(xp.isfinite(t), t, xp.zeros_like(t))
+    way = take_along(xp.concat([until, start], axis=1), k) - xp.where(xp.isfinite(t), t, 0.0)
     rest = xp.concat([later[:, 1:], start], axis=1)
-    return take_along(rest, k) + height * xp.where(height > 0, way, xp.zeros_like(way))
+    return take_along(rest, k) + height * xp.where(height > 0, way, 0.0)
 
 
 def _step_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
@@ -231,7 +219,7 @@ def _step_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     before = xp.concat([xp.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
     rises = xp.isfinite(times) & (after > before)
     start = xp.where(rises & (times > y), times, y)
-    left = area(C, start, xp.where(rises, xp.full_like(start, np.inf), start))
+    left = area(C, start, xp.where(rises, np.inf, start))
     return xp.vecdot(left, xp.where(rises, (after - before) * (after + before), xp.zeros_like(left)), axis=-1)
 
 
@@ -289,7 +277,7 @@ def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> A
     last = xp.where(last > k, last, k)
     at = xp.where(xp.isfinite(at), at, xp.zeros_like(at))
     widths = xp.diff(at, axis=1)
-    pieces = height[:, :-1] * xp.where(widths > 0, widths, xp.zeros_like(widths))
+    pieces = height[:, :-1] * xp.where(widths > 0, widths, 0.0)
     passed = xp.concat([at[:, :1], _summed(pieces)], axis=1)
     ends = times_area(take_along(height, last), c - take_along(at, last))
     starts = take_along(height, k) * (y - take_along(at, k))
@@ -301,7 +289,7 @@ def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> A
 def times_area(height: Array, width: Array) -> Array:
     """Their product, zero where the height is, however wide."""
     xp = namespace(height)
-    return height * xp.where(height > 0, width, xp.zeros_like(width))
+    return height * xp.where(height > 0, width, 0.0)
 
 
 def _summed(values: Array) -> Array:
@@ -366,7 +354,7 @@ def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, A
         return [quantiles]  # they hold the break points
     xp = namespace(quantiles)
     at_break = xp.any(quantiles[:, :, None] == detach(breaks)[:, None, :], axis=2)
-    return [xp.where(at_break, xp.zeros_like(quantiles), quantiles), breaks]
+    return [xp.where(at_break, 0.0, quantiles), breaks]
 
 
 def _close_below(distribution: Univariate, y: Array) -> Array:

@@ -63,11 +63,6 @@ def binomial_log_score(inputs: ScoringInputs, times: Array) -> Array:
     brier_score : Squares in place of logarithms.
     log_score : The whole distribution by its likelihood.
 
-    References
-    ----------
-    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
-       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
-
     Examples
     --------
     >>> import censcore as cs

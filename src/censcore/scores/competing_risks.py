@@ -80,7 +80,7 @@ def log_score_of_causes(y: CompetingRisks, forecast: Any, censoring: Any, horizo
     any_cause = F.any_cause()
     inputs = scoring_inputs(y.any_cause(), any_cause, censoring, horizon, needs_censoring=False)
     xp, time, event = inputs.xp, inputs.y.time, inputs.y.event
-    alive = xp.where(event, xp.zeros_like(time), time)
+    alive = xp.where(event, 0.0, time)
     log_density = _of_its_cause(y, F, inputs, lambda F_j, rows: F_j.logpdf(time[rows])[:, None])[:, 0]
     return -xp.where(event, log_density, inputs.F.logsf(alive))
 

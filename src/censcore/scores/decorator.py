@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import Parameter, Signature, cleandoc, signature
+from textwrap import fill
 from typing import Any, Protocol, TypeVar
 
 from censcore._arrays import Array, as_loss
@@ -97,7 +98,7 @@ def score(
     callable
         A decorator. Keyword arguments of the formula become arguments of the score. The docstring of the
         formula is that of the score; if it has a section Returns, arguments that all scores have are added to
-        its parameters.
+        its parameters, and the reference where it has none.
 
     Notes
     -----
@@ -136,7 +137,7 @@ def score(
     """
 
     def decorate(function: Formula) -> Score:
-        losses = _score_of(function, axis, over_causes)
+        losses = described(_score_of(function, axis, over_causes), over_causes is not None, reference)
         word = getattr(function, "__name__", "") if name == "" else name
         if word is not None:
             fields = known | {"over_causes": over_causes is not None}
@@ -184,11 +185,11 @@ def _score_of(function: Formula, axis: Axis, over_causes: Callable[..., Array] |
 
     update_wrapper(losses, function)
     losses.__signature__ = _signature(function, columns)  # type: ignore[attr-defined]
-    return described(as_loss(losses), causes=over_causes is not None)
+    return as_loss(losses)
 
 
-def described(score: Losses, causes: bool = True) -> Losses:
-    """The score, the parameters of its docstring completed by those that all scores have."""
+def described(score: Losses, causes: bool = True, reference: str = "") -> Losses:
+    """The score, its docstring completed by the parameters that all scores have, and by its reference."""
     text, returns, rest = cleandoc(score.__doc__ or "").partition("\nReturns\n")
     if returns:
         text, _, own = text.partition("\nParameters\n----------\n")
@@ -196,6 +197,9 @@ def described(score: Losses, causes: bool = True) -> Losses:
         entries = {name: f"{name} : {SHARED[name]}\n" for name in SHARED if name in left_out}
         last = entries.pop("horizon", "")
         first = "".join(entries.values()).replace("" if causes else "CompetingRisks, ", "")
+        if reference and "\nReferences\n" not in rest:
+            cited = fill(f".. [1] {reference}", 100, subsequent_indent="   ")
+            rest = rest.replace("\nExamples\n", f"\nReferences\n----------\n{cited}\n\nExamples\n", 1)
         score.__doc__ = f"{text}\nParameters\n----------\n{first}{own}{last}{returns}{rest}"
     return score
 

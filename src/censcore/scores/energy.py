@@ -149,7 +149,7 @@ def energy_score(
         loss = score_of_ensemble(inputs, mask, method)
     else:
         loss = score_of_samples(inputs, mask, method, members)
-    return loss if mask is None else xp.where(xp.any(mask, axis=1), loss, xp.zeros_like(loss))
+    return loss if mask is None else xp.where(xp.any(mask, axis=1), loss, 0.0)
 
 
 def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int, fair: bool) -> None:
@@ -175,7 +175,7 @@ def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCenso
             f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(mask.shape)}."
         )
     counts = mask.reshape(y.shape)
-    left = RightCensored(xp.where(counts, y.time, xp.zeros_like(y.time)), y.event | ~counts, y.censoring_time)
+    left = RightCensored(xp.where(counts, y.time, 0.0), y.event | ~counts, y.censoring_time)
     return left._with_entry(y.entry), censoring, mask
 
 

@@ -62,8 +62,8 @@ def energy_loss(
     """
     xp = namespace(samples)
     if mask is not None:  # coordinates that are zero on both sides add nothing to a distance
-        samples = xp.where(mask[:, None, :], samples, xp.zeros_like(samples))
-        y = xp.where(mask, y, xp.zeros_like(y))
+        samples = xp.where(mask[:, None, :], samples, 0.0)
+        y = xp.where(mask, y, 0.0)
     if c is None:
         c = xp.full_like(y[:1, :1], xp.inf)[None]
     if branches > 1:
@@ -167,9 +167,9 @@ def _distance(p: list[Array], q: list[Array], beta: float) -> Array:
     squared: Any = sum((a - b) ** 2 for a, b in zip(p, q, strict=True))
     xp = namespace(squared)
     apart = squared > 0
-    inside = xp.where(apart, squared, xp.ones_like(squared))
+    inside = xp.where(apart, squared, 1.0)
     power = xp.sqrt(inside) if beta == 1 else inside ** (beta / 2)
-    return xp.where(apart, power, xp.zeros_like(power))
+    return xp.where(apart, power, 0.0)
 
 
 def _roll(a: Array, lag: int) -> Array:

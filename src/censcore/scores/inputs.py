@@ -93,14 +93,12 @@ class ScoringInputs:
     horizon: Any = None
     #: The array namespace of all parts.
     xp: Any = field(init=False, repr=False, compare=False)
+    #: Number of subjects.
+    n: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "xp", namespace(self.y.time))
-
-    @property
-    def n(self) -> int:
-        """Number of subjects."""
-        return len(self.y)
+        object.__setattr__(self, "n", len(self.y))
 
     @property
     def time(self) -> Array:

@@ -72,11 +72,6 @@ def integrated_brier_score(
     crps : The localized scale.
     brier_score : The score at single times.
 
-    References
-    ----------
-    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
-       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
-
     Examples
     --------
     >>> import censcore as cs

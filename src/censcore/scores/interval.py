@@ -108,7 +108,7 @@ def on_own_visits(y: IntervalCensored, censoring: Distribution, end: Array = np.
     limit = as_float(end, "end", like=visits)
     counted = planned & (visits <= (limit[:, None] if limit.ndim else limit))
     _check_visits(np.nonzero(to_numpy(xp.any(counted & (left_before > BETWEEN), axis=1)))[0], y)
-    return dropping_out(visits, attended / xp.where(since > 0, since, xp.ones_like(since)))
+    return dropping_out(visits, attended / xp.where(since > 0, since, 1.0))
 
 
 def _check_visits(bad: np.ndarray, y: IntervalCensored) -> None:
@@ -164,7 +164,7 @@ def _coarsened(y: IntervalCensored, F: Univariate, members: bool) -> Univariate:
         first = searchsorted(visits, F.samples, side="left")
         return F._with(take_along(xp.concat([visits, never], axis=1), first))
     finite = xp.isfinite(visits)
-    last = xp.max(xp.where(finite, visits, xp.zeros_like(visits)), axis=1, keepdims=True)
+    last = xp.max(xp.where(finite, visits, 0.0), axis=1, keepdims=True)
     # where a subject has fewer visits, times after its last one at which nothing happens
     after = xp.max(last) + 1 + xp.cumulative_sum(xp.ones_like(visits), axis=1)
     sf = F.sf(xp.where(finite, visits, last))
@@ -194,8 +194,8 @@ def log_probability(F: Univariate, lower: Array, upper: Array) -> Array:
     possible = xp.isfinite(low)
     ratio = xp.where(possible & ~endless, high - xp.where(possible, low, xp.zeros_like(low)), -inner)
     share = safe_log(-expm1(xp.minimum(ratio, xp.zeros_like(ratio))))  # rounding may give S(u) > S(l)
-    value = low + xp.where(endless, xp.zeros_like(share), share)
-    return xp.where(possible, value, xp.full_like(value, -np.inf))
+    value = low + xp.where(endless, 0.0, share)
+    return xp.where(possible, value, -np.inf)
 
 
 def interval_log_score(

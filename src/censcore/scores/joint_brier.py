@@ -192,7 +192,7 @@ def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:
     """B(t), (n, q)."""
     xp, y = inputs.xp, inputs.y
     time, event = y.time.reshape(inputs.n, 1, -1), y.event.reshape(inputs.n, 1, -1)
-    return rule(xp.where(event & (time <= t[:, :, None]), time, xp.full_like(time, np.inf)))
+    return rule(xp.where(event & (time <= t[:, :, None]), time, np.inf))
 
 
 def _probabilities(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def over_reached(seen: Array, reached: Array) -> Array:
     r""":math:`\delta/G(y-)` of those who were seen, from P(C >= y); zero for the others."""
     xp = namespace(reached)
-    return xp.astype(seen, reached.dtype) / xp.where(seen, reached, xp.ones_like(reached))
+    return xp.astype(seen, reached.dtype) / xp.where(seen, reached, 1.0)
 
 
 def inverse_probability_weights(inputs: ScoringInputs) -> Array:
@@ -195,7 +195,7 @@ def known_at(
 def known_to_exceed(entry: Array) -> Array:
     """What T, and C, are known to exceed: the entry, and nothing (-1) for subjects seen from the start."""
     xp = namespace(entry)
-    return xp.where(entry > 0, entry, xp.full_like(entry, -1.0))
+    return xp.where(entry > 0, entry, -1.0)
 
 
 def known_censoring(y: RightCensored) -> Distribution | None:

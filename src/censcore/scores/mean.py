@@ -91,7 +91,7 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
         )
     xp = namespace(influence)
     error = xp.sqrt(xp.sum(influence**2, axis=0))
-    return MeanLoss(mean, xp.where(xp.isfinite(mean), error, xp.full_like(error, np.inf))[()])
+    return MeanLoss(mean, xp.where(xp.isfinite(mean), error, np.inf)[()])
 
 
 def clustered_mean(
@@ -152,9 +152,7 @@ def clustered_mean(
         mean = weight @ losses if everyone else weight[used] @ losses[used]
         influence = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
     if not everyone:
-        influence = xp.where(
-            used.reshape((-1,) + (1,) * (losses.ndim - 1)), influence, xp.zeros_like(influence)
-        )
+        influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), influence, 0.0)
     if added is not None:
         added = as_float(added, "added")
         if tuple(added.shape) != tuple(losses.shape):

@@ -56,10 +56,6 @@ def pinball_score(inputs: ScoringInputs, levels: Array) -> Array:
     --------
     crps : Twice its integral over all levels.
 
-    References
-    ----------
-    .. [1] Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.
-
     Examples
     --------
     >>> import censcore as cs

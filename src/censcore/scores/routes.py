@@ -33,13 +33,9 @@ class Route(NamedTuple):
 
     name: str
     fits: str
-    takes: Callable[[TimeIntegral], bool]
+    takes: Callable[[TimeIntegral], Any]
     losses: Callable[[TimeIntegral], Array]
-
-
-def _events_come(takes: Callable[[TimeIntegral], Any]) -> Callable[[TimeIntegral], bool]:
-    """The condition, and that nobody is known never to have the event."""
-    return lambda it: not it.inputs.has_never and bool(takes(it))
+    serves_never: bool = False  #: also subjects that are known never to have the event
 
 
 def _has_one_curve(it: TimeIntegral) -> bool:
@@ -74,56 +70,59 @@ ROUTES = (
         "censoring distributions by group: each group on its own",
         lambda it: isinstance(it.inputs.C, Grouped) and (it.end is None or len(it.end) == 1),
         lambda it: it.inputs.in_groups(lambda inputs: _losses(replace(it, inputs=inputs))),
+        serves_never=True,
     ),
     Route(
         "one curve",
         "one step forecast and one C for all subjects: one antiderivative, read at each y",
         _has_one_curve,
         lambda it: squares(replace(it, inputs=replace(it.inputs, F=as_steps(it.inputs.F)))),
+        serves_never=True,
     ),
     Route(
         "risk tables",
         "many forecasts with proportional hazards: tables at a few risks",
-        _events_come(lambda it: has_risks(it.inputs, it.below, it.beyond)),
+        lambda it: has_risks(it.inputs, it.below, it.beyond),
         lambda it: risk_losses(it.inputs, it.below, it.beyond, _otherwise(it)),
     ),
     Route(
         "risk tables of C",
         "step forecasts on common times, C with proportional hazards: tables at a few risks",
-        _events_come(lambda it: are_curves_under_risks(it.inputs) and it.one_end),
+        lambda it: are_curves_under_risks(it.inputs) and it.one_end,
         lambda it: losses_under_risks(it.inputs, it.end, _otherwise(it)),
     ),
     Route(
         "jumps on panels",
         "step forecasts with many jumps, a smooth C: its antiderivative on shared panels",
-        _events_come(lambda it: it.end is None and panels_of_smooth(it.inputs)),
+        lambda it: it.end is None and panels_of_smooth(it.inputs),
         lambda it: losses_under_smooth(it.inputs, panels_of_smooth(it.inputs), _otherwise(it)),
     ),
     Route(
         "knots",
         "piecewise-linear forecasts with knots of their own, one step C: its moments",
-        _events_come(lambda it: it.end is None and are_knots(it.inputs)),
+        lambda it: it.end is None and are_knots(it.inputs),
         lambda it: knot_losses(it.inputs, _otherwise(it)),
     ),
     Route(
         "panels",
         "smooth forecasts, a smooth C or one step C: shared panels",
-        _events_come(lambda it: are_smooth(it.inputs, it.beyond)),
+        lambda it: are_smooth(it.inputs, it.beyond),
         _on_panels,
     ),
-    Route("sums", "step forecasts: sums over the jumps", _has_sums, by_sums),
+    Route("sums", "step forecasts: sums over the jumps", _has_sums, by_sums, serves_never=True),
     Route(
         "lines",
         "piecewise-linear forecasts on one grid, one step C: moments of each panel",
         lambda it: line_kernel(it.inputs, it.below, it.beyond) is not None,
         lambda it: line_losses(it.inputs, it.below, it.beyond),
     ),
-    Route("formula", "all else: closed forms, or quadrature by subject", lambda it: True, by_formula),
+    Route("formula", "all else: closed forms, or quadrature by subject", lambda it: True, by_formula, True),
 )
 
 
 def _first(it: TimeIntegral, among: Sequence[Route] = ROUTES) -> Route:
-    return next(route for route in among if route.takes(it))
+    some_never = it.inputs.has_never
+    return next(route for route in among if (route.serves_never or not some_never) and route.takes(it))
 
 
 def _losses(it: TimeIntegral) -> Array:
