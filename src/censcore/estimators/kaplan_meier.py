@@ -97,7 +97,7 @@ class KaplanMeier(CurveInference):
         return Grouped([self.distributions_[number] for number in numbers], row_value)
 
     def influence(self, hazard_derivative: Array) -> np.ndarray:
-        r"""Compute what each training subject contributes to functionals of the fitted curves.
+        r"""Compute what each training subject contributes to functionals of the fitted curves, (n, q).
 
         With :math:`a_u=\log(1-d_u/n_u)`, so that :math:`\log P(T>t)=\sum_{u\le t}a_u`, the result is
 
@@ -112,11 +112,6 @@ class KaplanMeier(CurveInference):
         hazard_derivative : array, (J, q)
             Derivatives of q functionals with respect to :math:`a_u`, one row per entry of ``event_table_``.
             Entries are ignored at a time where everybody at risk has the event.
-
-        Returns
-        -------
-        array, (n, q)
-            One row per subject given to ``fit``.
 
         Examples
         --------

@@ -185,20 +185,11 @@ class CompetingRisks(Outcome):
         return cause_number(cause, self.names)
 
     def cause(self, j: int | str) -> EventOfCause:
-        r"""The outcome of the event time of cause j alone: :math:`T_j=T` if the cause is j, else never.
+        """The outcome of the event time of cause j alone: :math:`T_j=T` if the cause is j, else never.
 
-        Every score takes it, together with ``forecast.cause(j)``. A subject with an event of another cause
-        at y stays under observation until C: the event of cause j is known never to come, and C to be at
-        least y.
-
-        Parameters
-        ----------
-        j : int or str
-            Number of the cause, from 1 to m, or its name.
-
-        Returns
-        -------
-        EventOfCause
+        The cause is given by its number, from 1 to m, or its name. Every score takes the outcome, together
+        with ``forecast.cause(j)``. A subject with an event of another cause at y stays under observation
+        until C: the event of cause j is known never to come, and C to be at least y.
 
         Examples
         --------

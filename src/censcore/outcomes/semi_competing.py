@@ -101,18 +101,9 @@ class SemiCompetingRisks(Outcome):
 
     @classmethod
     def from_first_event(cls, y: RightCensored) -> SemiCompetingRisks:
-        """From the times to "the event or death" and to death, in this order.
+        """From the times (n, 2) to "the event or death" and to death, in this order.
 
         Equal times with both events are a death without the event before it.
-
-        Parameters
-        ----------
-        y : RightCensored, (n, 2)
-            The composite time and the terminal one.
-
-        Returns
-        -------
-        SemiCompetingRisks
 
         Examples
         --------
