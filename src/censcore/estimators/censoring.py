@@ -301,8 +301,8 @@ class Censoring(SurvivalEstimator):
                 raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {cv}.")
             if groups is not None and count < cv:
                 raise InvalidInputError(
-                    f"groups: got {count} of them, expected at least cv={cv}, one per fold. Pass a smaller
-                    cv."
+                    f"groups: got {count} of them, expected at least cv={cv}, one per fold. Pass a smaller "
+                    "cv."
                 )
             kind = KFold if groups is None else GroupKFold
             cv = kind(cv, shuffle=True, random_state=self.random_state)

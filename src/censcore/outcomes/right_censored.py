@@ -326,7 +326,7 @@ class RightCensored(Outcome):
         return cut._with_entry(xp.minimum(self.entry, earliest))
 
     def at_risk(self, s: Array) -> Array:
-        """Which subjects are at risk just after the time ``s``, (n,): entered at or before it, and still followed.
+        """Which subjects are at risk just after ``s``, (n,): entered at or before it, and still followed.
 
         Examples
         --------
