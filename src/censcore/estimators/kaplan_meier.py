@@ -10,8 +10,7 @@ from censcore._arrays import Array, searchsorted, to_numpy
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import one_event_time
 from censcore.estimators.curve_inference import CurveInference
-from censcore.estimators.risk_sets import sums_from, warn_of_empty_risk_set
-from censcore.estimators.strata import strata_of
+from censcore.estimators.risk_sets import strata_of, sums_from, warn_of_empty_risk_set
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 

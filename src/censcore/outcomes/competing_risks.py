@@ -10,9 +10,8 @@ import numpy as np
 from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes.base import Outcome
-from censcore.outcomes.causes import as_cause_names, as_causes, cause_number
 from censcore.outcomes.event_of_cause import EventOfCause
-from censcore.outcomes.parts import read_columns, two_fields
+from censcore.outcomes.parts import as_cause_names, as_causes, cause_number, read_columns, two_fields
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import some_of
 

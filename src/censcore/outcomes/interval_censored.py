@@ -124,7 +124,7 @@ class IntervalCensored(Outcome):
 
     @classmethod
     def current_status(cls, time: Array, found: Array, *, entry: Array = None) -> IntervalCensored:
-        """One examination per subject, at a positive time, which ``found`` that the event has happened or not.
+        """One examination per subject, at a positive time, which ``found`` that the event had happened.
 
         The result has ``visits`` of shape (n, 1).
 
