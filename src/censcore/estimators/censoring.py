@@ -36,12 +36,6 @@ class Origin(NamedTuple):
     ``X`` of the subjects that it predicted for and, of out-of-fold distributions, the training ``subjects``
     that they belong to. The attribute is part of the distribution, so that copies, pickles and other
     processes keep it.
-
-    >>> import censcore as cs
-    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0], event=[1, 0, 1])
-    >>> folds = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, y)
-    >>> folds[[2, 0]].estimated_from.subjects, folds.censor_at(2.5).estimated_from
-    (array([2, 0]), None)
     """
 
     censoring: Censoring

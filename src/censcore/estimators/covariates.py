@@ -82,11 +82,6 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
     """Call ``estimator.fit``, with weights where there are any; an error if the estimator takes none.
 
     A ``Pipeline`` receives them for its last step, as ``step__sample_weight``.
-
-    >>> import censcore as cs
-    >>> y = cs.RightCensored([1.0, 2.0], [1, 1])
-    >>> fit_weighted(cs.KaplanMeier(), None, y, np.array([1.0, 3.0])).predict_distribution().sf(1.0)
-    array([0.75])
     """
     return estimator.fit(X, y, **weights_for(estimator, sample_weight))
 

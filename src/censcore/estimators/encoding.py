@@ -134,14 +134,6 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
     own. A number more than one standard deviation outside the range of the fit is held at that border, with
     an :class:`~censcore.exceptions.ExtrapolationWarning`: nothing is known of such subjects, and models would
     extrapolate. With ``impute=False`` missing and far numbers are left as they are, for trees.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X = pd.DataFrame({"age": [50.0, None, 60.0, 70.0], "stage": ["I", "II", None, "I"]})
-    >>> completed = CompletedCovariates().fit(X)
-    >>> completed.names_
-    ['age', 'stage = II', 'stage = missing', 'age is missing']
     """
 
     _encoding: Encoding

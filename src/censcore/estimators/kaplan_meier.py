@@ -162,11 +162,6 @@ class DropOut(KaplanMeier):
     ten subjects at risk all numbers share one hazard, :math:`h=\sum_{j\ge K}d_j/\sum_{j\ge K}n_j`, so that a
     few subjects with many visits do not make it zero or one. ``Censoring(KaplanMeier())`` uses it for
     detection times with visits (``IntervalCensored.detection``).
-
-    >>> import censcore as cs
-    >>> y = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, float("inf"), 6.0], visits=[2.0, 4.0, 6.0])
-    >>> DropOut().fit(None, y.detection().flip()).predict_distribution().sf([[0.0, 1.0, 2.0]]).round(3)
-    array([[0.833, 0.694, 0.579]])
     """
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:

@@ -34,12 +34,6 @@ def maximise(
     digits. Gives the maximum and minus the Hessian there.
 
     The logarithm of a rate, with 3 events in 2 units of time:
-
-    >>> def likelihood(theta):
-    ...     H = 2 * np.exp(theta)
-    ...     return float(3 * theta[0] - H[0]), 3 - H, np.diag(H)
-    >>> np.exp(maximise(likelihood, np.zeros(1))[0])
-    array([1.5])
     """
     x = start
     value, gradient, curvature = f(x)

@@ -38,9 +38,6 @@ def sums_from(entry: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.nd
 
     What is to be taken off a sum over time >= t, which they are in too, to leave those at risk at t. Long
     doubles, since little may be left.
-
-    >>> sums_from(np.array([-np.inf, 1.0, 2.0]), np.array([1.0, 10.0, 100.0]), np.array([0.5, 1.0, 1.5]))
-    array([110., 110., 100.])
     """
     order = np.argsort(entry, kind="stable")
     none = np.zeros((1, *values.shape[1:]), dtype=np.longdouble)
@@ -98,11 +95,6 @@ class StratifiedTimes:
     """Times by their rank among ``values``, each stratum on a stretch of one clock entered at its start.
 
     So the risk sets of delayed entry are those of the strata, exactly.
-
-    >>> clock = StratifiedTimes(np.array([1.0, 2.0, 3.0]))
-    >>> codes = clock.codes(np.array([1.0, 3.0]), np.array([0, 1]))
-    >>> codes, clock.back(codes)
-    (array([1., 7.]), (array([0, 1]), array([1., 3.])))
     """
 
     values: np.ndarray

@@ -20,6 +20,11 @@ __all__ = ["CompetingRisks", "as_competing_risks", "is_competing"]
 MOST_LISTED = 10  # causes in words; of more those that occur
 
 
+def _of_any(name: str, words: str) -> property:
+    """An attribute of the outcome of any cause."""
+    return property(lambda y: getattr(y._any, name), doc=words)
+
+
 class CompetingRisks(Outcome):
     r"""Time and cause of the first of m kinds of event, right-censored, for n subjects.
 
@@ -143,25 +148,14 @@ class CompetingRisks(Outcome):
         """
         return cls.from_frame(y, time="duration", cause="event", names=names)
 
-    @property
-    def time(self) -> Array:
-        """Observed times, (n,)."""
-        return self._any.time
+    time = _of_any("time", "Observed times, (n,).")
+    censoring_time = _of_any("censoring_time", "C where it is known for every subject, else None.")
+    entry = _of_any("entry", "The times from which subjects were under observation, (n,), or None.")
 
     @property
     def causes(self) -> Array:
         """Cause of every event, 0 where the time is censored: whole numbers, (n,)."""
         return self._cause
-
-    @property
-    def censoring_time(self) -> Array:
-        """C where it is known for every subject, else None."""
-        return self._any.censoring_time
-
-    @property
-    def entry(self) -> Array:
-        """The times from which subjects were under observation, (n,); None where all were from the start."""
-        return self._any.entry
 
     @property
     def n_causes(self) -> int:
