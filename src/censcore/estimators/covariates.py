@@ -93,8 +93,8 @@ def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool, **options: Any
     """
     from sklearn.utils.validation import validate_data
 
-    framed = hasattr(X, "columns")
-    if framed and not reset and len(X.columns) != estimator.n_features_in_:  # before a warning of its names
+    framed, named = hasattr(X, "columns"), hasattr(estimator, "feature_names_in_")
+    if framed and not reset and not named and len(X.columns) != estimator.n_features_in_:  # before a warning
         raise InvalidInputError(
             f"X has {len(X.columns)} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
