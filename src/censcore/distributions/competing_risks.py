@@ -16,7 +16,7 @@ from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes.causes import cause_number
+from censcore.outcomes.parts import cause_number
 from censcore.plain_text import some_of
 
 __all__ = ["CauseEnsemble", "TimeAndCause", "TimesAndCauses"]

@@ -11,7 +11,7 @@ from censcore._arrays import Array, convert, to_numpy
 from censcore.distributions import CumulativeIncidence
 from censcore.estimators.curve_inference import CurveInference
 from censcore.estimators.kaplan_meier import at_times, event_table, table_influence
-from censcore.estimators.strata import strata_of
+from censcore.estimators.risk_sets import strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.plain_text import some_of

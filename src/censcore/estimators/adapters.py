@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -219,14 +218,10 @@ def _survival_of(model: Any, X: Any, reader: MatrixReader) -> Distribution:
         raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
     if hasattr(model, "predict_surv_df"):
         return _from_frame(model.predict_surv_df(X), reader)
-    predict = model.predict_survival_function
-    times = getattr(model, "unique_times_", None)
-    if times is not None and "return_array" in inspect.signature(predict).parameters:
-        return _from_matrix(predict(X, return_array=True), times, reader)
-    curves = predict(X)
+    curves = model.predict_survival_function(X)
     if hasattr(curves, "columns") and hasattr(curves, "index"):
         return _from_frame(curves, reader)
-    return _distribution(curves, None, times, None, reader)
+    return _distribution(curves, None, getattr(model, "unique_times_", None), None, reader)
 
 
 def _is_step_model(model: Any) -> bool:

@@ -24,16 +24,7 @@ _SECTION = re.compile(r"\n\s*(?=[A-Z][\w ]*\n *-{4,}\n)")
 
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
-    """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> cs.KaplanMeier().predict_distribution()
-    Traceback (most recent call last):
-    ...
-    censcore.estimators.base.NotFitted: This KaplanMeier is not fitted yet. Call fit(X, y) first.
-    """
+    """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for."""
 
 
 class CrossFitted(Protocol):

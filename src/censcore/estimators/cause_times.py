@@ -18,11 +18,6 @@ class CauseTimes(SemiCompetingRisks):
     r"""The times :math:`T_1,\dots,T_m` of the causes: T for the cause of the event, never for the others.
 
     The first event of any cause takes the place of the terminal event: it decides what is known of C.
-
-    >>> y = CauseTimes(CompetingRisks([2.0, 5.0], [1, 0], n_causes=2))
-    >>> y.known_time
-    array([[ 2., inf],
-           [ 5.,  5.]])
     """
 
     def __init__(self, risks: CompetingRisks) -> None:

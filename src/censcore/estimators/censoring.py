@@ -36,12 +36,6 @@ class Origin(NamedTuple):
     ``X`` of the subjects that it predicted for and, of out-of-fold distributions, the training ``subjects``
     that they belong to. The attribute is part of the distribution, so that copies, pickles and other
     processes keep it.
-
-    >>> import censcore as cs
-    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0], event=[1, 0, 1])
-    >>> folds = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, y)
-    >>> folds[[2, 0]].estimated_from.subjects, folds.censor_at(2.5).estimated_from
-    (array([2, 0]), None)
     """
 
     censoring: Censoring
@@ -292,17 +286,22 @@ class Censoring(SurvivalEstimator):
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Subjects to train on and to predict, both ascending; every subject is predicted once."""
-        n = len(y)
-        if isinstance(self.cv, Iterable):
-            splits = self.cv
-        else:
-            events = to_numpy(y.event).reshape(n, -1).all(axis=1)
-            splits = self._splitter(groups is not None).split(np.zeros((n, 1)), events, groups)
-            if groups is not None and isinstance(self.cv, int) and len(np.unique(groups)) < self.cv:
+        from sklearn.model_selection import GroupKFold, KFold
+
+        n, cv = len(y), self.cv
+        if isinstance(cv, int):
+            count = n if groups is None else len(np.unique(groups))
+            if cv < 2:
+                raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {cv}.")
+            if groups is not None and count < cv:
                 raise InvalidInputError(
-                    f"groups: got {len(np.unique(groups))} of them, expected at least cv={self.cv}, one per "
-                    "fold. Pass a smaller cv."
+                    f"groups: got {count} of them, expected at least cv={cv}, one per fold. Pass a smaller "
+                    "cv."
                 )
+            kind = KFold if groups is None else GroupKFold
+            cv = kind(cv, shuffle=True, random_state=self.random_state)
+        events = to_numpy(y.event).reshape(n, -1).all(axis=1)
+        splits = cv if isinstance(cv, Iterable) else cv.split(np.zeros((n, 1)), events, groups)
         rows = np.arange(n)
         folds = [(rows[train], np.sort(rows[test])) for train, test in splits]
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n)
@@ -311,22 +310,9 @@ class Censoring(SurvivalEstimator):
                 "The test sets of cv must hold every subject exactly once; that is not so for "
                 f"{name_subjects(np.nonzero(times != 1)[0])}."
             )
-        trained = np.zeros(n, dtype=bool)
-        for train, test in folds:
-            trained[:] = False
-            trained[train] = True
-            if trained[test].any():
-                raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
+        if any(np.isin(test, train).any() for train, test in folds):
+            raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
         return folds
-
-    def _splitter(self, grouped: bool) -> Any:
-        from sklearn.model_selection import GroupKFold, KFold
-
-        if not isinstance(self.cv, int):
-            return self.cv
-        if self.cv < 2:
-            raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {self.cv}.")
-        return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)
 
 
 def _is_foreign(estimator: Any) -> bool:

@@ -102,9 +102,9 @@ def as_competing_forecast(
     curves = _curves(forecast)
     if curves:
         at = np.unique(np.concatenate([curve.index for curve in curves]).astype(np.float64))
-        cif = [at_times(np.asarray(c.index, dtype=float), c.to_numpy(dtype=float), 0.0, at) for c in curves]
+        found = [at_times(np.asarray(c.index, dtype=float), c.to_numpy(dtype=float), 0.0, at) for c in curves]
         options["names"] = names or [str(curve.name) for curve in curves]
-        return CumulativeIncidence(at, np.stack(cif)[None], **options)
+        return CumulativeIncidence(at, np.stack(found)[None], **options)
     if isinstance(forecast, np.ndarray | list) or is_torch(forecast):
         if times is None:
             raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")
@@ -120,7 +120,7 @@ def as_competing_forecast(
 def _curves(forecast: Any) -> list[Any]:
     """Columns of cumulative incidences, named and with times as index; none where there are no frames."""
     parts = forecast if isinstance(forecast, list) else [forecast]
-    frames = [getattr(part, "cumulative_density_", part) for part in parts]
+    frames: list[Any] = [getattr(part, "cumulative_density_", part) for part in parts]
     if not all(hasattr(frame, "columns") and hasattr(frame, "index") for frame in frames):
         return []
     return [frame.sort_index()[name] for frame in frames for name in frame.columns]

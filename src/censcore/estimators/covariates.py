@@ -82,11 +82,6 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
     """Call ``estimator.fit``, with weights where there are any; an error if the estimator takes none.
 
     A ``Pipeline`` receives them for its last step, as ``step__sample_weight``.
-
-    >>> import censcore as cs
-    >>> y = cs.RightCensored([1.0, 2.0], [1, 1])
-    >>> fit_weighted(cs.KaplanMeier(), None, y, np.array([1.0, 3.0])).predict_distribution().sf(1.0)
-    array([0.75])
     """
     return estimator.fit(X, y, **weights_for(estimator, sample_weight))
 
@@ -98,8 +93,8 @@ def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool, **options: Any
     """
     from sklearn.utils.validation import validate_data
 
-    framed = hasattr(X, "columns")
-    if framed and not reset and len(X.columns) != estimator.n_features_in_:  # before a warning of its names
+    framed, named = hasattr(X, "columns"), hasattr(estimator, "feature_names_in_")
+    if framed and not reset and not named and len(X.columns) != estimator.n_features_in_:  # before a warning
         raise InvalidInputError(
             f"X has {len(X.columns)} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."

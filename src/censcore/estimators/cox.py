@@ -15,8 +15,14 @@ from censcore.estimators.cox_equations import SCORES, PartialScore, RiskSets
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
-from censcore.estimators.risk_sets import entries_of, warn_of_empty_risk_set
-from censcore.estimators.strata import StratifiedTimes, fitted_strata, strata_of, without_column
+from censcore.estimators.risk_sets import (
+    StratifiedTimes,
+    entries_of,
+    fitted_strata,
+    strata_of,
+    warn_of_empty_risk_set,
+    without_column,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 

@@ -14,10 +14,6 @@ class RiskSets:
 
     Events come before censored times at ties, so ``first`` is the first subject at risk at a jump and
     ``after`` the first that survives it. With delayed entry a subject is at risk at t if entry < t <= time.
-
-    >>> sets = RiskSets(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]), np.ones(4))
-    >>> sets.times, sets.at_risk(np.ones(4))[0]
-    (array([1., 2.]), array([4., 3.]))
     """
 
     def __init__(

@@ -13,8 +13,7 @@ from censcore._validation import as_confidence, as_numbers, check_flag, check_op
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.regression import sum_in_groups
-from censcore.estimators.risk_sets import entries_of
-from censcore.estimators.strata import fitted_strata
+from censcore.estimators.risk_sets import entries_of, fitted_strata
 from censcore.outcomes import RightCensored
 
 __all__ = ["CurveInference"]

@@ -108,27 +108,22 @@ class Encoding:
         new = np.setdiff1d(np.flatnonzero(missing.any(axis=0)), self.gaps)
         if new.size:
             _warn(
-                f"X: got missing values of {some_of([one_line(self.names[j]) for j in new])}, of which fit "
+                f"X: got missing values of {some_of([self.names[j] for j in new])}, of which fit "
                 "had none. They are taken as the median of the fit."
             )
         complete = np.where(missing, self.median, values) if missing.any() else values
         return np.column_stack([complete, missing[:, self.gaps]]) if len(self.gaps) else complete
 
     @property
-    def dropped(self) -> list[str]:
-        """Names of the columns that the regression does not have."""
-        return [name for j, name in enumerate(self.names) if j not in self.kept]
-
-    @property
     def notes(self) -> list[str]:
         """What was encoded, completed and left out, in words."""
         notes = [f"Reference level of {name}: {levels[0]}." for name, levels in self.levels.items()]
         if len(self.gaps):
-            gaps = some_of([one_line(self.names[j]) for j in self.gaps])
+            gaps = some_of([self.names[j] for j in self.gaps])
             notes.append(f"Missing numbers became the median, with an indicator: {gaps}.")
-        if self.dropped:
-            dropped = [one_line(name) for name in self.dropped]
-            notes.append(f"Left out, constant or linear combinations of columns before: {some_of(dropped)}.")
+        dropped = some_of([name for j, name in enumerate(self.names) if j not in self.kept])
+        if dropped:
+            notes.append(f"Left out, constant or linear combinations of columns before: {dropped}.")
         return notes
 
 
@@ -139,14 +134,6 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
     own. A number more than one standard deviation outside the range of the fit is held at that border, with
     an :class:`~censcore.exceptions.ExtrapolationWarning`: nothing is known of such subjects, and models would
     extrapolate. With ``impute=False`` missing and far numbers are left as they are, for trees.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X = pd.DataFrame({"age": [50.0, None, 60.0, 70.0], "stage": ["I", "II", None, "I"]})
-    >>> completed = CompletedCovariates().fit(X)
-    >>> completed.names_
-    ['age', 'stage = II', 'stage = missing', 'age is missing']
     """
 
     _encoding: Encoding

@@ -36,18 +36,12 @@ def event_histories(X: Any, y: SemiCompetingRisks, X_test: Any = None, sample_we
 def draw_histories(
     y: SemiCompetingRisks, weight: np.ndarray, members: int = MEMBERS, seed: int = 0
 ) -> np.ndarray:
-    r"""Draws (members, k) of all event times from the estimated transitions; infinite where none is seen.
+    """Draws (members, k) of all event times from the estimated transitions; infinite where none is seen.
 
     The state of a subject is the set of its events so far. At an event time u a member in state s moves to s'
     with probability :math:`d_{ss'}(u)/n_s(u)`, the share of the subjects at risk in s who do. Members that
     move are chosen at random, their number is not: what is left of the expected number is carried to the next
     time, so that the shares of states are those of Aalen and Johansen up to 1 / members.
-
-    >>> import numpy as np, censcore as cs
-    >>> y = cs.SemiCompetingRisks([[2.0, 5.0], [4.0, 4.0], [3.0, 3.0]], [[1, 1], [0, 1], [0, 0]])
-    >>> z = draw_histories(y, np.ones(3), members=300)
-    >>> [float((z[:, 0] <= t).mean().round(2)) for t in (2.0, 9.0)], float((z[:, 1] <= 4).mean().round(2))
-    ([0.33, 0.33], 0.67)
     """
     used = weight > 0
     time, event, weight = to_numpy(y.time)[used], to_numpy(y.event)[used], weight[used]

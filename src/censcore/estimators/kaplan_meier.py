@@ -10,8 +10,7 @@ from censcore._arrays import Array, searchsorted, to_numpy
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import one_event_time
 from censcore.estimators.curve_inference import CurveInference
-from censcore.estimators.risk_sets import sums_from, warn_of_empty_risk_set
-from censcore.estimators.strata import strata_of
+from censcore.estimators.risk_sets import strata_of, sums_from, warn_of_empty_risk_set
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
@@ -97,7 +96,7 @@ class KaplanMeier(CurveInference):
         return Grouped([self.distributions_[number] for number in numbers], row_value)
 
     def influence(self, hazard_derivative: Array) -> np.ndarray:
-        r"""Compute what each training subject contributes to functionals of the fitted curves.
+        r"""Compute what each training subject contributes to functionals of the fitted curves, (n, q).
 
         With :math:`a_u=\log(1-d_u/n_u)`, so that :math:`\log P(T>t)=\sum_{u\le t}a_u`, the result is
 
@@ -112,11 +111,6 @@ class KaplanMeier(CurveInference):
         hazard_derivative : array, (J, q)
             Derivatives of q functionals with respect to :math:`a_u`, one row per entry of ``event_table_``.
             Entries are ignored at a time where everybody at risk has the event.
-
-        Returns
-        -------
-        array, (n, q)
-            One row per subject given to ``fit``.
 
         Examples
         --------
@@ -168,11 +162,6 @@ class DropOut(KaplanMeier):
     ten subjects at risk all numbers share one hazard, :math:`h=\sum_{j\ge K}d_j/\sum_{j\ge K}n_j`, so that a
     few subjects with many visits do not make it zero or one. ``Censoring(KaplanMeier())`` uses it for
     detection times with visits (``IntervalCensored.detection``).
-
-    >>> import censcore as cs
-    >>> y = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, float("inf"), 6.0], visits=[2.0, 4.0, 6.0])
-    >>> DropOut().fit(None, y.detection().flip()).predict_distribution().sf([[0.0, 1.0, 2.0]]).round(3)
-    array([[0.833, 0.694, 0.579]])
     """
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:

@@ -10,6 +10,8 @@ from censcore.exceptions import InvalidInputError
 
 __all__ = ["Derivatives", "NoRootError", "find_root", "maximise"]
 
+#: An estimating function and minus its derivative at a point; None outside the domain.
+Equations = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
 #: Value, gradient and minus Hessian at a point; the value is -inf outside the domain.
 Derivatives = tuple[float, np.ndarray, np.ndarray]
 
@@ -32,12 +34,6 @@ def maximise(
     digits. Gives the maximum and minus the Hessian there.
 
     The logarithm of a rate, with 3 events in 2 units of time:
-
-    >>> def likelihood(theta):
-    ...     H = 2 * np.exp(theta)
-    ...     return float(3 * theta[0] - H[0]), 3 - H, np.diag(H)
-    >>> np.exp(maximise(likelihood, np.zeros(1))[0])
-    array([1.5])
     """
     x = start
     value, gradient, curvature = f(x)
@@ -79,16 +75,13 @@ def _search(
 
 
 def find_root(
-    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None],
-    start: np.ndarray,
-    tolerance: float = 1e-10,
-    steps: int = 200,
+    f: Equations, start: np.ndarray, tolerance: float = 1e-10, steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the root of a decreasing estimating function.
 
-    ``f`` gives the function and minus its derivative at a point; None outside its domain. Along a Newton step
-    the function must shrink by a part of the step's size; a step across the root that ends farther away than
-    it began is halved. Ends as :func:`maximise` does, and gives the root and minus the derivative there.
+    Along a Newton step the function must shrink by a part of the step's size; a step across the root that
+    ends farther away than it began is halved. Ends as :func:`maximise` does, and gives the root and minus the
+    derivative there.
     """
     x = start
     found = f(x)
@@ -128,11 +121,7 @@ def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 def _shrink(
-    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None],
-    x: np.ndarray,
-    step: np.ndarray,
-    gain: float,
-    last: bool,
+    f: Equations, x: np.ndarray, step: np.ndarray, gain: float, last: bool
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
     """The end of the longest part of the step along which the function shrinks; None if there is none."""
     for halvings in range(40):

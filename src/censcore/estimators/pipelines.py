@@ -14,14 +14,7 @@ __all__ = ["last_estimator", "last_step", "weight_argument", "weights_for"]
 
 
 def last_estimator(model: Any) -> Any:
-    """The estimator at the end of pipelines and searches, as it was given to them; else the model itself.
-
-    >>> import censcore as cs
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> last_estimator(make_pipeline(StandardScaler(), cs.CoxRegression()))
-    CoxRegression()
-    """
+    """The estimator at the end of pipelines and searches, as it was given to them; else the model itself."""
     while not isinstance(model, type):
         if _is_pipeline(model):
             model = model.steps[-1][1]
@@ -54,11 +47,6 @@ def weight_argument(model: Any) -> str | None:
     """The argument of ``model.fit`` that takes the weights of subjects; None where there is none.
 
     Pipelines take the weights of their last step as ``step__sample_weight``.
-
-    >>> import censcore as cs
-    >>> from sklearn.pipeline import Pipeline
-    >>> weight_argument(cs.KaplanMeier()), weight_argument(Pipeline([("cox", cs.CoxRegression())]))
-    ('sample_weight', 'cox__sample_weight')
     """
     from sklearn import get_config
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_labels, as_number, name_subjects
+from censcore._validation import as_confidence, as_labels, as_number, name_subjects
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
@@ -247,8 +247,7 @@ class CoefficientInference(SurvivalEstimator):
         from scipy.stats import norm
 
         self.check_fitted()
-        if not 0 < level < 1:
-            raise InvalidInputError(f"level: got {level}, expected a number between 0 and 1.")
+        level = as_confidence(level, "level")
         robust = robust or groups is not None
         covariance = self.robust_covariance(groups) if robust else self.covariance_
         names, value = self.estimates()

@@ -1,16 +1,28 @@
-"""Delayed entry in risk sets: a subject is at risk at t if entry < t <= time."""
+"""Who is at risk together: subjects after their entry, entry < t <= time, and within their stratum."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.exceptions import RiskSetWarning
+from censcore._validation import name_subjects
+from censcore.estimators.covariates import column_of
+from censcore.exceptions import InvalidInputError, RiskSetWarning
 from censcore.outcomes import RightCensored
 
-__all__ = ["entries_of", "sums_from", "warn_of_empty_risk_set"]
+__all__ = [
+    "StratifiedTimes",
+    "entries_of",
+    "fitted_strata",
+    "strata_of",
+    "sums_from",
+    "warn_of_empty_risk_set",
+    "without_column",
+]
 
 
 def entries_of(y: RightCensored) -> np.ndarray | None:
@@ -26,9 +38,6 @@ def sums_from(entry: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.nd
 
     What is to be taken off a sum over time >= t, which they are in too, to leave those at risk at t. Long
     doubles, since little may be left.
-
-    >>> sums_from(np.array([-np.inf, 1.0, 2.0]), np.array([1.0, 10.0, 100.0]), np.array([0.5, 1.0, 1.5]))
-    array([110., 110., 100.])
     """
     order = np.argsort(entry, kind="stable")
     none = np.zeros((1, *values.shape[1:]), dtype=np.longdouble)
@@ -47,3 +56,76 @@ def warn_of_empty_risk_set(time: float, at_risk: float, later: int) -> None:
         RiskSetWarning,
         stacklevel=4,
     )
+
+
+def fitted_strata(X: Any, stratify: str | int | None, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The strata of the subjects of a fit, and which of them each subject is in."""
+    if stratify is None:
+        return np.array(["all"]), np.zeros(n, dtype=np.intp)
+    return _distinct_values(column_of(X, stratify), stratify)
+
+
+def strata_of(X: Any, stratify: str | int, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The strata that occur in X, as numbers of fitted ones, and which of them each subject is in."""
+    values, row_value = _distinct_values(column_of(X, stratify), stratify)
+    number = {stratum: i for i, stratum in enumerate(strata.tolist())}
+    unknown = [value for value in values.tolist() if value not in number]
+    if unknown:
+        raise InvalidInputError(
+            f"Column {stratify!r}: got values that were not seen in fitting, {unknown[:5]}; "
+            f"expected one of {strata[:10].tolist()}."
+        )
+    return np.array([number[value] for value in values.tolist()]), row_value
+
+
+def _distinct_values(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values of a column, and which of them each subject has."""
+    missing = np.array([value is None or value != value for value in column.tolist()])
+    if missing.any():
+        raise InvalidInputError(
+            f"The stratifying column {name!r} is missing in {name_subjects(np.nonzero(missing)[0])}. Leave "
+            "these subjects out, or give them a separate value."
+        )
+    values, number = np.unique(column, return_inverse=True)
+    return values, number.reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class StratifiedTimes:
+    """Times by their rank among ``values``, each stratum on a stretch of one clock entered at its start.
+
+    So the risk sets of delayed entry are those of the strata, exactly.
+    """
+
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, time: np.ndarray, entry: np.ndarray | None) -> StratifiedTimes:
+        """The clock of some subjects."""
+        return cls(np.unique(time if entry is None else np.concatenate([time, entry])))
+
+    @property
+    def stretch(self) -> int:
+        """The length of a stretch."""
+        return len(self.values) + 1
+
+    def codes(self, time: np.ndarray | None, stratum: np.ndarray) -> np.ndarray:
+        """Times of subjects on the clock; without any, the beginning of their stretches."""
+        rank = 0 if time is None else 1 + np.searchsorted(self.values, time)
+        return (rank + self.stretch * stratum).astype(np.float64)
+
+    def back(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The strata and times that codes stand for."""
+        whole = codes.astype(np.intp)
+        return whole // self.stretch, self.values[whole % self.stretch - 1]
+
+
+def without_column(X: Any, column: str | int) -> Any:
+    """X without one of its columns; None where that was the only one."""
+    column_of(X, column)  # an error where there is none
+    if hasattr(X, "columns"):
+        name = list(X.columns)[column] if isinstance(column, int) else column
+        rest = X[[other for other in X.columns if other != name]]
+        return rest if len(rest.columns) else None
+    matrix = np.delete(np.asarray(X), int(column), axis=1)
+    return matrix if matrix.shape[1] else None

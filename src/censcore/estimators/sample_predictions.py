@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import check_option
+from censcore._validation import as_numbers, check_option
 from censcore.distributions.joint_events import JointEvent
 from censcore.estimators.tails import with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
@@ -61,7 +61,7 @@ class SamplePredictions:
                 "predict_cumulative_incidence: got a model of event times, expected one that was fitted to "
                 "CompetingRisks(time, cause). predict_survival_function gives P(T > t)."
             )
-        t = _as_times(times)
+        t = as_numbers(times, "times")
         shares = [np.stack([(z <= at).mean(axis=1) for at in t], axis=2) for z in self._chunks(X, None, None)]
         return np.concatenate(shares)
 
@@ -134,7 +134,7 @@ class SamplePredictions:
         array, (n, q), or (n, q, k) for joint outcomes
             Probabilities.
         """
-        times = _as_times(times)
+        times = as_numbers(times, "times")
         self.check_fitted()
         end = float(self._follow_up.min())
         if (times > end).any():
@@ -177,10 +177,3 @@ class SamplePredictions:
         """A statistic of samples (subjects, m, k) for all subjects; without the last axis if y was (n,)."""
         values = np.concatenate([statistic(z) for z in self._chunks(X, None, None)])
         return values if self._joint else values[..., 0]
-
-
-def _as_times(times: Any) -> np.ndarray:
-    t = to_numpy(as_float(times, "times")).reshape(-1)
-    if np.isnan(t).any():
-        raise InvalidInputError("times must be numbers; got NaN.")
-    return t

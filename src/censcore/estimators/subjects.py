@@ -26,12 +26,6 @@ class SubjectKeys:
 
     They stand in for the data, so that a fitted estimator recognises its training subjects without
     keeping their covariates.
-
-    >>> import censcore as cs
-    >>> y = cs.RightCensored([1.0, 2.0, 2.0], [1, 0, 0])
-    >>> keys = SubjectKeys.of([[0.1], [0.2], [0.3]], y)
-    >>> bool(keys.outcome[1] == keys.outcome[2]), bool(keys.covariates[1] == keys.covariates[2])
-    (True, False)
     """
 
     outcome: np.ndarray
@@ -91,11 +85,6 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     was found. Elsewhere nobody can say which of them are the same subject, and none are paired: those that
     chance does not explain are counted as ``undecided``, and the result is not ``certain`` if there may be
     many, the number found being E and three times its standard deviation or more.
-
-    >>> import censcore as cs
-    >>> y = cs.RightCensored([1.5, 2.5, 3.5, 4.5], [1, 0, 1, 1])
-    >>> shared_subjects(SubjectKeys.of(None, y), SubjectKeys.of(None, y[[3, 0]])).pairs.tolist()
-    [[0, 1], [3, 0]]
     """
     if np.array_equal(a.outcome, b.outcome):
         return Shared(np.column_stack([np.arange(len(a))] * 2), in_order=True)

@@ -17,14 +17,10 @@ BEYOND = ("later", "exponential", "extrapolate")
 
 
 def end_of_follow_up(y: Any, C: Distribution) -> np.ndarray:
-    r"""The time up to which the data inform about each event, (k,).
+    """The time up to which the data inform about each event, (k,).
 
     The largest time at which a subject can be and was under observation; infinite where nothing limits
     follow-up, because no time can be censored.
-
-    >>> import censcore as cs
-    >>> end_of_follow_up(cs.RightCensored([1.0, 3.0], [1, 0]), cs.Uniform(0.0, 5.0))
-    array([3.])
     """
     time = to_numpy(y.time).reshape(len(y), -1)
     seen = time.max(axis=0) if C.k > 1 else np.full(y.k, time.max())
@@ -44,10 +40,6 @@ def with_tail(z: np.ndarray, end: np.ndarray, beyond: str) -> np.ndarray:
     ``"later"`` makes them infinite. ``"exponential"`` continues with the constant hazard
     :math:`\lambda=\log\{S(\tau/2)/S(\tau)\}/(\tau/2)`, the subject's mean hazard over the second half of
     follow-up. ``"extrapolate"`` keeps what the generator drew.
-
-    >>> z = np.array([[[1.0], [2.0], [7.0], [9.0]]])
-    >>> with_tail(z, np.array([3.0]), "later")[0, :, 0]
-    array([ 1.,  2., inf, inf])
     """
     check_option(beyond, "beyond", BEYOND)
     late = z > end

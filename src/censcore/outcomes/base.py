@@ -144,16 +144,8 @@ class Outcome:
     def concat(cls, outcomes: Sequence[Self]) -> Self:
         """The subjects of several outcomes of one kind, in their order.
 
-        Parameters
-        ----------
-        outcomes : sequence of outcomes
-            In one array library and on one device. What is known of some only (censoring times, entries) is
-            an error.
-
-        Returns
-        -------
-        outcome
-            Of the same class.
+        They are in one array library and on one device. What is known of some only (censoring times, entries)
+        is an error.
 
         Examples
         --------

@@ -10,15 +10,19 @@ import numpy as np
 from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes.base import Outcome
-from censcore.outcomes.causes import as_cause_names, as_causes, cause_number
 from censcore.outcomes.event_of_cause import EventOfCause
-from censcore.outcomes.parts import read_columns, two_fields
+from censcore.outcomes.parts import as_cause_names, as_causes, cause_number, read_columns, two_fields
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import some_of
 
 __all__ = ["CompetingRisks", "as_competing_risks", "is_competing"]
 
 MOST_LISTED = 10  # causes in words; of more those that occur
+
+
+def _of_any(name: str, words: str) -> property:
+    """An attribute of the outcome of any cause."""
+    return property(lambda y: getattr(y._any, name), doc=words)
 
 
 class CompetingRisks(Outcome):
@@ -144,25 +148,14 @@ class CompetingRisks(Outcome):
         """
         return cls.from_frame(y, time="duration", cause="event", names=names)
 
-    @property
-    def time(self) -> Array:
-        """Observed times, (n,)."""
-        return self._any.time
+    time = _of_any("time", "Observed times, (n,).")
+    censoring_time = _of_any("censoring_time", "C where it is known for every subject, else None.")
+    entry = _of_any("entry", "The times from which subjects were under observation, (n,), or None.")
 
     @property
     def causes(self) -> Array:
         """Cause of every event, 0 where the time is censored: whole numbers, (n,)."""
         return self._cause
-
-    @property
-    def censoring_time(self) -> Array:
-        """C where it is known for every subject, else None."""
-        return self._any.censoring_time
-
-    @property
-    def entry(self) -> Array:
-        """The times from which subjects were under observation, (n,); None where all were from the start."""
-        return self._any.entry
 
     @property
     def n_causes(self) -> int:
@@ -185,20 +178,11 @@ class CompetingRisks(Outcome):
         return cause_number(cause, self.names)
 
     def cause(self, j: int | str) -> EventOfCause:
-        r"""The outcome of the event time of cause j alone: :math:`T_j=T` if the cause is j, else never.
+        """The outcome of the event time of cause j alone: :math:`T_j=T` if the cause is j, else never.
 
-        Every score takes it, together with ``forecast.cause(j)``. A subject with an event of another cause
-        at y stays under observation until C: the event of cause j is known never to come, and C to be at
-        least y.
-
-        Parameters
-        ----------
-        j : int or str
-            Number of the cause, from 1 to m, or its name.
-
-        Returns
-        -------
-        EventOfCause
+        The cause is given by its number, from 1 to m, or its name. Every score takes the outcome, together
+        with ``forecast.cause(j)``. A subject with an event of another cause at y stays under observation
+        until C: the event of cause j is known never to come, and C to be at least y.
 
         Examples
         --------

@@ -20,10 +20,6 @@ class DetectionTimes(RightCensored):
     k + 1 was planned. ``time`` is the visit at which the event was found, or a time from the last visit that
     was attended on and before the next one that was planned; ``visits`` (K,) or (n, K) are the planned ones
     after the entry, padded by infinity.
-
-    >>> y = DetectionTimes([2.1, 3.0, 5.9], [1, 0, 0], [[1.1, 2.1, 3.2], [0.9, 1.8, 3.6], [2.0, 4.0, 5.9]])
-    >>> y.attendance.time, y.attendance.event  # two left after visit 2, or attended all visits
-    (array([2., 2., 3.]), array([ True, False,  True]))
     """
 
     _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "visits")

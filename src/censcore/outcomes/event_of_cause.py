@@ -46,6 +46,7 @@ class EventOfCause(RightCensored):
     """
 
     _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "_never")
+    _never: Array
 
     def __init__(self, time: Array, event: Array, never: Array, censoring_time: Array = None) -> None:
         seen = RightCensored(time, event, None)

@@ -124,21 +124,9 @@ class IntervalCensored(Outcome):
 
     @classmethod
     def current_status(cls, time: Array, found: Array, *, entry: Array = None) -> IntervalCensored:
-        """One examination per subject, which finds that the event has happened or not.
+        """One examination per subject, at a positive time, which ``found`` that the event had happened.
 
-        Parameters
-        ----------
-        time : array, (n,)
-            When the subject was examined; positive.
-        found : array, (n,)
-            1 or True where the event had happened by then.
-        entry : array or number, optional
-            Delayed entry.
-
-        Returns
-        -------
-        IntervalCensored
-            With ``visits`` of shape (n, 1).
+        The result has ``visits`` of shape (n, 1).
 
         Examples
         --------

@@ -326,16 +326,7 @@ class RightCensored(Outcome):
         return cut._with_entry(xp.minimum(self.entry, earliest))
 
     def at_risk(self, s: Array) -> Array:
-        """Which subjects are at risk at time ``s``, just after it: entered at or before it, still followed.
-
-        Parameters
-        ----------
-        s : number
-            The landmark.
-
-        Returns
-        -------
-        array of bool, (n,)
+        """Which subjects are at risk just after ``s``, (n,): entered at or before it, and still followed.
 
         Examples
         --------
@@ -355,29 +346,14 @@ class RightCensored(Outcome):
     def after(self, s: Array) -> RightCensored:
         """The subjects at risk at the landmark ``s``, who enter there: what is seen of T given T > s.
 
-        Times stay on their scale. Forecasts and covariates are those of the subjects
-        ``y.at_risk(s)``; scores condition the forecasts on T > s.
-
-        Parameters
-        ----------
-        s : number
-            The landmark.
-
-        Returns
-        -------
-        RightCensored
-            With ``entry`` s for every subject.
-
-        See Also
-        --------
-        at_risk : The mask of the subjects kept.
-        censcore.Univariate.given_survival : The forecast given T > s.
+        Times stay on their scale, and ``entry`` is s for every subject. Forecasts and covariates are those of
+        the subjects ``y.at_risk(s)``; scores condition the forecasts on T > s, as
+        :meth:`~censcore.Univariate.given_survival` does.
 
         Examples
         --------
         >>> import censcore as cs
-        >>> y = cs.RightCensored([2.0, 5.0, 6.0], [1, 0, 1])
-        >>> late = y.after(3.0)
+        >>> late = cs.RightCensored([2.0, 5.0, 6.0], [1, 0, 1]).after(3.0)
         >>> late.time, late.entry
         (array([5., 6.]), array([3., 3.]))
         >>> cs.crps(late, cs.Exponential(0.5), cs.Uniform(0.0, 9.0)).round(4)

@@ -76,11 +76,9 @@ class SemiCompetingRisks(Outcome):
             raise InvalidInputError(
                 f"time must have shape (n, k) with k of at least 2, one of them terminal; got {seen.shape}."
             )
-        if isinstance(terminal, bool) or not isinstance(terminal, int) or not -seen.k <= terminal < seen.k:
-            raise InvalidInputError(f"terminal must be a coordinate, 0 to {seen.k - 1}; got {terminal!r}.")
         self.time: Array = seen.time
         self.event: Array = seen.event
-        self.terminal = terminal % seen.k
+        self.terminal = as_coordinate(terminal, seen.k, "terminal: the outcome")
         self._check_order()
         last = self.terminal
         self._end = RightCensored(self.time[:, last], self.event[:, last], censoring_time)
@@ -101,18 +99,9 @@ class SemiCompetingRisks(Outcome):
 
     @classmethod
     def from_first_event(cls, y: RightCensored) -> SemiCompetingRisks:
-        """From the times to "the event or death" and to death, in this order.
+        """From the times (n, 2) to "the event or death" and to death, in this order.
 
         Equal times with both events are a death without the event before it.
-
-        Parameters
-        ----------
-        y : RightCensored, (n, 2)
-            The composite time and the terminal one.
-
-        Returns
-        -------
-        SemiCompetingRisks
 
         Examples
         --------

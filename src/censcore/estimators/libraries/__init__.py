@@ -49,14 +49,7 @@ _SURVIVAL = ("predict_distribution", "predict_survival_function", "predict_cumul
 def read_model(
     model: Any, X: Any = None, train: tuple[Any, Any] | None = None
 ) -> Distribution | Curves | None:
-    """What a fitted model of another library, or draws, forecast; None if no library here knows it.
-
-    >>> import lifelines
-    >>> read_model(lifelines.ExponentialFitter().fit([1.0, 2.0, 3.0]))
-    Exponential(shape=(1,))
-    >>> read_model(3.0) is None
-    True
-    """
+    """What a fitted model of another library, or draws, forecast; None if no library here knows it."""
     library = _library_of(model)
     if library is None:
         return None

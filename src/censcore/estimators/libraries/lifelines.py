@@ -77,20 +77,18 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     time, event = to_numpy(y.time), to_numpy(y.event)
     entry = to_numpy(y.entry) if y.has_delayed_entry else None
     if "durations" in inspect.signature(model.fit).parameters:
-        arrays = {} if weight is None else {"weights": weight}
-        model.fit(time, event, **arrays, **({} if entry is None else {"entry": entry}))
+        given = {"weights": weight, "entry": entry}
+        model.fit(time, event, **{name: values for name, values in given.items() if values is not None})
         return model
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
     frame = _as_frame(X)
-    columns = {"time": time, "event": event.astype(int)}
-    columns |= {} if weight is None else {"weight": weight}
-    columns |= {} if entry is None else {"entry": entry}
+    columns = {"time": time, "event": event.astype(int), "weight": weight, "entry": entry}
+    columns = {part: values for part, values in columns.items() if values is not None}
     names = {part: _free_name(part, frame.columns) for part in columns}
     frame = frame.assign(**{names[part]: values for part, values in columns.items()})
-    given = {} if weight is None else {"weights_col": names["weight"]}
-    given |= {} if entry is None else {"entry_col": names["entry"]}
-    model.fit(frame, duration_col=names["time"], event_col=names["event"], **given)
+    words = {"time": "duration_col", "event": "event_col", "weight": "weights_col", "entry": "entry_col"}
+    model.fit(frame, **{words[part]: name for part, name in names.items()})
     return model
 
 
