@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels, as_seed, check_option, shown
+from censcore._validation import as_count, as_labels, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Subjects
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
 from censcore.learning.model_files import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.training.exchange import pick_device
@@ -324,30 +324,9 @@ class LikelihoodEstimator(NeuralEstimator):
         self._network.to(pick_device(self.device))
         return distribution if self._joint else distribution.marginal(0)
 
-    @torch.no_grad()
-    def sample_chunks(self, X: Array | None, m: int = 1024, seed: int | None = None) -> Iterator[Tensor]:
-        """Draw from the predicted distributions on the device of the model, chunk by chunk of subjects.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates, as in ``fit``.
-        m : int
-            Draws per subject.
-        seed : int, optional
-            The same seed and subjects give the same draws; that of the fit if omitted.
-
-        Yields
-        ------
-        tensor, (subjects, m, k)
-            The draws of the next subjects.
-        """
-        self.check_fitted()
-        x = self._standardised(self._check_X(X, None, reset=False))
-        device, seed = pick_device(self.device), self._seed if seed is None else as_seed(seed)
-        network = self._network.to(device).eval()
+    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
         for start in range(0, len(x), _SAMPLED_AT_ONCE):
-            raw = network(x[start : start + _SAMPLED_AT_ONCE].to(device))
+            raw = self._network(x[start : start + _SAMPLED_AT_ONCE].to(device))
             generator = torch.Generator(device).manual_seed(mix_seed(seed, start))
             draws = self._distribution(raw.double(), self._unit).sample(m, generator)
             yield draws if draws.ndim == 3 else draws[:, :, None]

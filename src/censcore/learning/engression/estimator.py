@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array
-from censcore._validation import as_count, as_labels, as_seed, check_flag, check_kind
+from censcore._validation import as_count, as_labels, check_flag, check_kind
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
-from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import SamplePredictions
@@ -26,7 +25,7 @@ from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.checks import as_past, check_mask
 from censcore.learning.data.first_pass import FirstPass, Moments
 from censcore.learning.data.sources import Block
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Subjects
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
 from censcore.learning.engression.censoring_quantiles import LEVELS
 from censcore.learning.engression.codings import check_order, warn_of_ties
 from censcore.learning.engression.generator import Generator
@@ -56,7 +55,7 @@ _MOST_NETWORKS = 1000
 _log = logging.getLogger("censcore")
 
 
-class CensoredEngression(SamplePredictions, NeuralEstimator):
+class CensoredEngression(NeuralEstimator, SamplePredictions):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
     A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` (engression [1]_) is
@@ -176,8 +175,6 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self.network = network
         self.training = training
 
-    network: Network | None
-    training: Training | None
     _times: TimeScale
     _training_censoring: TrainingCensoring
     _generators: list[Generator]
@@ -606,36 +603,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     # ---- draws ---------------------------------------------------------------------------------
 
-    @property
-    def _causes(self) -> Any:
-        return self._structure.names if isinstance(self._structure, Competing) else None
-
-    def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
-        for z in self.sample_chunks(X, m, seed):
-            yield z.cpu().numpy()
-
-    def sample_chunks(
-        self, X: Array | None, m: int | None = None, seed: int | None = None
-    ) -> Iterator[Tensor]:
-        """Draw as :meth:`sample` does, chunk by chunk of subjects, as tensors on the device of the model.
-
-        For work that should stay on a GPU, such as scores of very many subjects.
-
-        Parameters
-        ----------
-        X, m, seed
-            As in :meth:`sample`.
-
-        Yields
-        ------
-        tensor, (subjects, m, k)
-            The draws of the next subjects.
-        """
-        self.check_fitted()
-        x = self._standardised(self._check_X(X, None, reset=False))
-        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=MOST_SAMPLES)
-        seed, device = self._seed if seed is None else as_seed(seed), pick_device(self.device)
-        tasks = [self._plan.task(network.to(device).eval(), device) for network in self._generators]
+    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
+        tasks = [self._plan.task(network, device) for network in self._generators]
         sizes = shares(m, [1 / len(tasks)] * len(tasks))
         pools = [  # the generators share the draws
             (task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
@@ -666,8 +635,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         Ensemble or CauseEnsemble
             One ensemble per subject; of times and causes for competing risks.
         """
-        draws = self.sample(X, n_samples, seed)
-        return Ensemble(draws) if self._causes is None else of_draws(draws, self._causes)
+        return self._ensemble(self.sample(X, n_samples, seed))
 
     def by_network(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Compute a statistic for the draws of each network, to see how far they disagree.

@@ -94,7 +94,8 @@ class GraphedEpochs:
             state.network,
             state.optimizer,
         )
-        self.live, self.mean = list(state.network.parameters()), list(state.averaged.parameters())
+        self.live = list(state.network.parameters())
+        self.mean: list[Tensor] = list(state.averaged.parameters())
         self.draw, self.batches = task.draw, batches
         self.subjects, self.shared = subjects, shared
         self.loss = torch.compile(task.loss, dynamic=False) if recipe.compile else task.loss
