@@ -238,9 +238,9 @@ def check_numbers(X: Any, *, categories: bool) -> None:
     kinds = _kinds_without_numbers(X, categories)
     if kinds:
         raise InvalidTypeError(
-            f"X must hold numbers; got {', '.join(kinds[:10])}. Pass categories to fit and to predictions in "
-            "the columns of a data frame, or encode them, for instance by "
-            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
+            f"X must hold numbers; got {', '.join(kinds[:10])}. Encode categories, for instance by "
+            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline; regressions take them in the "
+            "columns of a data frame, in fit and in predictions."
         )
 
 

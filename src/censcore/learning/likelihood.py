@@ -28,7 +28,7 @@ from censcore.learning.training.recipe import MOST_EPOCHS, MOST_LAYERS, MOST_UNI
 from censcore.learning.training.task import Callback, Rows
 from censcore.outcomes import OutcomeLike, RightCensored
 
-__all__ = ["LikelihoodEstimator", "ParameterNetwork"]
+__all__ = ["LikelihoodEstimator", "LikelihoodTask", "ParameterNetwork"]
 
 _SAMPLED_AT_ONCE = 4096  # subjects
 
@@ -156,22 +156,15 @@ class LikelihoodEstimator(NeuralEstimator):
 
         Parameters
         ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        y : RightCensored, structured array or frame
-            The outcome, (n,) or (n, k).
-        sample_weight : array, (n,), optional
-            Weights of the subjects.
+        X, y, sample_weight, groups, callbacks
+            As in :meth:`CensoredEngression.fit`; y is no outcome of competing or semi-competing risks, but
+            for :class:`~censcore.MixtureDensityNetwork`.
         eval_set : (X, y) or (X, y, mask), optional
             Validation data for early stopping; otherwise ``validation_fraction`` of the subjects is held out.
             L-BFGS needs neither: it uses all subjects, and reports the loss of ``eval_set`` at the end.
-        groups : array, (n,), optional
-            Subjects of one group never share a minibatch, and the validation split does not separate them.
         mask : array of bool, (n, k), optional
             False where an event time is left out of a subject's likelihood, which is then that of the
             others: an event that is already there, or was not looked for.
-        callbacks : sequence of callables
-            Called after every epoch with ``(epoch, network)``; True stops the training.
 
         Returns
         -------
@@ -205,7 +198,7 @@ class LikelihoodEstimator(NeuralEstimator):
     def _fit_network(self, fold: Fold, callbacks: Sequence[Callback], at_once: bool = False) -> None:
         """Train a new network, and fit what is left."""
         self._network = self._seeded_network(self._seed)
-        task = LikelihoodTask(self._network, self._training_distribution)
+        task = self._task(fold.training.n)
         self.history_ = (self._minimise if at_once else self._train)(task, fold, callbacks)
         self._finish(fold.training.sample)
 
@@ -225,15 +218,11 @@ class LikelihoodEstimator(NeuralEstimator):
 
         Parameters
         ----------
-        batches : TrainingTable, sequence or callable
+        batches, callbacks, buffer
             As in :meth:`CensoredEngression.fit_batches`.
         eval_set : (X, y) or (X, y, mask), optional
             Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out, at most
             50,000.
-        callbacks : sequence of callables
-            Called after every epoch with ``(epoch, network)``; True stops the training.
-        buffer : int
-            Subjects that are shuffled at a time.
 
         Returns
         -------
@@ -250,6 +239,10 @@ class LikelihoodEstimator(NeuralEstimator):
         self._fit_units(leave_out_times(self._plain_outcome(found.sample.y), found.sample.mask))
         self._fit_network(self._folded(found, buffer, eval_set), callbacks)
         return self
+
+    def _task(self, n: int) -> LikelihoodTask:
+        """The network and its loss, for n subjects."""
+        return LikelihoodTask(self._network, self._training_distribution)
 
     def _seeded_network(self, seed: int) -> Any:
         with torch.random.fork_rng(devices=[]):

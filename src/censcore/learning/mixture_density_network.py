@@ -23,16 +23,14 @@ from censcore.distributions import (
 )
 from censcore.estimators.sample_predictions import SamplePredictions
 from censcore.exceptions import ModelFileError
-from censcore.learning.data.standardised import Fold, OnDemand, Standardised, Subjects, blocks
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
 from censcore.learning.density_network import DensityTask, LogNormalComponents, moments_of
 from censcore.learning.likelihood import LikelihoodEstimator
 from censcore.learning.model_files import MOST_SAMPLES, check_number
 from censcore.learning.structures import Branching, structure_of
 from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.exchange import pick_device
-from censcore.learning.training.history import History
 from censcore.learning.training.recipe import MOST_UNITS, Recipe
-from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.stacks import stacked
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
 
@@ -188,12 +186,12 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             epochs = max(1, round(_STEPS * math.sqrt(n) * batch / n))
         return Recipe(epochs, batch, self.learning_rate, weight_decay=0.01, compile=False)
 
-    def _train(self, task: Any, fold: Fold, *args: Any, **options: Any) -> History:
-        density = DensityTask(task.network, self._sparsity(fold.training.n))
-        history = super()._train(density, fold, *args, **options)
+    def _task(self, n: int) -> DensityTask:
+        return DensityTask(self._network, self._sparsity(n))
+
+    def _finish(self, rows: Data) -> None:
         # sums of floats depend on how many subjects there are, those of doubles do not, once rounded
-        task.network.double().eval()
-        return history
+        self._network.double().eval()
 
     def _sparsity(self, n: int) -> float:
         """Weight of the penalty on covariates, of the order of the noise."""
@@ -231,19 +229,10 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
         parts: list[Any] = [slice(None), *(rows for rows, _ in folds)]
         own = [Fold(Subjects(everything, r), None, None if labels is None else labels[r]) for r in parts]
-        seeds = [self._seed + 7919 * i for i in range(len(own))]
-        networks = [self._seeded_network(seed) for seed in seeds]
+        networks = [self._seeded_network(seed) for seed in self._seeds(len(own))]
         sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
-        device = pick_device(self.device)
-        histories = train_side_by_side(
-            DensityTask(stacked(networks), sparsity.to(device)),
-            networks,
-            own,
-            self._recipe(len(outcome)),
-            seeds=seeds,
-            device=device,
-            progress=self.progress,
-        )
+        task = DensityTask(stacked(networks), sparsity.to(pick_device(self.device)))
+        histories = self._train_stack(task, networks, own, len(outcome))
         self.history_ = histories[0]
         if self.history_.interrupted:
             raise KeyboardInterrupt

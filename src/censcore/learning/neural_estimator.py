@@ -18,9 +18,9 @@ from censcore._validation import as_count, as_number, as_seed
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
-from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
+from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
-from censcore.learning.data.checks import check_mask, check_no_categories, check_single_precision
+from censcore.learning.data.checks import check_mask, check_single_precision
 from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
 from censcore.learning.data.sources import Block, as_source
 from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects
@@ -36,6 +36,7 @@ from censcore.learning.training.exchange import pick_device, rank_and_processes,
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.task import Callback, Task
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 
@@ -88,7 +89,7 @@ class NeuralEstimator(SurvivalEstimator):
             elif self.n_features_in_ != 0:
                 raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
-        check_no_categories(X)
+        check_numbers(X, categories=False)
         check_single_precision(X, fitting=reset)
         X = validated(self, X, np.float32, reset=reset)
         if n is not None and len(X) != n:
@@ -270,8 +271,28 @@ class NeuralEstimator(SurvivalEstimator):
             **settings | options,
         )
 
+    def _seeds(self, count: int) -> list[int]:
+        """Seeds of several networks."""
+        return [self._seed + 7919 * i for i in range(count)]
+
+    def _train_stack(
+        self, task: Task, networks: Sequence[nn.Module], folds: Sequence[Fold], n: int, **options: Any
+    ) -> list[History]:
+        """Train networks side by side, by the recipe for n subjects."""
+        return train_side_by_side(
+            task,
+            networks,
+            folds,
+            self._recipe(n),
+            seeds=self._seeds(len(folds)),
+            device=pick_device(self.device),
+            progress=self.progress,
+            **options,
+        )
+
     # ---- draws ---------------------------------------------------------------------------------
 
+    @torch.no_grad()
     def sample_chunks(
         self, X: Array | None, m: int | None = None, seed: int | None = None
     ) -> Iterator[Tensor]:
@@ -300,8 +321,7 @@ class NeuralEstimator(SurvivalEstimator):
         device = pick_device(self.device)
         for network in self._networks():
             network.to(device).eval()
-        with torch.no_grad():
-            yield from self._draws(x, m, self._seed if seed is None else as_seed(seed), device)
+        yield from self._draws(x, m, self._seed if seed is None else as_seed(seed), device)
 
     @abstractmethod
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:

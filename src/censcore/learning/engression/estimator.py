@@ -40,7 +40,6 @@ from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed
-from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.stacks import stacked
 from censcore.learning.training.task import Callback
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
@@ -501,14 +500,22 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         held_out = folds[0].validation
         again = len(folds) > 1 and held_out is not None and folds[-1].validation is None
         device = pick_device(self.device)
-        seeds = [self._seed + 7919 * i for i in range(len(folds))]
-        self._generators = [self._plan.new(seed) for seed in seeds]
+        self._generators = [self._plan.new(seed) for seed in self._seeds(len(folds))]
         # on a GPU, recorded steps of one network after the other are faster
         together = device.type == "cpu" and rank_and_processes()[1] == 1 and not again and len(folds) > 1
         if together and isinstance(folds[0].training, Subjects):
-            self.histories_ = self._train_together(folds, seeds, device, callbacks)
+            sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
+            stack: Any = stacked(self._generators)
+            self.histories_ = self._train_stack(
+                self._plan.task(stack, device, sparsity),
+                self._generators,
+                folds,
+                min(fold.training.n for fold in folds),
+                callbacks=callbacks,
+                checkpoint=self.checkpoint,
+            )
         else:
-            self.histories_ = self._train_in_turn(folds, seeds, device, callbacks, again)
+            self.histories_ = self._train_in_turn(folds, device, callbacks, again)
             self._generators = self._generators[: len(self.histories_)]
         self._fold_networks = self._generators  # before one that failed is left out
         if again and held_out is not None and len(self._generators) > 1:
@@ -519,33 +526,12 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
         self.history_ = self.histories_[0]
 
-    def _train_together(
-        self, folds: Sequence[Fold], seeds: Sequence[int], device: torch.device, callbacks: Sequence[Callback]
-    ) -> list[History]:
-        stack: Any = stacked(self._generators)
-        sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
-        return train_side_by_side(
-            self._plan.task(stack, device, sparsity),
-            self._generators,
-            folds,
-            self._recipe(min(fold.training.n for fold in folds)),
-            seeds=seeds,
-            device=device,
-            callbacks=callbacks,
-            checkpoint=self.checkpoint,
-            progress=self.progress,
-        )
-
     def _train_in_turn(
-        self,
-        folds: Sequence[Fold],
-        seeds: Sequence[int],
-        device: torch.device,
-        callbacks: Sequence[Callback],
-        again: bool,
+        self, folds: Sequence[Fold], device: torch.device, callbacks: Sequence[Callback], again: bool
     ) -> list[History]:
         """One after the other; the last one again on all subjects, by as many steps as the first took."""
         histories: list[History] = []
+        seeds = self._seeds(len(folds))
         for i, (fold, network, seed) in enumerate(zip(folds, self._generators, seeds, strict=True)):
             checkpoint, epochs = self.checkpoint, None
             if checkpoint is not None and i:
