@@ -17,7 +17,6 @@ from censcore.learning import subject_windows
 from censcore.learning.engression import Generator, sampling
 from censcore.learning.engression.censoring_quantiles import censoring_quantiles
 from censcore.learning.engression.loss import EngressionTask
-from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)
@@ -162,18 +161,6 @@ def test_save_and_load(model, tmp_path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFileError, match="truncated"):
         cs.CensoredEngression.load(path)
-
-
-def test_a_file_without_a_history_is_read(model, tmp_path):
-    """As files were written before they kept one."""
-    path = tmp_path / "model.safetensors"
-    model.save(path)
-    tensors, settings = read_model_file(path, "CensoredEngression")
-    del settings["history"]
-    write_model_file(path, "CensoredEngression", tensors, settings)
-    loaded = cs.CensoredEngression.load(path, device="cpu")
-    assert (loaded.sample(DATA.X[:9]) == model.sample(DATA.X[:9])).all()
-    assert len(loaded.history_.frame()) == 0
 
 
 def test_resuming_a_fit(tmp_path, model):

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 from tests.learning.small_trainings import engression
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.learning.engression.sampling import Sampler
 
 torch.set_num_threads(1)
@@ -103,9 +103,9 @@ def test_categories_are_named():
     frame = pd.DataFrame({"age": X[:, 0], "sex": ["f", "m"] * 60})
     model = engression(**SMALL)
     for table in (frame, frame.astype({"sex": "category"})):
-        with pytest.raises(InvalidInputError, match=r"categories or text \(sex\).*OneHotEncoder"):
+        with pytest.raises(InvalidTypeError, match=r"must hold numbers; got 'sex'.*OneHotEncoder"):
             model.fit(table, Y, censoring=cs.Uniform(0.0, 3.0))
-    with pytest.raises(InvalidInputError, match="column 1"):
+    with pytest.raises(InvalidTypeError, match="column 1"):
         model.fit(frame.to_numpy(), Y, censoring=cs.Uniform(0.0, 3.0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from censcore.estimators.covariates import count_rows, scikit_learn_errors, vali
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError, InvalidTypeError
 from censcore.plain_text import one_line, some_of
 
-__all__ = ["CompletedCovariates", "Encoding", "as_matrix", "is_category"]
+__all__ = ["CompletedCovariates", "Encoding", "as_matrix", "check_numbers", "is_category"]
 
 _MISSING = "missing"  # the level of subjects without one, the last
 _MARGIN = 1.0  # standard deviations beyond the range of the fit in which values are taken as they are
@@ -206,7 +207,7 @@ def read_numbers(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
 
     framed = hasattr(X, "columns")
     encoding: Encoding = estimator._encoding if not reset else Encoding.of(X if framed else np.zeros((0, 0)))
-    _check_numbers(X, encoding)
+    check_numbers(X, encoding.levels)
     if not framed and encoding.levels:
         raise InvalidInputError(
             f"X: got {type(X).__name__}, expected a data frame, since fit had the categories of "
@@ -226,12 +227,12 @@ def read_numbers(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     return values
 
 
-def _check_numbers(X: Any, encoding: Encoding) -> None:
+def check_numbers(X: Any, encoded: Container[str] = ()) -> None:
     """Check that columns hold numbers but for those of a frame that are encoded."""
     if hasattr(X, "columns"):
         import narwhals as nw
 
-        kinds = [(name, column.dtype) for name, column in columns_of(X) if name not in encoding.levels]
+        kinds = [(name, column.dtype) for name, column in columns_of(X) if name not in encoded]
         bad = [f"{name!r} ({kind})" for name, kind in kinds if not (kind.is_numeric() or kind == nw.Boolean)]
     else:
         values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
@@ -240,9 +241,9 @@ def _check_numbers(X: Any, encoding: Encoding) -> None:
         bad = [f"the text {word!r:.60} in column {j}" for j, word in enumerate(words) if word is not None]
     if bad:
         raise InvalidTypeError(
-            f"X must hold numbers; got {', '.join(bad[:10])}. Pass categories to fit and to predictions in "
-            "the columns of a data frame, or encode them, for instance by "
-            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
+            f"X must hold numbers; got {', '.join(bad[:10])}. Encode categories, for instance by "
+            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline; regressions take them in the "
+            "columns of a data frame, in fit and in predictions."
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from censcore.learning.likelihood import LikelihoodTask
 from censcore.learning.training.stacks import with_penalty
 from censcore.learning.training.task import Rows
 
@@ -79,7 +80,7 @@ def _layer(networks: int, inputs: int, width: int) -> tuple[nn.Parameter, nn.Par
     return nn.Parameter(weight), nn.Parameter(torch.empty(networks, 1, width).uniform_(-bound, bound))
 
 
-class DensityTask:
+class DensityTask(LikelihoodTask):
     r"""The censored log score of a mixture of log-normal distributions, with a penalty on covariates.
 
     .. math:: -\log\sum_c w_c(x)\prod_j f_{cj}(u_j)^{\Delta_j}\{1-F_{cj}(u_j)\}^{1-\Delta_j}
@@ -89,12 +90,6 @@ class DensityTask:
 
     def __init__(self, network: nn.Module, sparsity: float | Tensor) -> None:
         self.network, self.sparsity = network, sparsity
-
-    def draw(
-        self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
-    ) -> dict[str, Tensor]:
-        """A likelihood needs no random numbers."""
-        return {}
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
         """One loss per subject."""

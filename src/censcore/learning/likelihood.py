@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels, as_seed, check_option, shown
+from censcore._validation import as_count, as_labels, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Subjects
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
 from censcore.learning.model_files import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.training.exchange import pick_device
@@ -28,7 +28,7 @@ from censcore.learning.training.recipe import MOST_EPOCHS, MOST_LAYERS, MOST_UNI
 from censcore.learning.training.task import Callback, Rows
 from censcore.outcomes import OutcomeLike, RightCensored
 
-__all__ = ["LikelihoodEstimator", "ParameterNetwork"]
+__all__ = ["LikelihoodEstimator", "LikelihoodTask", "ParameterNetwork"]
 
 _SAMPLED_AT_ONCE = 4096  # subjects
 
@@ -156,22 +156,15 @@ class LikelihoodEstimator(NeuralEstimator):
 
         Parameters
         ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        y : RightCensored, structured array or frame
-            The outcome, (n,) or (n, k).
-        sample_weight : array, (n,), optional
-            Weights of the subjects.
+        X, y, sample_weight, groups, callbacks
+            As in :meth:`CensoredEngression.fit`; y is no outcome of competing or semi-competing risks, but
+            for :class:`~censcore.MixtureDensityNetwork`.
         eval_set : (X, y) or (X, y, mask), optional
             Validation data for early stopping; otherwise ``validation_fraction`` of the subjects is held out.
             L-BFGS needs neither: it uses all subjects, and reports the loss of ``eval_set`` at the end.
-        groups : array, (n,), optional
-            Subjects of one group never share a minibatch, and the validation split does not separate them.
         mask : array of bool, (n, k), optional
             False where an event time is left out of a subject's likelihood, which is then that of the
             others: an event that is already there, or was not looked for.
-        callbacks : sequence of callables
-            Called after every epoch with ``(epoch, network)``; True stops the training.
 
         Returns
         -------
@@ -205,7 +198,7 @@ class LikelihoodEstimator(NeuralEstimator):
     def _fit_network(self, fold: Fold, callbacks: Sequence[Callback], at_once: bool = False) -> None:
         """Train a new network, and fit what is left."""
         self._network = self._seeded_network(self._seed)
-        task = LikelihoodTask(self._network, self._training_distribution)
+        task = self._task(fold.training.n)
         self.history_ = (self._minimise if at_once else self._train)(task, fold, callbacks)
         self._finish(fold.training.sample)
 
@@ -225,15 +218,11 @@ class LikelihoodEstimator(NeuralEstimator):
 
         Parameters
         ----------
-        batches : TrainingTable, sequence or callable
+        batches, callbacks, buffer
             As in :meth:`CensoredEngression.fit_batches`.
         eval_set : (X, y) or (X, y, mask), optional
             Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out, at most
             50,000.
-        callbacks : sequence of callables
-            Called after every epoch with ``(epoch, network)``; True stops the training.
-        buffer : int
-            Subjects that are shuffled at a time.
 
         Returns
         -------
@@ -250,6 +239,10 @@ class LikelihoodEstimator(NeuralEstimator):
         self._fit_units(leave_out_times(self._plain_outcome(found.sample.y), found.sample.mask))
         self._fit_network(self._folded(found, buffer, eval_set), callbacks)
         return self
+
+    def _task(self, n: int) -> LikelihoodTask:
+        """The network and its loss, for n subjects."""
+        return LikelihoodTask(self._network, self._training_distribution)
 
     def _seeded_network(self, seed: int) -> Any:
         with torch.random.fork_rng(devices=[]):
@@ -324,30 +317,9 @@ class LikelihoodEstimator(NeuralEstimator):
         self._network.to(pick_device(self.device))
         return distribution if self._joint else distribution.marginal(0)
 
-    @torch.no_grad()
-    def sample_chunks(self, X: Array | None, m: int = 1024, seed: int | None = None) -> Iterator[Tensor]:
-        """Draw from the predicted distributions on the device of the model, chunk by chunk of subjects.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates, as in ``fit``.
-        m : int
-            Draws per subject.
-        seed : int, optional
-            The same seed and subjects give the same draws; that of the fit if omitted.
-
-        Yields
-        ------
-        tensor, (subjects, m, k)
-            The draws of the next subjects.
-        """
-        self.check_fitted()
-        x = self._standardised(self._check_X(X, None, reset=False))
-        device, seed = pick_device(self.device), self._seed if seed is None else as_seed(seed)
-        network = self._network.to(device).eval()
+    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
         for start in range(0, len(x), _SAMPLED_AT_ONCE):
-            raw = network(x[start : start + _SAMPLED_AT_ONCE].to(device))
+            raw = self._network(x[start : start + _SAMPLED_AT_ONCE].to(device))
             generator = torch.Generator(device).manual_seed(mix_seed(seed, start))
             draws = self._distribution(raw.double(), self._unit).sample(m, generator)
             yield draws if draws.ndim == 3 else draws[:, :, None]

@@ -13,28 +13,24 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels, as_seed
+from censcore._validation import as_count, as_labels
 from censcore.distributions import (
-    CauseEnsemble,
     Distribution,
-    Ensemble,
     Independent,
     JointMixture,
     LogNormal,
     Mixture,
 )
-from censcore.estimators.cause_times import of_draws
+from censcore.estimators.sample_predictions import SamplePredictions
 from censcore.exceptions import ModelFileError
-from censcore.learning.data.standardised import Fold, OnDemand, Subjects, blocks
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
 from censcore.learning.density_network import DensityTask, LogNormalComponents, moments_of
 from censcore.learning.likelihood import LikelihoodEstimator
 from censcore.learning.model_files import MOST_SAMPLES, check_number
-from censcore.learning.structures import Branching, Competing, structure_of
+from censcore.learning.structures import Branching, structure_of
 from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.exchange import pick_device
-from censcore.learning.training.history import History
 from censcore.learning.training.recipe import MOST_UNITS, Recipe
-from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.stacks import stacked
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
 
@@ -190,12 +186,12 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             epochs = max(1, round(_STEPS * math.sqrt(n) * batch / n))
         return Recipe(epochs, batch, self.learning_rate, weight_decay=0.01, compile=False)
 
-    def _train(self, task: Any, fold: Fold, *args: Any, **options: Any) -> History:
-        density = DensityTask(task.network, self._sparsity(fold.training.n))
-        history = super()._train(density, fold, *args, **options)
+    def _task(self, n: int) -> DensityTask:
+        return DensityTask(self._network, self._sparsity(n))
+
+    def _finish(self, rows: Data) -> None:
         # sums of floats depend on how many subjects there are, those of doubles do not, once rounded
-        task.network.double().eval()
-        return history
+        self._network.double().eval()
 
     def _sparsity(self, n: int) -> float:
         """Weight of the penalty on covariates, of the order of the noise."""
@@ -233,19 +229,10 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
         parts: list[Any] = [slice(None), *(rows for rows, _ in folds)]
         own = [Fold(Subjects(everything, r), None, None if labels is None else labels[r]) for r in parts]
-        seeds = [self._seed + 7919 * i for i in range(len(own))]
-        networks = [self._seeded_network(seed) for seed in seeds]
+        networks = [self._seeded_network(seed) for seed in self._seeds(len(own))]
         sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
-        device = pick_device(self.device)
-        histories = train_side_by_side(
-            DensityTask(stacked(networks), sparsity.to(device)),
-            networks,
-            own,
-            self._recipe(len(outcome)),
-            seeds=seeds,
-            device=device,
-            progress=self.progress,
-        )
+        task = DensityTask(stacked(networks), sparsity.to(pick_device(self.device)))
+        histories = self._train_stack(task, networks, own, len(outcome))
         self.history_ = histories[0]
         if self.history_.interrupted:
             raise KeyboardInterrupt
@@ -302,54 +289,10 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             return JointMixture([Independent(margins) for margins in components], weight)
         return Mixture([margins[0] for margins in components], weight)
 
-    def _ensemble(self, draws: np.ndarray) -> Ensemble | CauseEnsemble:
-        if isinstance(self._structure, Competing):
-            return of_draws(draws, self._structure.names)
-        return Ensemble(draws)
+    sample: Any = SamplePredictions.sample
 
-    def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
-        """Draw from the distribution of T given x.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        m : int, optional
-            Draws per subject; ``n_samples`` of the estimator if omitted.
-        seed : int, optional
-            That of the fit if omitted. The draws of a subject follow from the seed and its covariates.
-
-        Returns
-        -------
-        array, (n, m, k), or (n, m) if y was (n,)
-            The draws.
-        """
-        times = np.concatenate([z.cpu().numpy() for z in self.sample_chunks(X, m, seed)])
-        return times if self._joint else times[:, :, 0]
-
-    @torch.no_grad()
-    def sample_chunks(
-        self, X: Array | None, m: int | None = None, seed: int | None = None
-    ) -> Iterator[Tensor]:
-        """Draw as :meth:`sample` does, chunk by chunk of subjects, on the device of the model.
-
-        Parameters
-        ----------
-        X, m, seed
-            As in :meth:`sample`.
-
-        Yields
-        ------
-        tensor, (subjects, m, k)
-            The draws of the next subjects.
-        """
-        self.check_fitted()
-        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=MOST_SAMPLES)
-        x = self._standardised(self._check_X(X, None, reset=False))
-        device = pick_device(self.device)
-        self._network.to(device)
-        windows = SubjectWindows(m, device)
-        source = torch.Generator().manual_seed(self._seed if seed is None else as_seed(seed))
+    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
+        windows, source = SubjectWindows(m, device), torch.Generator().manual_seed(seed)
         uniform = torch.rand(windows.size, generator=source, dtype=torch.float64).to(device)
         normal = torch.randn(windows.size, self.k_, generator=source).to(device)
         for rows in blocks(len(x), m * self.k_):

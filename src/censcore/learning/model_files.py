@@ -224,17 +224,10 @@ def check_contents(tensors: dict[str, Any], settings: dict[str, Any]) -> None:
             raise ModelFileError(f"{name}: got NaN or infinite weights.")
     if not bool((tensors["spread"] > 0).all()):
         raise ModelFileError("spread: got values that are not positive.")
-    largest, n_features = (
-        max(size for tensor in tensors.values() for size in tensor.shape),
-        settings["n_features"],
-    )
-    given = settings["parameters"]
-    sizes = (
-        given
-        | (given.get("network") or {})
-        | settings["fitted"]
-        | {"n_features": n_features, "k": settings["k"]}
-    )
+    largest = max(size for tensor in tensors.values() for size in tensor.shape)
+    parameters, n_features = settings["parameters"], settings["n_features"]
+    sizes = parameters | (parameters.get("network") or {}) | settings["fitted"]
+    sizes |= {"n_features": n_features, "k": settings["k"]}
     bounds = dict.fromkeys(("width", "noise_dim", "components", "k"), (1, largest)) | {
         "n_features": (0, largest),
         "n_samples": (1, MOST_SAMPLES),

@@ -13,22 +13,31 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import as_float, is_torch, to_numpy
-from censcore._validation import as_count, as_number
+from censcore._arrays import Array, as_float, is_torch, to_numpy
+from censcore._validation import as_count, as_number, as_seed
+from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.base import NotFitted, SurvivalEstimator
-from censcore.estimators.cause_times import cause_times
+from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
+from censcore.estimators.encoding import check_numbers
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
-from censcore.learning.data.checks import check_mask, check_no_categories, check_single_precision
+from censcore.learning.data.checks import check_mask, check_single_precision
 from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
 from censcore.learning.data.sources import Block, as_source
 from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects
-from censcore.learning.model_files import check_contents, part_of, read_model_file, write_model_file
+from censcore.learning.model_files import (
+    MOST_SAMPLES,
+    check_contents,
+    part_of,
+    read_model_file,
+    write_model_file,
+)
 from censcore.learning.structures import Structure, structure_for
 from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.task import Callback, Task
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 
@@ -81,7 +90,7 @@ class NeuralEstimator(SurvivalEstimator):
             elif self.n_features_in_ != 0:
                 raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
-        check_no_categories(X)
+        check_numbers(X)
         check_single_precision(X, fitting=reset)
         X = validated(self, X, np.float32, reset=reset)
         if n is not None and len(X) != n:
@@ -263,9 +272,74 @@ class NeuralEstimator(SurvivalEstimator):
             **settings | options,
         )
 
+    def _seeds(self, count: int) -> list[int]:
+        """Seeds of several networks."""
+        return [self._seed + 7919 * i for i in range(count)]
+
+    def _train_stack(
+        self, task: Task, networks: Sequence[nn.Module], folds: Sequence[Fold], n: int, **options: Any
+    ) -> list[History]:
+        """Train networks side by side, by the recipe for n subjects."""
+        return train_side_by_side(
+            task,
+            networks,
+            folds,
+            self._recipe(n),
+            seeds=self._seeds(len(folds)),
+            device=pick_device(self.device),
+            progress=self.progress,
+            **options,
+        )
+
+    # ---- draws ---------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def sample_chunks(
+        self, X: Array | None, m: int | None = None, seed: int | None = None
+    ) -> Iterator[Tensor]:
+        """Draw from the distribution of T given x, chunk by chunk of subjects, on the device of the model.
+
+        For work that should stay on a GPU, such as scores of very many subjects.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates, as in ``fit``.
+        m : int, optional
+            Draws per subject; ``n_samples`` of the estimator, or 1024, if omitted.
+        seed : int, optional
+            The same seed and subjects give the same draws; that of the fit if omitted.
+
+        Yields
+        ------
+        tensor, (subjects, m, k)
+            The draws of the next subjects.
+        """
+        self.check_fitted()
+        x = self._standardised(self._check_X(X, None, reset=False))
+        m = getattr(self, "n_samples", 1024) if m is None else m
+        m = as_count(m, "m, the number of samples,", most=MOST_SAMPLES)
+        device = pick_device(self.device)
+        for network in self._networks():
+            network.to(device).eval()
+        yield from self._draws(x, m, self._seed if seed is None else as_seed(seed), device)
+
     @abstractmethod
-    def sample_chunks(self, X: Any, m: int, seed: int | None = None) -> Iterator[torch.Tensor]:
-        """Draws (subjects, m, k) of consecutive subjects, on the device of the model."""
+    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
+        """Draws (subjects, m, k) of consecutive subjects."""
+
+    def _ensemble(self, draws: np.ndarray) -> Ensemble | CauseEnsemble:
+        """Draws as a forecast."""
+        return Ensemble(draws) if self._causes is None else of_draws(draws, self._causes)
+
+    @property
+    def _causes(self) -> Any:
+        """The names of competing causes."""
+        return getattr(self._structure, "names", None)
+
+    def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
+        for z in self.sample_chunks(X, m, seed):
+            yield z.cpu().numpy()
 
     # ---- model files ---------------------------------------------------------------------------
 

@@ -14,15 +14,7 @@ _POOL = 2**14  # noise vectors that subjects share; each subject uses a window o
 
 
 class SubjectWindows:
-    """Random numbers that all subjects share, of which each uses a window that its covariates tell.
-
-    Parameters
-    ----------
-    m : int
-        Draws per subject.
-    device : torch.device
-        Where they are drawn.
-    """
+    """Random numbers that all subjects share, of which each uses m from where its covariates tell."""
 
     def __init__(self, m: int, device: torch.device) -> None:
         self.m, self.device, self.size = m, device, pool_size(m)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import columns_of, name_subjects
+from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.plain_text import one_line
 
-__all__ = ["as_past", "check_mask", "check_no_categories", "check_single_precision", "leave_out_times"]
+__all__ = ["as_past", "check_mask", "check_single_precision", "leave_out_times"]
 
 
 def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
@@ -88,33 +88,3 @@ def check_single_precision(X: Any, fitting: bool) -> None:
                 f"X: got values from {column.min():.9g} to {column.max():.9g} in {name}, which single "
                 "precision, in which networks are trained, cannot tell apart. Subtract their mean first."
             )
-
-
-def check_no_categories(X: Any) -> None:
-    """Say which columns hold no numbers, before they are converted."""
-    if hasattr(X, "columns"):
-        words = [str(name) for name, column in columns_of(X) if not _numeric(column.to_numpy())]
-    else:
-        array = to_numpy(X, "X")
-        mixed = array.ndim == 2 and not _numeric(array)
-        words = [f"column {j}" for j in range(array.shape[1]) if not _numeric(array[:, j])] if mixed else []
-    if words:
-        raise InvalidInputError(
-            f"X: got columns that hold categories or text ({', '.join(words[:5])}), expected numbers. Encode "
-            "them first, for instance with sklearn.preprocessing.OneHotEncoder in a Pipeline."
-        )
-
-
-def _numeric(values: np.ndarray) -> bool:
-    """Whether values are numbers, or objects that are no text; scikit-learn has messages for the rest."""
-    if values.dtype.kind in "biufc":
-        return True
-    if values.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in values.ravel()):
-        return False
-    try:
-        values.astype(np.float32)
-    except ValueError:
-        return False
-    except TypeError:
-        return True
-    return values.dtype.kind == "O"

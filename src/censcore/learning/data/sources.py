@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.learning.data.checks import as_past, check_mask
-from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
+from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.tables import Batch, batches_of, check_batch_rows, check_columns, column_names
 
 __all__ = ["Block", "Source", "TrainingTable", "as_source", "joined_blocks"]
@@ -207,11 +208,8 @@ class TrainingTable:
             weight, groups = (
                 None if name is None else frame[name].to_numpy() for name in (self.sample_weight, self.groups)
             )
-            if self.mask is None:
-                yield X, self._outcome(frame), weight, groups
-            else:
-                mask = self._mask(frame)
-                yield X, self._outcome(frame, mask), weight, groups, mask
+            mask = () if self.mask is None else (self._mask(frame),)
+            yield X, self._outcome(frame, *mask), weight, groups, *mask
 
     def _mask(self, frame: Any) -> np.ndarray:
         names = _names(self.mask, "mask")
@@ -253,14 +251,14 @@ def as_source(data: Any) -> Source:
     (2, [2])
     """
     if isinstance(data, TrainingTable):
-        return Source(tuple(_reader(i, _part_of(data, i)) for i in range(len(data))))
+        return Source(tuple(_reader(i, partial(data.read, i)) for i in range(len(data))))
     check_instance(data, "batches")
     if callable(data):
         return Source((_reader(0, data),))
     if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str):
         if not len(data):
             raise InvalidInputError("batches: got an empty sequence, expected at least one (X, y).")
-        return Source(tuple(_reader(i, _item_of(data, i)) for i in range(len(data))))
+        return Source(tuple(_reader(i, partial(_item_of, data, i)) for i in range(len(data))))
     if isinstance(data, Iterable) and not isinstance(data, str | Iterator):
         return Source((_reader(0, lambda: data),))
     raise InvalidTypeError(
@@ -269,12 +267,8 @@ def as_source(data: Any) -> Source:
     )
 
 
-def _part_of(table: TrainingTable, part: int) -> Callable[[], Iterable[Any]]:
-    return lambda: table.read(part)
-
-
-def _item_of(data: Any, i: int) -> Callable[[], Iterable[Any]]:
-    return lambda: [data[i]]
+def _item_of(data: Any, i: int) -> list[Any]:
+    return [data[i]]
 
 
 def _reader(part: int, batches: Callable[[], Iterable[Any]]) -> Reader:
@@ -298,8 +292,6 @@ def _block(batch: Any, part: int, first: int) -> Block:
         )
     X, y, weight, groups, mask = [*batch, None, None, None][:5]
     if not hasattr(y, "take") or not hasattr(y, "time"):
-        from censcore.outcomes import as_outcome
-
         y = as_outcome(y)
     for name, value in (("X", X), ("sample_weight", weight), ("groups", groups)):
         if value is not None and np.shape(value)[0] != len(y):

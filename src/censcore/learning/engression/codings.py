@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -33,27 +33,25 @@ def warn_of_ties(y: RightCensored, mask: np.ndarray | None = None) -> None:
     2
     """
     for found in ended_follow_up(y, mask):
-        warnings.warn(f"y: got {found_in_words(found)}", CensoringWarning, stacklevel=4)
-    event = to_numpy(y.event).reshape(len(y), -1)
-    for i, j, tied in _tied_pairs(y, mask):
-        both = tied & event[:, i] & event[:, j]
+        warnings.warn(f"y: got {found_in_words(found)}", CensoringWarning, stacklevel=5)
+    time, counts = _counted(y, mask)
+    event = to_numpy(y.event).reshape(len(y), -1) & counts
+    for i, j in combinations(range(y.k), 2):
+        both = (time[:, i] == time[:, j]) & event[:, i] & event[:, j]
         if both.mean() > _BY_CHANCE:
             warnings.warn(
                 f"Events {i} and {j} happen at the same time in {name_subjects(np.nonzero(both)[0])}. The "
                 "model has no ties, so which of them comes first will be wrong. If event "
                 f'{i} is "something or event {j}", use SemiCompetingRisks.from_first_event(y).',
                 CensoringWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
-def _tied_pairs(y: RightCensored, mask: np.ndarray | None) -> Iterator[tuple[int, int, np.ndarray]]:
+def _counted(y: RightCensored, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Times (n, k), and whether each counts."""
     time = to_numpy(y.time).reshape(len(y), -1)
-    counts = np.ones(time.shape, dtype=bool) if mask is None else mask
-    for i in range(y.k):
-        for j in range(y.k):
-            if i < j:
-                yield i, j, (time[:, i] == time[:, j]) & counts[:, i] & counts[:, j]
+    return time, np.ones(time.shape, dtype=bool) if mask is None else mask
 
 
 def check_order(y: RightCensored, mask: np.ndarray | None = None) -> None:
@@ -61,8 +59,7 @@ def check_order(y: RightCensored, mask: np.ndarray | None = None) -> None:
 
     >>> check_order(RightCensored([[1.0, 3.0]], [[1, 0]]))
     """
-    time = to_numpy(y.time).reshape(len(y), -1)
-    counts = np.ones(time.shape, dtype=bool) if mask is None else mask
+    time, counts = _counted(y, mask)
     latest = np.maximum.accumulate(np.where(counts, time, 0.0), axis=1)
     late = (counts & (time < latest)).any(axis=1)
     if y.k < 2 or late.any():

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array
-from censcore._validation import as_count, as_labels, as_seed, check_flag, check_kind
+from censcore._validation import as_count, as_labels, check_flag, check_kind
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
-from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import SamplePredictions
@@ -26,7 +25,7 @@ from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.checks import as_past, check_mask
 from censcore.learning.data.first_pass import FirstPass, Moments
 from censcore.learning.data.sources import Block
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Subjects
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
 from censcore.learning.engression.censoring_quantiles import LEVELS
 from censcore.learning.engression.codings import check_order, warn_of_ties
 from censcore.learning.engression.generator import Generator
@@ -41,7 +40,6 @@ from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed
-from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.stacks import stacked
 from censcore.learning.training.task import Callback
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
@@ -56,7 +54,7 @@ _MOST_NETWORKS = 1000
 _log = logging.getLogger("censcore")
 
 
-class CensoredEngression(SamplePredictions, NeuralEstimator):
+class CensoredEngression(NeuralEstimator, SamplePredictions):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
     A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` (engression [1]_) is
@@ -176,8 +174,6 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self.network = network
         self.training = training
 
-    network: Network | None
-    training: Training | None
     _times: TimeScale
     _training_censoring: TrainingCensoring
     _generators: list[Generator]
@@ -504,14 +500,22 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         held_out = folds[0].validation
         again = len(folds) > 1 and held_out is not None and folds[-1].validation is None
         device = pick_device(self.device)
-        seeds = [self._seed + 7919 * i for i in range(len(folds))]
-        self._generators = [self._plan.new(seed) for seed in seeds]
+        self._generators = [self._plan.new(seed) for seed in self._seeds(len(folds))]
         # on a GPU, recorded steps of one network after the other are faster
         together = device.type == "cpu" and rank_and_processes()[1] == 1 and not again and len(folds) > 1
         if together and isinstance(folds[0].training, Subjects):
-            self.histories_ = self._train_together(folds, seeds, device, callbacks)
+            sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
+            stack: Any = stacked(self._generators)
+            self.histories_ = self._train_stack(
+                self._plan.task(stack, device, sparsity),
+                self._generators,
+                folds,
+                min(fold.training.n for fold in folds),
+                callbacks=callbacks,
+                checkpoint=self.checkpoint,
+            )
         else:
-            self.histories_ = self._train_in_turn(folds, seeds, device, callbacks, again)
+            self.histories_ = self._train_in_turn(folds, device, callbacks, again)
             self._generators = self._generators[: len(self.histories_)]
         self._fold_networks = self._generators  # before one that failed is left out
         if again and held_out is not None and len(self._generators) > 1:
@@ -522,33 +526,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
         self.history_ = self.histories_[0]
 
-    def _train_together(
-        self, folds: Sequence[Fold], seeds: Sequence[int], device: torch.device, callbacks: Sequence[Callback]
-    ) -> list[History]:
-        stack: Any = stacked(self._generators)
-        sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
-        return train_side_by_side(
-            self._plan.task(stack, device, sparsity),
-            self._generators,
-            folds,
-            self._recipe(min(fold.training.n for fold in folds)),
-            seeds=seeds,
-            device=device,
-            callbacks=callbacks,
-            checkpoint=self.checkpoint,
-            progress=self.progress,
-        )
-
     def _train_in_turn(
-        self,
-        folds: Sequence[Fold],
-        seeds: Sequence[int],
-        device: torch.device,
-        callbacks: Sequence[Callback],
-        again: bool,
+        self, folds: Sequence[Fold], device: torch.device, callbacks: Sequence[Callback], again: bool
     ) -> list[History]:
         """One after the other; the last one again on all subjects, by as many steps as the first took."""
         histories: list[History] = []
+        seeds = self._seeds(len(folds))
         for i, (fold, network, seed) in enumerate(zip(folds, self._generators, seeds, strict=True)):
             checkpoint, epochs = self.checkpoint, None
             if checkpoint is not None and i:
@@ -606,36 +589,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     # ---- draws ---------------------------------------------------------------------------------
 
-    @property
-    def _causes(self) -> Any:
-        return self._structure.names if isinstance(self._structure, Competing) else None
-
-    def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
-        for z in self.sample_chunks(X, m, seed):
-            yield z.cpu().numpy()
-
-    def sample_chunks(
-        self, X: Array | None, m: int | None = None, seed: int | None = None
-    ) -> Iterator[Tensor]:
-        """Draw as :meth:`sample` does, chunk by chunk of subjects, as tensors on the device of the model.
-
-        For work that should stay on a GPU, such as scores of very many subjects.
-
-        Parameters
-        ----------
-        X, m, seed
-            As in :meth:`sample`.
-
-        Yields
-        ------
-        tensor, (subjects, m, k)
-            The draws of the next subjects.
-        """
-        self.check_fitted()
-        x = self._standardised(self._check_X(X, None, reset=False))
-        m = as_count(self.n_samples if m is None else m, "m, the number of samples,", most=MOST_SAMPLES)
-        seed, device = self._seed if seed is None else as_seed(seed), pick_device(self.device)
-        tasks = [self._plan.task(network.to(device).eval(), device) for network in self._generators]
+    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
+        tasks = [self._plan.task(network, device) for network in self._generators]
         sizes = shares(m, [1 / len(tasks)] * len(tasks))
         pools = [  # the generators share the draws
             (task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
@@ -666,8 +621,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         Ensemble or CauseEnsemble
             One ensemble per subject; of times and causes for competing risks.
         """
-        draws = self.sample(X, n_samples, seed)
-        return Ensemble(draws) if self._causes is None else of_draws(draws, self._causes)
+        return self._ensemble(self.sample(X, n_samples, seed))
 
     def by_network(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Compute a statistic for the draws of each network, to see how far they disagree.

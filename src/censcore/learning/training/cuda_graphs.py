@@ -88,13 +88,10 @@ class GraphedEpochs:
         subjects: np.ndarray | None = None,
         shared: SharedGradient | None = None,
     ) -> None:
-        self.source, self.resident, self.network, self.optimizer = (
-            rows,
-            resident,
-            state.network,
-            state.optimizer,
-        )
-        self.live, self.mean = list(state.network.parameters()), list(state.averaged.parameters())
+        self.source, self.resident, self.state = rows, resident, state
+        self.network, self.optimizer = state.network, state.optimizer
+        self.live = list(state.network.parameters())
+        self.mean: list[Tensor] = list(state.averaged.parameters())
         self.draw, self.batches = task.draw, batches
         self.subjects, self.shared = subjects, shared
         self.loss = torch.compile(task.loss, dynamic=False) if recipe.compile else task.loss
@@ -118,7 +115,7 @@ class GraphedEpochs:
         self._ahead: tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]] | None = None
         self._graphs: list[torch.cuda.CUDAGraph] = []
 
-    def run(self, seed: int, epoch: int, noise_seed: int, steps_done: int) -> tuple[Tensor, Tensor]:
+    def run(self, seed: int, epoch: int, noise_seed: int) -> tuple[Tensor, Tensor]:
         """One epoch; sums of losses and of weights."""
         index, share = self._laid_out(seed, epoch)
         self._ahead = ((seed, epoch + 1), self._pool.submit(self._arrange, seed, epoch + 1))
@@ -127,7 +124,7 @@ class GraphedEpochs:
         if not self._graphs:
             self._capture()
         self.generator.manual_seed(noise_seed)
-        self.counters["step"].fill_(steps_done)
+        self.counters["step"].fill_(self.state.steps)
         self.total.zero_()
         self.weight.zero_()
         for block, following in zip(blocks, [*blocks[1:], None], strict=True):
@@ -137,6 +134,7 @@ class GraphedEpochs:
                 self._replay()
             if following and gathered:
                 self._load(index[following], share[following], gathered.result())
+        self.state.steps += len(self.batches)
         return self.total, self.weight
 
     def _space(self) -> dict[str, Tensor]:

@@ -71,11 +71,7 @@ def same_everywhere(number: int) -> int:
     >>> same_everywhere(7)
     7
     """
-    if rank_and_processes()[1] == 1:
-        return number
-    shared = [number]
-    torch.distributed.broadcast_object_list(shared)
-    return shared[0]
+    return int(gathered(number)[0])
 
 
 def gathered(value: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
@@ -72,26 +73,7 @@ def minimise(
     ----------
     .. [1] R. H. Byrd, P. Lu, J. Nocedal and C. Zhu (1995). A limited memory algorithm for bound constrained
        optimization. SIAM Journal on Scientific Computing 16, 1190-1208.
-
-    Examples
-    --------
-    >>> from torch import nn
-    >>> class Squares:
-    ...     network = nn.Linear(2, 1)
-    ...
-    ...     def draw(self, n, generator, device, validating=False):
-    ...         return {}
-    ...
-    ...     def loss(self, network, rows, random):
-    ...         return (network(rows["x"])[:, 0] - rows["y"]) ** 2
-    >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
-    >>> rows = {"x": x, "y": x.sum(1)}
-    >>> history = minimise(Squares(), rows, None, penalty=0.0, max_iter=100, device=torch.device("cpu"))
-    >>> history.converged, history.gradient_norm < 1e-6
-    (True, True)
     """
-    from scipy.optimize import minimize
-
     search = _Search(task, rows, validation, penalty, device, bounds)
     if checkpoint is not None and Path(checkpoint).exists():
         search.resume(checkpoint)
@@ -153,17 +135,16 @@ class _Search:
         self.parameters = list(task.network.parameters())
         spared = {id(p) for p in getattr(task.network, "undecayed", list)()}
         self.decayed = [id(p) not in spared for p in self.parameters]
-        self.rows, self.validation = self._placed(rows), validation
+        self.rows, self.validation = rows, validation
+        if device.type == "cuda" and fits_on_device(rows, device):
+            self.rows = {name: value.to(device) for name, value in rows.items()}
         self.total = float(sum(self._weight(part).sum() for part in self._parts(self.rows)))
         self.bounds = bounds
         self.unmixing = self._unmixing()
+        inputs = [tuple(p.shape[1:]) for p in self.parameters]
+        self.first = inputs.index((len(self.unmixing),))  # the weight of the layer that sees the covariates
         self.best: _Point | None = None
         self.history = History(converged=False)
-
-    def _placed(self, rows: Data) -> Data:
-        if self.device.type == "cuda" and fits_on_device(rows, self.device):
-            return {name: value.to(self.device) for name, value in rows.items()}
-        return rows
 
     def _parts(self, rows: Data) -> Any:
         """Consecutive subjects on the device, in double precision; every process has all the parts."""
@@ -187,16 +168,11 @@ class _Search:
         floor = 1e-6 * values.max().clamp(min=1e-300)
         return (vectors / values.clamp(min=float(floor)).sqrt()) @ vectors.T
 
-    def _first_layer(self, i: int) -> bool:
-        """Whether parameter i is the weight of the layer that sees the covariates; it comes first of them."""
-        shape = [tuple(p.shape[1:]) for p in self.parameters]
-        return shape[i] == (len(self.unmixing),) and shape.index((len(self.unmixing),)) == i
-
     def start(self) -> np.ndarray:
         """The parameters as one vector."""
         mixing = torch.linalg.inv(self.unmixing)
         values = [
-            p.detach() @ mixing if self._first_layer(i) else p.detach() for i, p in enumerate(self.parameters)
+            p.detach() @ mixing if i == self.first else p.detach() for i, p in enumerate(self.parameters)
         ]
         return np.concatenate([value.cpu().numpy().ravel() for value in values])
 
@@ -207,7 +183,7 @@ class _Search:
         values = torch.from_numpy(theta).to(self.device).split([p.numel() for p in self.parameters])
         for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
             value = value.reshape(parameter.shape)
-            parameter.copy_(value @ self.unmixing if self._first_layer(i) else value)
+            parameter.copy_(value @ self.unmixing if i == self.first else value)
 
     def __call__(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
         """The penalised mean loss and its gradient."""
@@ -236,7 +212,7 @@ class _Search:
             decay = self.penalty * self.decayed[i]
             loss = loss + 0.5 * decay * (parameter**2).sum()
             gradient = part.reshape(parameter.shape) + decay * parameter
-            gradients[i] = gradient @ self.unmixing if self._first_layer(i) else gradient
+            gradients[i] = gradient @ self.unmixing if i == self.first else gradient
         return float(loss), torch.cat([g.ravel() for g in gradients]).cpu().numpy()
 
     def _add_gradients(self, part: dict[str, Tensor]) -> Tensor:

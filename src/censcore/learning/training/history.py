@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-from censcore.exceptions import MissingPackageError
-
 __all__ = ["Epoch", "History"]
 
 
@@ -75,12 +73,8 @@ class History:
 
     def frame(self) -> Any:
         """A pandas frame with one row per epoch."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            raise MissingPackageError(
-                "history_.frame() needs pandas: pip install pandas; history_.epochs is a plain list."
-            ) from error
+        import pandas as pd
+
         columns = [column.name for column in fields(Epoch)]
         return pd.DataFrame([asdict(epoch) for epoch in self.epochs], columns=columns).set_index("epoch")
 

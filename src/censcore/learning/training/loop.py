@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError
-from censcore.learning.data.standardised import Data, OnDemand, blocks, gather
+from censcore.learning.data.standardised import Data, gather
 from censcore.learning.data.streamed import StreamedRows, subjects_in
 from censcore.learning.training.batches import Batches
 from censcore.learning.training.checkpoints import TrainingState, among_best, digests, identity_of
@@ -155,12 +155,10 @@ class _Run:
                 own = None if groups is None else np.asarray(groups)[self.subjects]
                 self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
             self.shared = SharedGradient(network)
-        captured = captured and device.type == "cuda" and not isinstance(rows, StreamedRows)
+        captured &= device.type == "cuda" and not isinstance(rows, StreamedRows)
         self.state = TrainingState(network, _optimizer(network, recipe, device if captured else None))
         self.stopped, self.graphed = False, None
-        if captured and not isinstance(
-            rows, StreamedRows
-        ):  # epochs on a GPU are replays of one captured step
+        if captured and not isinstance(rows, StreamedRows):  # epochs are replays of one captured step
             resident = fits_on_device(rows, device, self.processes)
             self.graphed = GraphedEpochs(
                 task, recipe, self.state, rows, self.batches, resident, self.subjects, self.shared
@@ -190,39 +188,35 @@ class _Run:
         number, state = self.next_epoch, self.state
         state.network.train()
         with seeded(state.network, self._noise_seed(number), self.device):
-            total, weight = self._graph_steps(number) if self.graphed else self._eager_steps(number)
+            steps = self._eager_steps if self.graphed is None else self.graphed.run
+            total, weight = steps(self.seed, number, self._noise_seed(number))
         rate = float(state.optimizer.param_groups[0]["lr"])
         validated, loss = self._validated(number), finite(float(total / weight), number)
         state.history.epochs.append(Epoch(number, loss, validated, rate, state.history.best_epoch == number))
         return loss if validated is None else validated
 
-    def _eager_steps(self, number: int) -> tuple[Tensor, Tensor]:
-        generator = torch.Generator(self.device).manual_seed(self._noise_seed(number))
+    def _eager_steps(self, seed: int, number: int, noise_seed: int) -> tuple[Tensor, Tensor]:
+        """One epoch; sums of losses and of weights."""
+        generator = torch.Generator(self.device).manual_seed(noise_seed)
         total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        for batch in self._minibatches(number):
+        for batch in self._minibatches(seed, number):
             if _size(batch) or self.shared is not None:  # every process takes part in every exchange
                 loss, size = self.step(batch, generator)
                 total, weight = total + loss, weight + size
         return total, weight
 
-    def _minibatches(self, number: int) -> Iterator[dict[str, Tensor]]:
+    def _minibatches(self, seed: int, number: int) -> Iterator[dict[str, Tensor]]:
         if isinstance(self.rows, StreamedRows):
-            for batch in self.rows.epoch(self.seed, number, len(self.batches)):
+            for batch in self.rows.epoch(seed, number, len(self.batches)):
                 yield {name: value.to(self.device) for name, value in batch.items()}
             return
-        for index in self.batches.epoch(self.seed, number):
+        for index in self.batches.epoch(seed, number):
             yield gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
 
     def _noise_seed(self, number: int) -> int:
         """The seed of an epoch's noise, another one in every process."""
         seed = mix_seed(self.seed, number)
         return mix_seed(seed, self.rank) if self.processes > 1 else seed
-
-    def _graph_steps(self, number: int) -> tuple[Tensor, Tensor]:
-        assert self.graphed is not None
-        sums = self.graphed.run(self.seed, number, self._noise_seed(number), self.state.steps)
-        self.state.steps += len(self.batches)
-        return sums
 
     def _validated(self, number: int) -> float | None:
         """The validation loss, if it is due; keeps the weights if it is among the best."""
@@ -270,7 +264,7 @@ class _Run:
     def validate(self) -> Tensor:
         """Validation losses of the averaged weights, weighted, with the same noise every time."""
         assert self.validation is not None
-        losses = held_out_losses(
+        return held_out_losses(
             self.task,
             self.state.averaged,
             self.validation,
@@ -278,22 +272,12 @@ class _Run:
             at_once=self.recipe.validation_batch,
             weighted=True,
         )
-        weight = self.validation.get("weight")
-        return losses if weight is None else losses * len(losses) / _total(weight)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
         """What must be equal for a checkpoint to be continued."""
         data = {"training": digests(self.rows), "validation": digests(self.validation or {})}
-        return identity_of(
-            self.task,
-            self.state.network,
-            self.recipe,
-            seed=self.seed,
-            rows=subjects_in(self.rows),
-            batches=len(self.batches),
-            data=data,
-        )
+        return identity_of(self.task, self.state.network, self.recipe, seed=self.seed, data=data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         self.state.save(path, self.identity)
@@ -316,8 +300,3 @@ def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None)
 
 def _size(batch: Rows) -> int:
     return len(next(iter(batch.values())))
-
-
-def _total(value: Tensor | OnDemand) -> float:
-    width = math.prod(value.shape[1:])
-    return sum(float(value[rows].double().sum()) for rows in blocks(len(value), width))

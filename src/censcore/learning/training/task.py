@@ -75,7 +75,8 @@ def held_out_losses(
     """The loss of every subject, or of so many, on the CPU and in double precision.
 
     Networks that are judged with the same seed of the noise, data and batches meet the same. Only a batch is
-    on the device of the network. ``weighted`` multiplies by the weights of the subjects, where there are any.
+    on the device of the network. ``weighted`` multiplies by the weights of the subjects, relative to their
+    mean, where there are any.
 
     Examples
     --------
@@ -100,4 +101,5 @@ def held_out_losses(
         loss = task.loss(network, batch, task.draw(len(index), generator, device, validating=True))
         losses.append(loss * batch["weight"] if weighted and "weight" in batch else loss)
     # made last: a result that outlives the batches, placed below them, would keep the heap from shrinking
-    return torch.cat(losses).double().cpu()
+    found = torch.cat(losses).double().cpu()
+    return found * n / float(data["weight"][:].double().sum()) if weighted and "weight" in data else found
