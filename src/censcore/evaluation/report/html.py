@@ -51,13 +51,16 @@ CAPTIONS = {
     "d-calibration": "Bars of equal height mean that forecast probabilities hold on average over all times.",
     "decision": "If all with a risk above the threshold are treated: the share of subjects treated who have "
     "the event, less the share treated without it, weighted by the odds of the threshold. Higher is better.",
+    "auc": "The chance that a subject with the event by t has a higher forecast risk than one without it. "
+    "Higher is better; whether the risks are right does not count.",
+    "roc": "Of those with the event, the share above a threshold, over the same share of those without it.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",
     "folds": "Grey lines join the means of one fold; their spread is no standard error of the mean.",
 }
 BELOW_ZERO = "Below zero, a forecast is better than {} at this time. "
-AT_A_TIME = ("calibration", "decision", "murphy")
+AT_A_TIME = {"calibration": {}, "decision": {}, "murphy": {}, "roc": {"points": 60}}
 SHOWN = {CLEARLY_BEST: "★", AMONG_BEST: "☆"}
 MARKED = (
     "★ clearly the best: better than each of the others by more than chance explains. ☆ tied with the best, "
@@ -473,9 +476,10 @@ def _pictures(comparison: Comparison, outcome: str) -> str:
     base = comparison.reference or (comparison.models[0] if comparison.models[1:] else None)
     first = _figures(comparison, "brier", outcome, versus=base) if base else ""
     first += _figures(comparison, "decision", outcome)
-    more = "".join(_figures(comparison, kind, outcome) for kind in ("brier", "murphy", "pinball"))
+    kinds = ["brier", *(["auc"] if comparison.discrimination else []), "roc", "murphy", "pinball"]
+    more = "".join(_figures(comparison, kind, outcome) for kind in kinds)
     shown = f"<div class='pictures'>{first}</div>" if first else ""
-    folded = "More pictures: Brier score, Murphy diagram, pinball score"
+    folded = "More pictures: Brier score, AUC, ROC curves, Murphy diagram, pinball score"
     return shown + (_folded(folded, f"<div class='pictures'>{more}</div>") if more else "")
 
 
@@ -492,7 +496,7 @@ def _figures(comparison: Comparison, kind: str, outcome: str, **more: Any) -> st
     if kind not in AT_A_TIME:
         return _figure(comparison, kind, options | more)
     return "".join(
-        _figure(comparison, kind, options | ({} if t is None else {"time": t}), t, shown)
+        _figure(comparison, kind, options | AT_A_TIME[kind] | ({} if t is None else {"time": t}), t, shown)
         for t, shown in _chosen_times(comparison)
     )
 
