@@ -291,6 +291,13 @@ def test_pages_pictures_and_files():
 # ---- forecasts and outcomes of all kinds ---------------------------------------------------------------
 
 
+def test_a_page_of_scores_of_all_causes_shows_pictures_of_each():
+    found = cs.compare(MODELS, observed(100, 1), KM(), scores="energy_score", **OPTIONS)
+    page = found.to_html()
+    assert [verdict.outcome for verdict in found.verdicts] == ["all causes"]
+    assert all(f"data-outcome='{name}'" in page and f"{name}: Calibration at" in page for name in NAMES)
+
+
 def test_fitted_models_matrices_samples_and_frames():
     pd = pytest.importorskip("pandas")
     y, train = observed(60, 1), observed(150, 2)

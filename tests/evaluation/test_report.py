@@ -69,6 +69,8 @@ def test_the_page_fetches_nothing(html):
     assert "@import" not in html
     assert "http" not in html.replace("http-equiv", "")
     assert len(html) < 500_000
+    assert "<h3>AUC over time, 95 % bands</h3>" in html
+    assert html.count("<h3>ROC curves at ") == 3  # times that can be chosen
 
 
 def test_the_page_speaks_to_screen_readers(html):

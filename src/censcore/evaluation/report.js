@@ -1,24 +1,32 @@
 // What a page can do beyond being read. Without this script all of it is shown, and nothing can be chosen.
 const all = (what, within = document) => [...within.querySelectorAll(what)];
 
-// Columns sort by the number a cell holds (data-value), or by its text.
-const key = cell => cell.dataset.value ?? cell.textContent.trim();
-const compare = (a, b) => {
-  const [x, y] = [parseFloat(a), parseFloat(b)];
-  if (isNaN(x) || isNaN(y)) return isNaN(x) && isNaN(y) ? a.localeCompare(b) : isNaN(x) ? 1 : -1;
-  return x - y;
-};
+// Columns sort by the number that a cell begins with, after marks such as "<"; columns of text by their text.
+const number = cell => cell.matches("td:not(.text)")
+  ? parseFloat(cell.textContent.replace("−", "-").replace(/^[^\d+-]+/, "")) : NaN;
 for (const button of all("th button")) {
   button.addEventListener("click", () => {
     const head = button.closest("th"), body = head.closest("table").tBodies[0];
     const down = head.getAttribute("aria-sort") === "ascending";
     for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const rows = [...body.rows].map(row => [key(row.cells[head.cellIndex]), row]);
-    const missing = rows.filter(([k]) => k === ""), known = rows.filter(([k]) => k !== "");
-    known.sort(([a], [b]) => (down ? -1 : 1) * compare(a, b));
-    body.append(...[...known, ...missing].map(([, row]) => row));
+    const cell = row => row.cells[head.cellIndex], value = row => number(cell(row)), sign = down ? -1 : 1;
+    const known = [...body.rows].filter(row => !isNaN(value(row))), rest = [...body.rows].filter(row => isNaN(value(row)));
+    known.sort((a, b) => sign * (value(a) - value(b)));
+    if (!known.length) rest.sort((a, b) => sign * cell(a).textContent.localeCompare(cell(b).textContent));
+    body.append(...known, ...rest);
   });
+}
+
+// On a phone such a table is a list, with the head of its column before every cell; cells know its time.
+for (const table of all("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  for (const cell of all("tbody td", table)) {
+    const head = heads[cell.cellIndex];
+    cell.dataset.label = head.textContent;
+    if (head.dataset.time) cell.dataset.time = head.dataset.time;
+  }
+  table.classList.add("listed");
 }
 
 // Models, time, bands and folded parts are chosen once for the whole page; tabs choose the outcome.
@@ -86,7 +94,11 @@ for (const title of all("svg .mark > title, svg .bar > title")) {
   title.remove();
 }
 for (const curve of all("svg .curve")) curve.querySelector("title")?.remove();
-const points = path => path.getAttribute("d").slice(1).replace("Z", "").split("L").map(p => p.split(" ").map(Number));
+const points = path => {
+  const steps = path.getAttribute("d").match(/-?[\d.]+/g).map(Number), found = [[steps[0], steps[1]]];
+  for (let i = 2; i < steps.length; i += 2) found.push([found.at(-1)[0] + steps[i], found.at(-1)[1] + steps[i + 1]]);
+  return found;
+};
 const digits = value => String(parseFloat(value.toPrecision(4))).replace("-", "−");
 for (const svg of all("svg[data-axes], .panels svg[viewBox]")) {
   if (svg.parentNode.closest("svg")) continue;

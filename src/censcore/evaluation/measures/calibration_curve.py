@@ -124,14 +124,6 @@ class CalibrationCurve:
         of_kind = {"binned": self.binned, "smoothed": self.smoothed}
         return data_frame({"kind": kind} | line for kind, lines in of_kind.items() for line in lines)
 
-    def summary(self) -> Line:
-        """One line: the model, mean risks, distances and p-value."""
-        names = ("model", "time", "predicted", "observed", "observed_low", "observed_high")
-        return {
-            name: getattr(self, name)
-            for name in (*names, "ici", "e50", "e90", "ici_by_chance", "p_value", "note")
-        }
-
     def __repr__(self) -> str:
         told = (
             f"calibration of {one_line(self.model)} at {self.time:.4g}: predicted risk {self.predicted:.3f}, "

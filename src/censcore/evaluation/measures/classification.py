@@ -122,14 +122,14 @@ def classification_lines(
     return lines
 
 
-def roc_lines(comparison: Comparison, time: float | None = None) -> list[Line]:
+def roc_lines(comparison: Comparison, time: float | None = None, points: int = ROC_POINTS) -> list[Line]:
     """See :meth:`Comparison.roc`."""
     t, lines = comparison.one_time(time), list[Line]()
     told = _told(comparison, t)
     for model, case in comparison.cases.items():
         theta = np.unique(case.risk_at(t).p)
-        if len(theta) > ROC_POINTS:
-            theta = np.unique(np.quantile(theta, np.linspace(0, 1, ROC_POINTS), method="nearest"))
+        if len(theta) > points:
+            theta = np.unique(np.quantile(theta, np.linspace(0, 1, points), method="nearest"))
         theta = theta[::-1]
         means = comparison.design.mean_of(comparison, OfRisk(t, partial(positives, theta)), model)
         found = ratios(means, len(theta))

@@ -51,13 +51,16 @@ CAPTIONS = {
     "d-calibration": "Bars of equal height mean that forecast probabilities hold on average over all times.",
     "decision": "If all with a risk above the threshold are treated: the share of subjects treated who have "
     "the event, less the share treated without it, weighted by the odds of the threshold. Higher is better.",
+    "auc": "The chance that a subject with the event by t has a higher forecast risk than one without it. "
+    "Higher is better; whether the risks are right does not count.",
+    "roc": "Of those with the event, the share above a threshold, over the same share of those without it.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",
     "folds": "Grey lines join the means of one fold; their spread is no standard error of the mean.",
 }
 BELOW_ZERO = "Below zero, a forecast is better than {} at this time. "
-AT_A_TIME = ("calibration", "decision", "murphy")
+AT_A_TIME = {"calibration": {}, "decision": {}, "murphy": {}, "roc": {"points": 60}}
 SHOWN = {CLEARLY_BEST: "★", AMONG_BEST: "☆"}
 MARKED = (
     "★ clearly the best: better than each of the others by more than chance explains. ☆ tied with the best, "
@@ -273,17 +276,7 @@ def _scored(comparison: Comparison, shown: Cell) -> str:
     if shown.mark in SHOWN:
         text = f"{SHOWN[shown.mark]}&nbsp;{text}"
     kind = " class='best'" if shown.mark else ""
-    text = f"<span{kind}>{text}</span>"
-    if not shown.line:
-        return cell(text, _leading_number(shown.text))
-    return cell(text, shown.line["mean"], _hover(comparison, shown.line))
-
-
-def _leading_number(text: str) -> float:
-    try:
-        return float(text.split()[0].replace("−", "-"))
-    except (ValueError, IndexError):
-        return np.nan
+    return cell(f"<span{kind}>{text}</span>", _hover(comparison, shown.line) if shown.line else "")
 
 
 def _hover(comparison: Comparison, line: Line) -> str:
@@ -311,11 +304,10 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     rows = [
         [
             html_text(column_label(comparison, row)),
-            f"<td class='text'>{html_text(' − '.join(one_line(row[k]) for k in ('model', 'versus')))}</td>",
-            cell(_number(row["difference"]), row["difference"], f"better: {row['better']}"),
-            cell(f"{_number(row['low'])} to {_number(row['high'])}", row["low"]),
-            cell(html_text(p_text(row["p_value"])), row["p_value"]),
-            cell(html_text(p_text(row["p_adjusted"])), row["p_adjusted"]),
+            html_text(" − ".join(one_line(row[k]) for k in ("model", "versus"))),
+            _number(row["difference"]),
+            f"{_number(row['low'])} to {_number(row['high'])}",
+            *(html_text(p_text(row[k])) for k in ("p_value", "p_adjusted")),
         ]
         for row in pairs
     ]
@@ -360,10 +352,7 @@ def _folds(comparison: Comparison, verdict: Verdict | None) -> str:
     if verdict is None or not lines:
         return ""
     names = list(lines[0])
-    rows = [
-        [html_text(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])]
-        for line in lines
-    ]
+    rows = [[html_text(_setting(line[name])) for name in names] for line in lines]
     every = table(
         [html_text(name) for name in names], rows, name="Folds", caption="Means by fold.", sortable=True
     )
@@ -371,11 +360,6 @@ def _folds(comparison: Comparison, verdict: Verdict | None) -> str:
     column = places.index(verdict.at) if verdict.at in places else 0
     shown = _figure(comparison, "folds", {"score": verdict.score, "column": column})
     return f"<div class='pictures'>{shown}</div>" + _folded(f"Means by fold ({len(rows)} lines)", every)
-
-
-def _plain_cell(value: Any) -> str:
-    number = float(value) if isinstance(value, int | float | np.number) else None
-    return cell(html_text(_setting(value)), number)
 
 
 def _compared(comparison: Comparison) -> list[tuple[str, str]]:
@@ -452,10 +436,10 @@ def _calibration_table(comparison: Comparison, outcome: str, time: float | None)
         rows.append(
             [
                 _name(comparison, curve.model),
-                cell(f"{curve.predicted:.4f}", curve.predicted),
-                cell(observed, curve.observed),
-                *(cell("" if np.isnan(value) else f"{value:.4f}", value) for value in distances),
-                cell(html_text(p), curve.p_value, curve.note),
+                f"{curve.predicted:.4f}",
+                observed,
+                *("" if np.isnan(value) else f"{value:.4f}" for value in distances),
+                cell(html_text(p), curve.note),
             ]
         )
     level = f"observed risk ({100 * comparison.confidence:g} % interval)"
@@ -473,9 +457,10 @@ def _pictures(comparison: Comparison, outcome: str) -> str:
     base = comparison.reference or (comparison.models[0] if comparison.models[1:] else None)
     first = _figures(comparison, "brier", outcome, versus=base) if base else ""
     first += _figures(comparison, "decision", outcome)
-    more = "".join(_figures(comparison, kind, outcome) for kind in ("brier", "murphy", "pinball"))
+    kinds = ["brier", *(["auc"] if comparison.discrimination else []), "roc", "murphy", "pinball"]
+    more = "".join(_figures(comparison, kind, outcome) for kind in kinds)
     shown = f"<div class='pictures'>{first}</div>" if first else ""
-    folded = "More pictures: Brier score, Murphy diagram, pinball score"
+    folded = "More pictures: Brier score, AUC, ROC curves, Murphy diagram, pinball score"
     return shown + (_folded(folded, f"<div class='pictures'>{more}</div>") if more else "")
 
 
@@ -491,9 +476,11 @@ def _figures(comparison: Comparison, kind: str, outcome: str, **more: Any) -> st
         return ""
     if kind not in AT_A_TIME:
         return _figure(comparison, kind, options | more)
+    # of several outcomes, what is folded away is shown at the middle time alone: pages stay small
+    few = comparison.kind.views and kind in ("murphy", "roc")
     return "".join(
-        _figure(comparison, kind, options | ({} if t is None else {"time": t}), t, shown)
-        for t, shown in _chosen_times(comparison)
+        _figure(comparison, kind, options | AT_A_TIME[kind] | ({} if t is None else {"time": t}), t, shown)
+        for t, shown in ([(None, True)] if few else _chosen_times(comparison))
     )
 
 

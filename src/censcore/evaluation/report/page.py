@@ -88,18 +88,17 @@ def soft(text: str) -> str:
     return f"<span class='soft'>{text}</span>"
 
 
-def cell(text: str, value: float | None = None, hover: str = "") -> str:
-    """The HTML of a cell together with the number it sorts by and what it shows on hover.
+def cell(text: str, hover: str = "") -> str:
+    """The HTML of a cell with what it shows on hover.
 
     Examples
     --------
     >>> from censcore.evaluation.report.page import cell
-    >>> cell("0.25 ± 0.01", 0.25, "skill 10 %")
-    "<td data-value='0.25' title='skill 10 %'>0.25 ± 0.01</td>"
+    >>> cell("0.25 ± 0.01", "skill 10 %")
+    "<td title='skill 10 %'>0.25 ± 0.01</td>"
     """
-    number = "" if value is None else f" data-value='{'' if value != value else f'{value:.10g}'}'"
     title = f" title='{html_text(hover)}'" if hover else ""
-    return f"<td{number}{title}>{text}</td>"
+    return f"<td{title}>{text}</td>"
 
 
 def table(
@@ -126,8 +125,8 @@ def table(
     text_columns : int
         The first columns, which hold text and are aligned left.
     sortable : bool
-        Whether a click on the head of a column sorts the rows by it. On a phone such a table becomes a list,
-        with the head of its column before every cell.
+        Whether a click on the head of a column sorts the rows by it. On a phone the script makes a list of
+        such a table, with the head of its column before every cell.
     of_rows, of_columns : sequences of str
         The model that each row, and the time that each column is about, empty for none: readers choose them.
     """
@@ -141,10 +140,8 @@ def table(
     lines = []
     for i, (first, *others) in enumerate(rows):
         cells = "".join(
-            _labelled(
-                text if text.startswith("<td") else f"<td{kind}>{text}</td>", title if sortable else "", time
-            )
-            for text, kind, title, time in zip(others, kinds[1:], head[1:], times[1:], strict=True)
+            text if text.startswith("<td") else f"<td{kind}>{text}</td>"
+            for text, kind in zip(others, kinds[1:], strict=True)
         )
         model = f" data-model='{html_text(one_line(of_rows[i]))}'" if of_rows else ""
         lines.append(f"<tr{model}><th scope='row'>{first}</th>{cells}</tr>")
@@ -154,12 +151,6 @@ def table(
         f"<div class='scroll' role='region' aria-label='{html_text(name)}' tabindex='0'>"
         f"<table{kind}>{above}<thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
-
-
-def _labelled(cell_html: str, title: str, time: str) -> str:
-    """A cell that knows the head of its column; ``title`` is HTML and has no tags."""
-    label = f" data-label='{title.replace(chr(39), '&#x27;')}'" if title else ""
-    return f"<td{label}{time}{cell_html[3:]}"
 
 
 def pairs_table(caption: str, lines: Sequence[tuple[str, str]]) -> str:

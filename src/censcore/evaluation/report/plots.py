@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.report.verdict import Verdict
 
-__all__ = ["CHARTS", "ON_REQUEST"]
+__all__ = ["CHARTS", "verdict_chart"]
 
 POINTS = 60  # of a curve
 
@@ -289,5 +289,3 @@ CHARTS: dict[str, Callable[..., Chart]] = {
     "risks": risk_charts.risks_chart,
     "scatter": risk_charts.scatter_chart,
 }
-#: Those that a page leaves out: they describe, or take long.
-ON_REQUEST = ("roc", "auc", "risks", "scatter")

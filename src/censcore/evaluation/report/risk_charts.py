@@ -11,7 +11,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import check_option
 from censcore.evaluation import lines as of_tables
-from censcore.evaluation.measures.classification import STATUS, auc_lines, roc_lines
+from censcore.evaluation.measures.classification import ROC_POINTS, STATUS, auc_lines, roc_lines
 from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.report.calibrated import d_calibrations
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule, look_of
@@ -75,10 +75,10 @@ def _curves(
     return curves
 
 
-def roc_chart(comparison: Comparison, time: float | None = None) -> Chart:
-    """ROC curves at one time, with pointwise bands of the sensitivity."""
+def roc_chart(comparison: Comparison, time: float | None = None, points: int = ROC_POINTS) -> Chart:
+    """ROC curves at one time, with pointwise bands of the sensitivity, at so many thresholds at most."""
     t = comparison.one_time(time)
-    curves = _curves(comparison, roc_lines(comparison, t), "fpr", "tpr", "tpr_")
+    curves = _curves(comparison, roc_lines(comparison, t, points), "fpr", "tpr", "tpr_")
     return curves_chart(
         comparison, f"ROC curves at {at_time(comparison, t)}", curves, "1 - specificity", "sensitivity",
         Rule("diagonal"), xlim=(0.0, 1.0), ylim=(0.0, 1.0),

@@ -6,7 +6,10 @@ model says so by ``data-model``, so that the page can hide it.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule
 from censcore.plain_text import html_text, one_line
@@ -20,14 +23,15 @@ MARKS = 5  # markers along a curve
 MANY = 2  # curves, beyond which bands are faint
 ROW_TITLE, ROW_MARK = 17.0, 13.0  # heights in a panel of rows
 
+#: Drawn by steps from where a marker is.
 SHAPES = {
-    "circle": "M-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0Z",
-    "square": "M-3-3H3V3H-3Z",
-    "triangle": "M0-3.9L3.8 3H-3.8Z",
-    "diamond": "M0-4.3L4.3 0L0 4.3L-4.3 0Z",
-    "down": "M0 3.9L3.8-3H-3.8Z",
-    "plus": "M-1.3-4H1.3V-1.3H4V1.3H1.3V4H-1.3V1.3H-4V-1.3H-1.3Z",
-    "cross": "M-3.7-2L-2-3.7L0-1.7L2-3.7L3.7-2L1.7 0L3.7 2L2 3.7L0 1.7L-2 3.7L-3.7 2L-1.7 0Z",
+    "circle": "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0z",
+    "square": "m-3-3h6v6h-6z",
+    "triangle": "m0-3.9l3.8 6.9h-7.6z",
+    "diamond": "m0-4.3l4.3 4.3-4.3 4.3-4.3-4.3z",
+    "down": "m0 3.9l3.8-6.9h-7.6z",
+    "plus": "m-1.3-4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z",
+    "cross": "m-3.7-2l1.7-1.7 2 2 2-2 1.7 1.7-2 2 2 2-1.7 1.7-2-2-2 2-1.7-1.7 2-2z",
 }
 
 
@@ -54,7 +58,7 @@ def swatch(look: Look) -> str:
     return (
         f"<svg class='swatch c-{look.colour}' viewBox='0 0 30 12' width='30' height='12' aria-hidden='true'>"
         f"<path class='line'{_dash(look)} d='M0 6H30'/>"
-        f"<path class='mark' transform='translate(15 6)' d='{SHAPES[look.marker]}'/></svg>"
+        f"<path class='mark' d='M15 6{SHAPES[look.marker]}'/></svg>"
     )
 
 
@@ -92,11 +96,11 @@ class _Frame:
         self.top = 28 if panel.ylabel else 12
         self.bottom = height - 38
 
-    def x(self, value: np.ndarray | float) -> np.ndarray:
+    def x(self, value: ArrayLike) -> np.ndarray:
         a, b = self.xlim
         return self.left + (np.asarray(value, float) - a) / (b - a) * (self.right - self.left)
 
-    def y(self, value: np.ndarray | float) -> np.ndarray:
+    def y(self, value: ArrayLike) -> np.ndarray:
         if self.panel.rows:  # the title of a row, then its marks
             each = (self.bottom - self.top) / len(self.panel.rows)
             row = np.floor(np.asarray(value, float) + 0.5)
@@ -211,9 +215,9 @@ def _line(frame: _Frame, line: Line) -> str:
     parts = [f"<title>{html_text(one_line(line.name))}</title>", _inside(frame, "".join(parts))]
     if line.look.colour not in ("ink", "grey") and not line.steps:
         every = max(len(line.x) // MARKS, 1)
-        for k in range((3 * line.look.number + every // 2) % every, len(line.x), every):
-            if np.isfinite(line.y[k]) and frame.ylim[0] <= line.y[k] <= frame.ylim[1]:
-                parts.append(_point(frame, line.x[k], line.y[k], line.look))
+        some = np.arange((3 * line.look.number + every // 2) % every, len(line.x), every)
+        some = some[(line.y[some] >= frame.ylim[0]) & (line.y[some] <= frame.ylim[1])]  # where it is known
+        parts.append(_points(frame, line.x[some], line.y[some], line.look))
     return f"<g class='c-{line.look.colour} curve'{_of(line.name)}>{''.join(parts)}</g>"
 
 
@@ -231,7 +235,7 @@ def _intervals(frame: _Frame, mark: Intervals) -> str:
             )
             parts.append(f"<path class='line' d='{ends}'/>")
         told = _value(mark.name, np.nan if mark.horizontal else x, x if mark.horizontal else y, low, high)
-        parts.append(_point(frame, x, y, mark.look, told))
+        parts.append(_points(frame, [x], [y], mark.look, told))
     return f"<g class='c-{mark.look.colour}'{_of(mark.name)}>{''.join(parts)}</g>"
 
 
@@ -247,10 +251,11 @@ def _bars(frame: _Frame, mark: Bars) -> str:
     return f"<g class='c-{mark.look.colour}'>{''.join(parts)}</g>"
 
 
-def _point(frame: _Frame, x: float, y: float, look: Look, value: str = "") -> str:
-    at = f"transform='translate({frame.x(x):.1f} {frame.y(y):.1f})'"
-    title = f"<title>{html_text(value)}</title>" if value else ""
-    return f"<path class='mark' d='{SHAPES[look.marker]}' {at}>{title}</path>"
+def _points(frame: _Frame, x: ArrayLike, y: ArrayLike, look: Look, value: str = "") -> str:
+    """Markers as one path."""
+    shape, title = SHAPES[look.marker], f"<title>{html_text(value)}</title>" if value else ""
+    at = "".join(f"M{a:.1f} {b:.1f}{shape}" for a, b in zip(frame.x(x), frame.y(y), strict=True))
+    return f"<path class='mark' d='{at}'>{title}</path>"
 
 
 def _value(name: str, x: float, y: float, low: float, high: float) -> str:
@@ -264,7 +269,10 @@ def _dash(look: Look) -> str:
 
 
 def _path(frame: _Frame, x: np.ndarray, y: np.ndarray) -> str:
-    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(frame.x(x), frame.y(y), strict=True))
+    """In tenths of a unit, from the first point on by differences: half as many letters."""
+    at = np.rint(10 * np.column_stack([frame.x(x), frame.y(y)])) / 10
+    steps = " ".join(f"{step:.1f}".removesuffix(".0") for step in np.diff(at, axis=0).ravel())
+    return f"M{at[0, 0]:.1f} {at[0, 1]:.1f}l" + re.sub(r"\b0\.", ".", steps).replace(" -", "-")
 
 
 def _inside(frame: _Frame, drawn: str) -> str:
