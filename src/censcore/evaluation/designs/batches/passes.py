@@ -187,7 +187,12 @@ class Centre:
 
     models: list[str]  #: those that have the score
     mean: np.ndarray  #: (m, M, q)
+    factor: np.ndarray  #: by which influences are multiplied for few subjects, (m,)
     xi: np.ndarray | None  #: by distinct outcome, per unit of weight, (J, m, M, q); None where none moves C
+
+    def number(self, model: str | None) -> int | None:
+        """The place of a model; None where it does not have the score."""
+        return self.models.index(model) if model in self.models else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +221,11 @@ class Influences:
                 psi = np.where(w[:, s, None, None] > 0, spread, 0.0)
                 if centre.xi is not None:
                     psi = psi + rows.weight[:, None, None] * centre.xi[place, s]
+                psi = centre.factor[s] * psi
                 if plan.columns.groups is not None:
                     tables.append(psi.reshape(len(psi), -1))
                     continue
-                number = centre.models.index(self.reference) if self.reference in centre.models else None
-                for kind, value in power_sums(psi, number).items():
+                for kind, value in power_sums(psi, centre.number(self.reference)).items():
                     part.sums[f"{kind}|{s}|{name}"] = value
         if plan.columns.groups is not None:
             part.keyed["psi"] = Keyed.of((rows.labels[plan.columns.groups],), np.column_stack(tables))
