@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -64,8 +65,7 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
     missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
     of_losses = Losses({}, missing, plan.scores)
     subsets = [
-        Subset(by, label, np.ones(1), (ready.count(s), plan.columns.weight is not None))
-        for s, (by, label, _) in enumerate(plan.subsets)
+        Subset(s.by, s.label, np.ones(1), (s.count, plan.columns.weight is not None)) for s in plan.subsets
     ]
     C: Any = ready.of_counts
     parts = [] if ready.part is None else [ready.part]
@@ -183,7 +183,7 @@ def _contributing(ready: Prepared, s: int) -> int:
     """How many subjects, or groups of them, contribute to the means of a subset."""
     if ready.plan.columns.groups is not None:
         return len(ready.counted.by["groups"].values) if ready.in_sample else int(_present(ready, s).sum())
-    return int(ready.counts.positive.sum()) if ready.in_sample else ready.count(s)
+    return ready.plan.subsets[0 if ready.in_sample else s].count
 
 
 def _means_of(
@@ -191,7 +191,9 @@ def _means_of(
 ) -> Values:
     """Means with the influence of each group, or with sums of powers of the influences of subjects."""
     values: Values = {}
-    start, repeat = 0, None if ready.trained is None else ready.trained.rows.astype(np.intp)
+    start, repeat = 0, None
+    if apart and ready.trained is not None:
+        repeat = ready.trained.rows.astype(np.intp)
     for name, centre in centres.items():
         m, M, q = centre.mean.shape
         for s in range(m):
@@ -200,9 +202,9 @@ def _means_of(
                 psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
                 if not ready.in_sample:  # groups without a subject of the subset do not count
                     psi = psi[_present(ready, s)]
-                start, several = start + M * q, len(more) and repeat is not None
-                psi = np.concatenate([psi, np.repeat(more, repeat, axis=0) if several else more])
-                every = [Estimate(mean[a], psi[:, a]) for a in range(M)]
+                start += M * q
+                psi = np.concatenate([psi, more if repeat is None else np.repeat(more, repeat, axis=0)])
+                every: Sequence[Estimate] = [Estimate(mean[a], psi[:, a]) for a in range(M)]
             else:
                 sums = {key: influences.sums.get(f"{key}|{s}|{name}") for key in SUMS}
                 if len(more):
@@ -216,13 +218,12 @@ def _means_of(
 
 def _present(ready: Prepared, s: int) -> np.ndarray:
     """Which groups have subjects of a subset."""
-    by = ready.plan.subsets[s][0]
-    if by:
-        labels, present = ready.counted.by[f"groups by {by}"].keys
-        present = present[labels.astype(str) == ready.plan.subsets[s][1]]
-    else:
-        present = ready.counted.by["last"].keys[0]
-    return np.isin(ready.counted.by["groups"].keys[0], present)
+    subset, by = ready.plan.subsets[s], ready.counted.by
+    present = by["last"].keys[0]
+    if subset.by:
+        labels, present = by[f"groups by {subset.by}"].keys
+        present = present[labels.astype(str) == subset.label]
+    return np.isin(by["groups"].keys[0], present)
 
 
 class Weights(NamedTuple):

@@ -31,7 +31,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.effective_events import weights_of_counted
 from censcore.evaluation.plan.checks import expected_events
-from censcore.evaluation.plan.horizon import FOLLOWED, LEAST, last_follow_up
+from censcore.evaluation.plan.horizon import FOLLOWED, LEAST
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events
@@ -59,7 +59,7 @@ class Counting:
         followed = self.kind.followed(y)
         if not followed.shares_censoring:
             raise InvalidInputError(f"event times with a censoring time each: {IN_MEMORY}")
-        followed = last_follow_up(followed)
+        followed = followed.last()
         time, event = to_numpy(followed.time), to_numpy(followed.event)
         stratum = np.zeros(len(time)) if columns.stratify is None else rows.labels[columns.stratify]
         entry = np.zeros(len(time)) if followed.entry is None else to_numpy(followed.entry)
