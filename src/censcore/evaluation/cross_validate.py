@@ -196,57 +196,54 @@ def cross_validate(
     0           cox  0.205           0.014  0.401
     1  kaplan-meier  0.342           0.018  0.000
     """
-    _check_order(X, y)
+    if isinstance(X, Outcome) and not isinstance(y, Outcome | Sample):
+        raise InvalidInputError(
+            "The order is that of scikit-learn, cross_validate(models, X, y); got the outcome second, and "
+            f"{type(y).__name__} third."
+        )
     folds = cv if isinstance(cv, Folds) else Folds(cv)
     sample = Sample.scored(y, X, sample_weight, groups)
     check_in_memory(sample.y, "cross_validate")
-    asked = Request(
+    automatic = is_automatic(censoring)
+    request = Request(
         models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
-    request = asked
-    automatic = is_automatic(censoring)
-    asked = replace(asked, censoring=None) if automatic else asked
-    kind, settled = kind_of(sample.y).settle(asked)
+    kind, settled = kind_of(sample.y).settle(replace(request, censoring=None) if automatic else request)
     n = len(kind)
-    code, weight = asked.subjects(n)
+    code, weight = request.subjects(n)
     sample = replace(sample, y=kind.read_outcome(sample.y), weight=weight)
     if isinstance(folds.cv, Bootstrap):
         splits = bootstrap_splits(folds.cv, n, code, folds.repeats)
     else:
-        splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
+        splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, request.seed)
     everything, name = _with_reference(kind, models, reference)
     for model_name, model in everything.items():
         check_model(model_name, model, n)
     runs = run_folds(kind, everything, sample, splits, folds, progress)
     if not runs.models:
         raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
-    estimator = asked.censoring
+    estimator = None if automatic else censoring
     if estimator is None:
         estimator = settled.censoring or kind.default_censoring()
     subjects, notes = replace(sample, y=kind.y), [*runs.notes]
+    followed = replace(sample, y=kind.followed(kind.y))
     if automatic:
-        choice = kind.choose_censoring(estimator, replace(subjects, y=kind.followed(kind.y)), asked.seed)
+        choice = kind.choose_censoring(estimator, followed, request.seed)
         estimator, notes = choice.censoring, [*notes, choice.note]
-    asked = replace(asked, reference=name if name in runs.models else None)
+    asked = replace(request, reference=name if name in runs.models else None)
     if isinstance(folds.cv, Bootstrap):
         return compare_out_of_bag(kind, asked, subjects, runs, folds.cv, estimator, code, notes)
     notes = [*notes_on_splits(splits, n, code), *notes]
     tested = np.unique(np.concatenate([split.test for split in splits]))
     repeats = range(max(split.repeat for split in splits) + 1)
     layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in repeats]
-
-    def censoring_of(layer: list[int], estimator: Any) -> Any:
-        return _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested)
-
-    resolved = [censoring_of(layer, estimator) for layer in layers]
-    if len(tested) < n:
-        labels = {key: values[tested] for key, values in labels_by(by, sample.X, n).items()}
-        asked = replace(asked, by=labels or None, sample=sample.take(tested))
-    else:
-        asked = replace(asked, sample=sample)
+    resolved = [_censoring_of(estimator, followed, [splits[i] for i in layer], tested) for layer in layers]
+    labels = {key: values[tested] for key, values in labels_by(by, sample.X, n).items()}
+    asked = replace(asked, by=labels or None, sample=sample.take(tested) if len(tested) < n else sample)
     if len(layers) > 1 and given_horizon(horizon) is None:
-        asked = replace(asked, horizon=_common_horizon(kind, resolved, subjects, code, tested, notes))
+        end = _common_horizon(kind, resolved, followed.take(tested), code, tested, notes)
+        asked = replace(asked, horizon=end)
 
     def compared(layer: list[int], C: Any) -> Comparison:
         forecasts = {model: out_of_fold(runs.of(model, layer), tested) for model in runs.models}
@@ -258,21 +255,13 @@ def cross_validate(
         repeated.append(compared(layer, C))
         asked = replace(asked, **decided(repeated[0]))
     if automatic and not choice.pooled:
-        pooled = compared(layers[0], censoring_of(layers[0], Censoring(KaplanMeier())))
-        notes.append(note_on_pooled(repeated[0], pooled))
+        C = _censoring_of(Censoring(KaplanMeier()), followed, [splits[i] for i in layers[0]], tested)
+        notes.append(note_on_pooled(repeated[0], compared(layers[0], C)))
     first, design = repeated[0], CrossValidation(splits, repeated, tested, runs, code)
     losses, means = average(repeated, splits)
     notes += [*first.notes, *first.censoring.warnings]  # one test of C beside many fits
     facts = what_was_compared("cross_validate", request, everything, cv=cv)
     return replace(first, losses=losses, means=means, notes=notes, design=design, compared=facts)
-
-
-def _check_order(X: Any, y: Any) -> None:
-    if isinstance(X, Outcome) and not isinstance(y, Outcome | Sample):
-        raise InvalidInputError(
-            "The order is that of scikit-learn, cross_validate(models, X, y); got the outcome second, and "
-            f"{type(y).__name__} third."
-        )
 
 
 def _with_reference(kind: Kind, models: Any, reference: Any) -> tuple[dict[str, Any], str | None]:
@@ -292,9 +281,9 @@ def _with_reference(kind: Kind, models: Any, reference: Any) -> tuple[dict[str, 
 
 
 def _censoring_of(
-    kind: Kind, censoring: Any, subjects: Sample, splits: list[Split], tested: np.ndarray
+    censoring: Any, subjects: Sample, splits: list[Split], tested: np.ndarray
 ) -> ResolvedCensoring | Distribution | None:
-    """The censoring distributions of the tested subjects, each estimated from the other folds."""
+    """The censoring distributions of the tested of subjects as followed, each estimated from other folds."""
     if censoring is None:
         return None
     if isinstance(censoring, Distribution):
@@ -306,7 +295,6 @@ def _censoring_of(
             )
         return censoring.take(tested) if len(tested) < len(subjects) else censoring
     censoring = as_censoring(censoring)
-    subjects = replace(subjects, y=kind.followed(subjects.y))
     shared = subjects.y.shares_censoring if censoring.shared is None else censoring.shared
     plain = clone(censoring).set_params(cv=None, shared=bool(shared))  # the same in every fold
     fits = [_fit_censoring(plain, subjects, split) for split in splits]
@@ -337,17 +325,11 @@ def _fit_censoring(censoring: Censoring, subjects: Sample, split: Split) -> Cens
 
 
 def _common_horizon(
-    kind: Kind,
-    resolved: list[Any],
-    subjects: Sample,
-    groups: np.ndarray | None,
-    tested: np.ndarray,
-    notes: list[str],
+    kind: Kind, resolved: list[Any], scored: Sample, groups: Any, tested: np.ndarray, notes: list[str]
 ) -> float | str:
     """The smallest of the horizons that follow-up supports in each repeat."""
     if not all(isinstance(C, ResolvedCensoring) for C in resolved):  # the same in all repeats
         return "auto"
-    scored = replace(subjects, y=kind.followed(subjects.y)).take(tested)
     code = None if groups is None else group_codes(groups[tested], len(tested))
     each: list[list[str]] = [[] for _ in resolved]
     ends = [

@@ -20,30 +20,15 @@ FrameT = TypeVar("FrameT")
 
 @overload
 def at_landmark(
-    frame: FrameT,
-    s: float,
-    *,
-    id: str = ...,
-    start: str = ...,
-    stop: str = ...,
-    event: str = ...,
-    cause: None = ...,
-    names: None = ...,
+    frame: FrameT, s: float, *, id: str = ..., start: str = ..., stop: str = ..., event: str = ...
 ) -> tuple[FrameT, RightCensored]: ...
 
 
 @overload
 def at_landmark(
-    frame: FrameT,
-    s: float,
-    *,
-    cause: str,
-    names: Sequence[str] | None = ...,
-    id: str = ...,
-    start: str = ...,
-    stop: str = ...,
-    event: str = ...,
-) -> tuple[FrameT, CompetingRisks]: ...
+    frame: FrameT, s: float, *, cause: str, names: Sequence[str] | None = ..., id: str = ...,
+    start: str = ..., stop: str = ...,
+) -> tuple[FrameT, CompetingRisks]: ...  # fmt: skip
 
 
 def at_landmark(

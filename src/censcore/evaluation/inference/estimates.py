@@ -111,10 +111,23 @@ class Estimate(KeepsValues):
         """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
         return cls(*clustered_mean(losses, weight, groups, added, counted))
 
+    @property
+    def size(self) -> int:
+        """How many contributions there are."""
+        return len(self.influence)
+
+    @cached_property
+    def powers(self) -> np.ndarray:
+        """Sums of the powers 2, 3, 4 and 6 of the influence, (4, q)."""
+        psi = self.influence
+        square = psi * psi
+        factors = (psi, psi), (square, psi), (square, square), (square * psi, square * psi)
+        return np.stack([np.einsum("mq,mq->q", a, b) for a, b in factors])
+
     @cached_property
     def standard_error(self) -> np.ndarray:
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
-        return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
+        return np.sqrt(self.powers[0])
 
     def column(self, j: int) -> Estimate:
         """The estimate of one column."""
@@ -122,7 +135,7 @@ class Estimate(KeepsValues):
 
     def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
         """The correlations (p, p) of several estimates of one column."""
-        unit = np.column_stack([estimate._unit[:, 0] for estimate in estimates])
+        unit = np.column_stack([each.influence[:, 0] / each.standard_error[0] for each in estimates])
         return unit.T @ unit
 
     def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
@@ -154,19 +167,9 @@ class Estimate(KeepsValues):
 
     @cached_property
     def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
-        unit = self._unit
-        square = unit * unit
-        cube = square * unit
-        sums = {2: square.sum(axis=0), 3: cube.sum(axis=0)}
-        sums |= {4: np.einsum("mq,mq->q", square, square), 6: np.einsum("mq,mq->q", cube, cube)}
-        return corrections(sums, len(unit))
-
-    @cached_property
-    def _unit(self) -> np.ndarray:
-        """The influence with columns of length one, NaN where nothing varies."""
         error = np.where(self.varies, self.standard_error, np.nan)
         with np.errstate(invalid="ignore"):
-            return self.influence / error
+            return corrections({p: s / error**p for p, s in zip(POWERS, self.powers, strict=True)}, self.size)
 
     def interval(self, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the confidence interval, (q,) each."""

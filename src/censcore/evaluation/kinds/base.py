@@ -98,8 +98,7 @@ class Kind(ABC):
 
     def followed(self, y: Any) -> RightCensored:
         """How long subjects were followed, of this or another sample: all that C is estimated from."""
-        followed: RightCensored = self.events_of(y)
-        return followed
+        return as_followed(self.events_of(y))
 
     @property
     def scored(self) -> Any:
@@ -107,8 +106,8 @@ class Kind(ABC):
         return self.events_of(self.y)
 
     def strata(self) -> np.ndarray:
-        """Numbers whose shares are equal in all folds, (n,): by default whether there was an event."""
-        return np.any(to_numpy(self.scored.event).reshape(len(self), -1), axis=1)
+        """Numbers whose shares are equal in all folds, (n,): whether there was an event, or which."""
+        return np.max([code for _, code in self.parts(self.y)], axis=0)
 
     def default_censoring(self) -> Any:
         """The estimator of C where none is passed; None where the censoring times are known."""

@@ -59,7 +59,7 @@ class CauseView(View):
 class Causes(Kind):
     """The time and the cause of an event; the names of y are those of the causes."""
 
-    names: tuple[str, ...] | None = None  #: as they were asked for
+    names: tuple[str, ...] | None = None  #: as they were asked for, or settled
 
     whole: ClassVar[str] = ALL_CAUSES
     reference: ClassVar[str] = AALEN_JOHANSEN
@@ -100,10 +100,6 @@ class Causes(Kind):
         outcome = self.read_outcome(y)
         return replace(self, y=outcome if self.names is None else outcome.with_names(self.names))
 
-    def bare(self) -> Self:
-        """With the names of the causes."""
-        return replace(self, y=None, names=self.y.names)
-
     def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Times and causes."""
         return [(to_numpy(y.time), to_numpy(y.causes))]
@@ -113,10 +109,6 @@ class Causes(Kind):
         ((time, cause, entry),) = parts
         names = self.y.names if self.names is None and _is_named(self.y.names) else self.names
         return CompetingRisks(time, cause, entry=entry, names=names), None
-
-    def strata(self) -> np.ndarray:
-        """The causes."""
-        return to_numpy(self.y.causes)
 
     def named(self, forecasts: Mapping[str, Any], train: Sample | None) -> tuple[Self, Sample | None]:
         """Both outcomes with the same causes: as named, or as many as any of them, or of the forecasts, has.
@@ -145,7 +137,7 @@ class Causes(Kind):
         def renamed(y: CompetingRisks) -> CompetingRisks:
             return y if y.names == chosen else y.with_names(chosen)
 
-        return replace(self, y=renamed(self.y)), train and replace(train, y=renamed(train.y))
+        return replace(self, y=renamed(self.y), names=chosen), train and replace(train, y=renamed(train.y))
 
     # ---- forecasts -------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from censcore.evaluation.plan.readings import settle_readings
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
-from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
+from censcore.outcomes import CompetingRisks, EventOfCause
 from censcore.scores import log_score, registry
 
 __all__ = ["OneCause", "OneTime"]
@@ -80,11 +80,6 @@ class OneCause(OneTime):
             )
         return in_numpy(y)
 
-    def followed(self, y: Any) -> RightCensored:
-        """To the first event of any cause."""
-        followed: RightCensored = y.any_cause()
-        return followed
-
     def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Times, and whether the event was of the cause, of another one, or none."""
         return [(to_numpy(y.time), _causes(y))]
@@ -93,10 +88,6 @@ class OneCause(OneTime):
         """The event of one cause."""
         ((time, cause, entry),) = parts
         return CompetingRisks(time, cause, entry=entry, n_causes=2).cause(1), None
-
-    def strata(self) -> np.ndarray:
-        """An event of the cause, of another one, or none."""
-        return _causes(self.y)
 
     def given_entry(self, name: str, F: Any, horizon: float) -> Any:
         """Not known from one cause alone."""

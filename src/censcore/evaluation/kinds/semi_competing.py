@@ -18,7 +18,7 @@ from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed
+from censcore.outcomes import SemiCompetingRisks
 
 __all__ = ["SemiCompeting"]
 
@@ -58,10 +58,6 @@ class SemiCompeting(SeveralTimes):
             )
         self._followed_for(outcome, train.mask, "train: mask")
         return train.checked(self.read_outcome)
-
-    def followed(self, y: Any) -> RightCensored:
-        """To the terminal event."""
-        return as_followed(y)
 
     @property
     def terminal(self) -> str:

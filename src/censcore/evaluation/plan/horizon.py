@@ -21,7 +21,7 @@ from censcore.outcomes import RightCensored
 
 __all__ = [
     "FollowUp", "LEVELS", "default_levels", "default_times", "find_horizon", "follow_up_end",
-    "given_horizon", "last_follow_up", "reach_of", "settle_horizon", "times_and_levels",
+    "given_horizon", "reach_of", "settle_horizon", "times_and_levels",
 ]  # fmt: skip
 
 FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10
@@ -93,18 +93,14 @@ def follow_up_end(C: Distribution, *samples: FollowUp | np.ndarray) -> float:
     An array among the samples holds the observed times of subjects without entries.
     """
     each = [sample if isinstance(sample, FollowUp) else FollowUp.of(sample) for sample in samples]
-    return _supported(reach_of([C]), each)
+    return _supported(reach_of(C), each)
 
 
-def reach_of(curves: Sequence[Distribution], count: np.ndarray | None = None) -> float | None:
-    """The last time that these censoring distributions support; None where censoring times are known.
-
-    ``count`` is how many subjects each curve is for, by their weights.
-    """
-    if all(isinstance(C, PointMass) for C in curves):
+def reach_of(C: Distribution, weight: np.ndarray | None = None) -> float | None:
+    """The last time that a censoring distribution supports; None where censoring times are known."""
+    if isinstance(C, PointMass):
         return None
-    ends = [to_numpy(C.marginal(0).isf(np.array([[FOLLOWED, LEAST]]))) for C in curves]
-    return reach(np.concatenate(ends), count)
+    return reach(to_numpy(C.marginal(0).isf(np.array([[FOLLOWED, LEAST]]))), weight)
 
 
 def reach(ends: np.ndarray, count: np.ndarray | None = None) -> float:
@@ -177,7 +173,7 @@ def find_horizon(
         if one.train is not None:
             train = _of_censoring_time(one.train, C, j)
             samples += followed(train, groups if one.in_sample else train_groups)
-        reach = reach_of([one.distribution], None if len(one.distribution) == 1 else scored.weight)
+        reach = reach_of(one.distribution, None if len(one.distribution) == 1 else scored.weight)
         ends.append((settle_horizon(horizon, reach, samples, told, one.distribution), told))
         if C.k > 1:
             told[:] = [f"{names[j] if names else f'event {j + 1}'}: {note}" for note in told]
@@ -188,17 +184,7 @@ def find_horizon(
 
 def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
     """Subjects as followed for censoring time j, (n,): for one that all event times share, the last time."""
-    y = sample.y
-    return replace(sample, y=y.marginal(j) if y.time.ndim == 1 or C.k > 1 else last_follow_up(y))
-
-
-def last_follow_up(y: RightCensored) -> RightCensored:
-    """How long subjects were followed for all of their event times, which share one C: to the last, (n,)."""
-    if y.time.ndim == 1:
-        return y
-    c = y.censoring_time if y.censoring_time is None or y.censoring_time.ndim == 1 else y.censoring_time[:, 0]
-    last = RightCensored(to_numpy(y.time).max(axis=1), to_numpy(y.event).all(axis=1), c)
-    return last._with_entry(y.entry)
+    return replace(sample, y=sample.y.marginal(j) if sample.y.time.ndim == 1 or C.k > 1 else sample.y.last())
 
 
 def settle_horizon(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from censcore.evaluation.designs.batches.passes import (
     event_weights,
 )
 from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
-from censcore.evaluation.designs.batches.summed_estimates import DEGREE, Moments, power_sums
+from censcore.evaluation.designs.batches.summed_estimates import SUMS, Moments, power_sums
 from censcore.evaluation.designs.batches.table_plan import Plan
 from censcore.evaluation.designs.fixed import Design, plain
-from censcore.evaluation.inference.estimates import POWERS, Estimate
+from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import Losses, Means, Subset, method_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.one_time import OneTime
@@ -34,9 +35,6 @@ from censcore.evaluation.plan.checks import note_on_few, note_on_units
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Batches", "Weights", "compare_table"]
 
@@ -57,9 +55,7 @@ def compare_table(asked: Request) -> Comparison:
         centres, apart = _centres_of(ready, losses)
         task = Influences(ready.plan, centres, ready.reference, ready.counts)
         influences = runner.total(task, ready.batches, "standard errors")
-    grouped = ready.plan.columns.groups is not None
-    means = (_grouped_means if grouped else _means_of)(ready, centres, apart, influences)
-    return _result(asked, ready, losses, means)
+    return _result(asked, ready, losses, _means_of(ready, centres, apart, influences))
 
 
 def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values) -> Comparison:
@@ -69,8 +65,7 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
     missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
     of_losses = Losses({}, missing, plan.scores)
     subsets = [
-        Subset(by, label, np.ones(1), (ready.count(s), plan.columns.weight is not None))
-        for s, (by, label, _) in enumerate(plan.subsets)
+        Subset(s.by, s.label, np.ones(1), (s.count, plan.columns.weight is not None)) for s in plan.subsets
     ]
     C: Any = ready.of_counts
     parts = [] if ready.part is None else [ready.part]
@@ -151,6 +146,8 @@ def _notes(ready: Prepared, losses: PartialSums, discrimination: bool) -> list[s
 def _centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
     """What the third pass measures influences from, and the influences of training subjects apart."""
     plan, centres, apart = ready.plan, {}, {}
+    g = np.array([_contributing(ready, s) for s in range(len(plan.subsets))])
+    factor = np.where(g > 1, np.sqrt(g / np.maximum(g - 1, 1)), np.nan)
     for name in (score.name for score in plan.scores):
         models = [model for model in plan.forecasts if f"{model}|{name}" not in losses.unavailable]
         if not models:
@@ -160,7 +157,7 @@ def _centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre]
         if ready.part is not None:
             every = (_influence(ready, losses, f"{model}|{name}", mean) for model in models)
             xi = np.stack(list(every), axis=2)
-        centres[name] = Centre(models, mean, xi if ready.in_sample else None)
+        centres[name] = Centre(models, mean, factor, xi if ready.in_sample else None)
         if xi is not None and not ready.in_sample:
             apart[name] = xi
     return centres, apart
@@ -182,70 +179,51 @@ def _influence(ready: Prepared, losses: PartialSums, name: str, mean: np.ndarray
     return xi / np.where(weight > 0, weight, 1.0)[:, None, None]
 
 
+def _contributing(ready: Prepared, s: int) -> int:
+    """How many subjects, or groups of them, contribute to the means of a subset."""
+    if ready.plan.columns.groups is not None:
+        return len(ready.counted.by["groups"].values) if ready.in_sample else int(_present(ready, s).sum())
+    return ready.plan.subsets[0 if ready.in_sample else s].count
+
+
 def _means_of(
     ready: Prepared, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
 ) -> Values:
-    """Means with the sums of the powers of their influences."""
+    """Means with the influence of each group, or with sums of powers of the influences of subjects."""
     values: Values = {}
-    repeat = None if ready.trained is None else ready.trained.rows
-    for name, centre in centres.items():
-        reference = centre.models.index(ready.reference) if ready.reference in centre.models else None
-        for s in range(len(ready.plan.subsets)):
-            kinds = ("single", "pair", "product", *(("mixed",) if reference is not None else ()))
-            g = int(ready.counts.positive.sum()) if ready.in_sample else ready.count(s)  # who contributes
-            factor = np.sqrt(g / (g - 1)) if g > 1 else np.nan
-            sums = {kind: influences.sums[f"{kind}|{s}|{name}"] * _scale(kind, factor) for kind in kinds}
-            if name in apart:
-                for kind, more in power_sums(apart[name][:, s], reference, repeat).items():
-                    sums[kind] = sums[kind] + more
-            moments = Moments(centre.mean[s], sums, g + (ready.n_train if name in apart else 0))
-            values |= {(s, model, name): moments.mean(a) for a, model in enumerate(centre.models)}
-    return values
-
-
-def _scale(kind: str, factor: float) -> Any:
-    """What the sums of powers of influences are multiplied by, where influences are by ``factor``."""
-    if kind == "product":
-        return factor**2
-    if kind == "mixed":
-        degree = np.arange(DEGREE + 1)
-        return (factor ** np.add.outer(degree, degree))[:, :, None, None]
-    return (factor ** np.array(POWERS))[:, None, None]
-
-
-def _grouped_means(
-    ready: Prepared, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
-) -> Values:
-    """Means with the influence of each group."""
-    table, start = influences.keyed["psi"].values, 0
-    values: Values = {}
+    start, repeat = 0, None
+    if apart and ready.trained is not None:
+        repeat = ready.trained.rows.astype(np.intp)
     for name, centre in centres.items():
         m, M, q = centre.mean.shape
         for s in range(m):
-            psi = table[:, start : start + M * q].reshape(-1, M, q)
-            start += M * q
-            if not ready.in_sample:  # groups without a subject of the subset do not count
-                psi = psi[_present(ready, s)]
-            g = len(psi)
-            psi = psi * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
-            if name in apart:
-                more, repeat = apart[name][:, s], ready.trained
-                more = more if repeat is None else np.repeat(more, repeat.rows.astype(np.intp), axis=0)
-                psi = np.concatenate([psi, more])
-            for a, model in enumerate(centre.models):
-                values[s, model, name] = Estimate(centre.mean[s, a], psi[:, a])
+            mean, more = centre.mean[s], apart[name][:, s] if name in apart else np.zeros((0, M, q))
+            if ready.plan.columns.groups is not None:
+                psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
+                if not ready.in_sample:  # groups without a subject of the subset do not count
+                    psi = psi[_present(ready, s)]
+                start += M * q
+                psi = np.concatenate([psi, more if repeat is None else np.repeat(more, repeat, axis=0)])
+                every: Sequence[Estimate] = [Estimate(mean[a], psi[:, a]) for a in range(M)]
+            else:
+                sums = {key: influences.sums.get(f"{key}|{s}|{name}") for key in SUMS}
+                if len(more):
+                    added = power_sums(more, centre.number(ready.reference), repeat)
+                    sums = {key: sums[key] + value for key, value in added.items()}
+                size = _contributing(ready, s) + (ready.n_train if len(more) else 0)
+                every = Moments(mean, sums, size).means()
+            values |= {(s, model, name): each for model, each in zip(centre.models, every, strict=True)}
     return values
 
 
 def _present(ready: Prepared, s: int) -> np.ndarray:
     """Which groups have subjects of a subset."""
-    by = ready.plan.subsets[s][0]
-    if by:
-        labels, present = ready.counted.by[f"groups by {by}"].keys
-        present = present[labels.astype(str) == ready.plan.subsets[s][1]]
-    else:
-        present = ready.counted.by["last"].keys[0]
-    return np.isin(ready.counted.by["groups"].keys[0], present)
+    subset, by = ready.plan.subsets[s], ready.counted.by
+    present = by["last"].keys[0]
+    if subset.by:
+        labels, present = by[f"groups by {subset.by}"].keys
+        present = present[labels.astype(str) == subset.label]
+    return np.isin(by["groups"].keys[0], present)
 
 
 class Weights(NamedTuple):

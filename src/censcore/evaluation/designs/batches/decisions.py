@@ -25,6 +25,7 @@ from censcore.evaluation.designs.batches.table_plan import (
     Columns,
     Plan,
     Rows,
+    Subgroup,
     labels_of,
     read_forecasts,
     rows_of,
@@ -92,14 +93,6 @@ class Prepared:
         if fitted is None or self.in_sample:
             return 0
         return len(fitted.trained_on_) if self.trained is None else self.trained.n
-
-    def count(self, s: int) -> int:
-        """How many subjects of positive weight a subset has."""
-        by, label, _ = self.plan.subsets[s]
-        if not by:
-            return int(self.counts.positive.sum())
-        keyed = self.counted.by[f"by {by}"]
-        return int(keyed.values[keyed.keys[0].astype(str) == label, 1].sum())
 
 
 def prepare(runner: Runner, asked: Request) -> Prepared:
@@ -171,7 +164,10 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     of_train = None if train is None else subjects
     reference = add_reference(kind, models, asked.reference, of_train, subjects, None, notes)
     fitted_to = None if censoring.fitted is None else trained
-    end = settle_horizon(asked.horizon, supported, _samples(counted, fitted_to), notes)
+    samples = [counts.followed(), *([] if fitted_to is None else [fitted_to.follow_up.followed()])]
+    if "last" in counted.by:
+        samples.append(FollowUp.of(counted.by["last"].values[:, 0]))
+    end = settle_horizon(asked.horizon, supported, samples, notes)
     notes += [note_on_entry(counts.entry, counts.rows, end)] if counts.late else []
     bare = kind.bare()
     one = bare.of_subjects(first.y)
@@ -284,14 +280,6 @@ def _check_reference(
         )
 
 
-def _samples(counted: Counted, trained: Counted | None) -> list[FollowUp]:
-    """How long the scored subjects, their groups, and those that C was estimated from were followed."""
-    samples = [counted.follow_up.followed()]
-    if "last" in counted.by:
-        samples.append(FollowUp.of(counted.by["last"].values[:, 0]))
-    return samples if trained is None else [*samples, trained.follow_up.followed()]
-
-
 def _levels(asked: Request, kind: Kind, subjects: Sample | None, end: float) -> Any:
     """Levels as asked for, or those of the kind; None for those that the pooled event times reach."""
     if asked.levels is not None:
@@ -303,13 +291,13 @@ def _levels(asked: Request, kind: Kind, subjects: Sample | None, end: float) -> 
     return None
 
 
-def _subsets(counted: Counted, columns: Columns) -> list[tuple[str, str, float]]:
-    """All subjects, and every subgroup with subjects of positive weight, with their total weight."""
-    subsets = [("", "all", float(counted.follow_up.weight.sum()))]
+def _subsets(counted: Counted, columns: Columns) -> list[Subgroup]:
+    """All subjects, and every subgroup with subjects of positive weight."""
+    counts = counted.follow_up
+    subsets = [Subgroup("", "all", float(counts.weight.sum()), int(counts.positive.sum()))]
     for by in columns.by:
-        keyed = counted.by[f"by {by}"]
-        weights = zip(keyed.keys[0], keyed.values[:, 2], strict=True)
-        subsets += [(by, str(label), float(weight)) for label, weight in weights if weight > 0]
+        labels = zip(counted.by[f"by {by}"].keys[0], counted.by[f"by {by}"].values, strict=True)
+        subsets += [Subgroup(by, str(label), float(w), int(n)) for label, (_, n, w) in labels if w > 0]
     return subsets
 
 

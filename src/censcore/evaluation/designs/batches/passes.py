@@ -31,7 +31,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.effective_events import weights_of_counted
 from censcore.evaluation.plan.checks import expected_events
-from censcore.evaluation.plan.horizon import FOLLOWED, LEAST, last_follow_up
+from censcore.evaluation.plan.horizon import FOLLOWED, LEAST
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events
@@ -59,7 +59,7 @@ class Counting:
         followed = self.kind.followed(y)
         if not followed.shares_censoring:
             raise InvalidInputError(f"event times with a censoring time each: {IN_MEMORY}")
-        followed = last_follow_up(followed)
+        followed = followed.last()
         time, event = to_numpy(followed.time), to_numpy(followed.event)
         stratum = np.zeros(len(time)) if columns.stratify is None else rows.labels[columns.stratify]
         entry = np.zeros(len(time)) if followed.entry is None else to_numpy(followed.entry)
@@ -187,7 +187,12 @@ class Centre:
 
     models: list[str]  #: those that have the score
     mean: np.ndarray  #: (m, M, q)
+    factor: np.ndarray  #: by which influences are multiplied for few subjects, (m,)
     xi: np.ndarray | None  #: by distinct outcome, per unit of weight, (J, m, M, q); None where none moves C
+
+    def number(self, model: str | None) -> int | None:
+        """The place of a model; None where it does not have the score."""
+        return self.models.index(model) if model in self.models else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +221,11 @@ class Influences:
                 psi = np.where(w[:, s, None, None] > 0, spread, 0.0)
                 if centre.xi is not None:
                     psi = psi + rows.weight[:, None, None] * centre.xi[place, s]
+                psi = centre.factor[s] * psi
                 if plan.columns.groups is not None:
                     tables.append(psi.reshape(len(psi), -1))
                     continue
-                number = centre.models.index(self.reference) if self.reference in centre.models else None
-                for kind, value in power_sums(psi, number).items():
+                for kind, value in power_sums(psi, centre.number(self.reference)).items():
                     part.sums[f"{kind}|{s}|{name}"] = value
         if plan.columns.groups is not None:
             part.keyed["psi"] = Keyed.of((rows.labels[plan.columns.groups],), np.column_stack(tables))

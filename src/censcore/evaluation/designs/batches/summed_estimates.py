@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 
-from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, corrections, powers_up_to_6
+from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
 
 __all__ = ["Moments", "SummedEstimate", "power_sums"]
 
 DEGREE = POWERS[-1]
+SUMS = ("single", "pair", "product", "mixed")
 
 
 @np.errstate(invalid="ignore")  # infinite losses have no spread
@@ -60,12 +62,13 @@ class Moments:
     """The means of several models by one score in one subset, and the sums of powers of their influences."""
 
     value: np.ndarray  #: mean losses of M models, (M, q)
-    sums: dict[str, np.ndarray]  #: see :func:`power_sums`
+    sums: dict[str, Any]  #: see :func:`power_sums`
     size: int  #: how many contributions there are
 
-    def mean(self, a: int) -> SummedEstimate:
-        """The mean of one model."""
-        return SummedEstimate(self.value[a], _EMPTY, self.sums["single"][:, a], self, (a,))
+    def means(self) -> list[SummedEstimate]:
+        """The mean of each model."""
+        single = self.sums["single"]
+        return [SummedEstimate(v, _EMPTY, single[:, a], self, (a,)) for a, v in enumerate(self.value)]
 
     def difference(self, a: int, b: int) -> SummedEstimate:
         """The difference of two."""
@@ -87,7 +90,7 @@ class Moments:
 
     def column(self, j: int) -> Moments:
         """Those of one column."""
-        sums = {name: value[..., j : j + 1] for name, value in self.sums.items()}
+        sums = {name: value[..., j : j + 1] for name, value in self.sums.items() if value is not None}
         return Moments(self.value[:, j : j + 1], sums, self.size)
 
 
@@ -98,26 +101,24 @@ _EMPTY = np.zeros((0, 1))
 class SummedEstimate(Estimate):
     """A mean, or a difference of two; the influence is empty, and the sums of its powers are known."""
 
-    powers: np.ndarray  #: sums of the powers 2, 3, 4 and 6, (4, q)
+    summed: np.ndarray  #: sums of the powers 2, 3, 4 and 6, (4, q)
     moments: Moments  #: where it belongs
     who: tuple[int, ...]  #: the model, or the two models
 
-    @cached_property
-    def standard_error(self) -> np.ndarray:
-        """Square root of the sum of squares, (q,)."""
-        return np.sqrt(self.powers[0])
+    @property
+    def powers(self) -> np.ndarray:
+        """As they were summed over batches."""
+        return self.summed
 
-    @cached_property
-    def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
-        error = np.where(self.varies, self.standard_error, np.nan)
-        with np.errstate(invalid="ignore"):
-            sums = {p: power / error**p for p, power in zip(POWERS, self.powers, strict=True)}
-        return corrections(sums, self.moments.size)
+    @property
+    def size(self) -> int:
+        """How many contributions there are."""
+        return self.moments.size
 
     def column(self, j: int) -> SummedEstimate:
         """The estimate of one column."""
         moments = self.moments.column(j)
-        return moments.mean(*self.who) if len(self.who) == 1 else moments.difference(*self.who)
+        return moments.means()[self.who[0]] if len(self.who) == 1 else moments.difference(*self.who)
 
     def __sub__(self, other: Estimate) -> SummedEstimate:
         assert isinstance(other, SummedEstimate)

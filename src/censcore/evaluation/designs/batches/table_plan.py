@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,13 @@ from censcore.evaluation.inference.censoring_influence import Part, Piece
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.horizon import last_follow_up
 from censcore.evaluation.plan.request import as_subgroups
 from censcore.evaluation.sample import in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.tables import Batch, FrameBatch
 
-__all__ = ["Columns", "Plan", "Rows", "labels_of", "read_forecasts", "rows_of"]
+__all__ = ["Columns", "Plan", "Rows", "Subgroup", "labels_of", "read_forecasts", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,15 @@ def labels_of(values: np.ndarray, name: str, gaps: bool) -> np.ndarray:
     return as_subgroups(values)
 
 
+class Subgroup(NamedTuple):
+    """Subjects that are averaged over, by their label in a column."""
+
+    by: str
+    label: str
+    weight: float  #: of all of them
+    count: int  #: how many have a positive weight
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that a task needs apart from its batch."""
@@ -115,7 +123,7 @@ class Plan:
     times: np.ndarray
     levels: np.ndarray
     censoring: TableCensoring
-    subsets: list[tuple[str, str, float]]  #: column, label and total weight; all subjects first
+    subsets: list[Subgroup]  #: all subjects first
     events: tuple[np.ndarray, np.ndarray]  #: distinct event times and their numbers, to read matrices by
     whose: str  #: whose events these are
     edges: tuple[np.ndarray, ...]  #: cells of all subjects, for every part of the outcome
@@ -141,9 +149,9 @@ class Plan:
 
     def shares(self, rows: Rows) -> np.ndarray:
         """Weights (n, m) of the subjects in each subset, that sum to one over all batches."""
-        inside = [not by or rows.labels[by].astype(str) == label for by, label, _ in self.subsets]
-        totals = [total for _, _, total in self.subsets]
-        return np.column_stack([np.where(mine, rows.weight, 0.0) for mine in inside]) / totals
+        inside = [not s.by or rows.labels[s.by].astype(str) == s.label for s in self.subsets]
+        shares = [np.where(mine, rows.weight, 0.0) for mine in inside]
+        return np.column_stack(shares) / [s.weight for s in self.subsets]
 
     def forecast(self, rows: Rows) -> dict[str, Any]:
         """What every model says of the subjects, read as they are scored, up to the entries."""
@@ -165,7 +173,7 @@ class Plan:
 
     def follow_up(self, rows: Rows) -> RightCensored:
         """How long the subjects were followed, (n,)."""
-        return last_follow_up(self.kind.followed(self.kind.read_outcome(rows.y)))
+        return self.kind.followed(self.kind.read_outcome(rows.y)).last()
 
     def part(self, rows: Rows) -> Part | None:
         """How mean losses of the subjects move with the estimate of C; None where it counts as known."""
