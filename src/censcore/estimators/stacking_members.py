@@ -24,7 +24,7 @@ __all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "in_turn", "
 
 MOST_SAMPLES = 10**6
 _ORDERS = 720  # of the times, of more than six not all
-_DRAWS = 128  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
+_DRAWS = 64  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
 
 
 def taken(C: Distribution, rows: np.ndarray) -> Distribution:
