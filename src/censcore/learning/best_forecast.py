@@ -20,7 +20,7 @@ from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.lognormal import LogNormalRegression
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
 from censcore.estimators.stacking import Part, Stacking
-from censcore.estimators.stacking_members import in_turn, mixed
+from censcore.estimators.stacking_members import draws_for, in_turn, mixed
 from censcore.estimators.stacking_weights import EVENLY, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.turnbull import Turnbull
 from censcore.estimators.weibull import WeibullRegression
@@ -34,7 +34,6 @@ __all__ = ["BestForecast"]
 # instead of four: as accurate on simulated data of 300 to 5,000 subjects, in an eighth of the time.
 _NETWORK = Network(width=64, noise_dim=32)
 _TRAINING = Training(learning_rate=0.01, samples=4, validate_every=8)
-_DRAWS = 64  # per held-out subject, with times in their order, and in all orders
 
 
 class BestForecast(Stacking):
@@ -181,15 +180,16 @@ class BestForecast(Stacking):
 
     def _exchangeable(self, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> float:
         """The share of draws whose times take turns, by the held-out score of draws that all do."""
-        sizes = shares(2 * _DRAWS, [self.weights_[name] for name in self.estimators_])
+        found, parts = [], list(parts)
+        m = 2 * draws_for(sum(len(y) for _, y, _, _ in parts))
+        sizes = shares(m, [self.weights_[name] for name in self.estimators_])
         chosen = [(held[name], size) for name, size in zip(self.estimators_, sizes, strict=True) if size]
-        found = []
         for i, (X, y, C, weight) in enumerate(parts):
             drawn = [
                 self._members.apart(models[i][0], X, y, self._seed + 7919 * j, size)
                 for j, (models, size) in enumerate(chosen)
             ]
-            z = mixed(drawn)[:, np.random.default_rng(self._seed).permutation(2 * _DRAWS)]
+            z = mixed(drawn)[:, np.random.default_rng(self._seed).permutation(m)]
             one, other = z[:, ::2], in_turn(z[:, 1::2], 1.0)
             found.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
         if not found:
