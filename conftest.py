@@ -83,14 +83,17 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture(scope="module")
-def brief_density_network() -> Iterator[None]:
-    """The mixture density network trains a twelfth of its steps.
+def brief_members() -> Iterator[None]:
+    """The mixture density network trains a twelfth of its steps, and boosting grows five trees.
 
-    For claims that need no accuracy: most of the time of a small fit goes into this network.
+    For claims that need no accuracy: most of the time of a small fit goes into these two.
     """
     pytest.importorskip("torch", reason="networks need the extra 'torch'")
+    from censcore import BoostedHazards
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("censcore.learning.mixture_density_network._STEPS", 1.0)
+        patch.setitem(BoostedHazards.__init__.__kwdefaults__, "max_iter", 5)
         yield
 
 

@@ -126,7 +126,7 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     run_page(page, tmp_path, monkeypatch)
 
 
-@pytest.mark.usefixtures("brief_density_network")
+@pytest.mark.usefixtures("brief_members")
 @pytest.mark.parametrize("page", TRAINED, ids=name_of)
 def test_code_blocks_run_with_networks_of_one_epoch(page, tmp_path, monkeypatch):
     """They print other numbers then; the README shows none of a network."""

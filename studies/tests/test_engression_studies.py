@@ -51,7 +51,7 @@ def test_folds_partition_the_subjects_and_gaps_are_filled_from_training_data():
     assert filled.to_numpy().tolist() == [[3.0, 1.0, 1.0], [100.0, 0.0, 0.0]]
 
 
-@pytest.mark.usefixtures("brief_density_network")
+@pytest.mark.usefixtures("brief_members")
 def test_a_fold_of_real_data():
     cell = {"data": "lymph node", "fold": 0, "repetition": 0, "engression": {"epochs": 1, "n_samples": 32}}
     methods = ["Censored engression", "Independent Kaplan-Meier", "Independent Weibull"]

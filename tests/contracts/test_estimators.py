@@ -60,7 +60,7 @@ SLOW = ("CopulaWeibull, three times", "MixtureDensityNetwork", "Stacking, log sc
 
 
 @pytest.mark.filterwarnings("ignore::censcore.exceptions.CensoringWarning")
-@pytest.mark.usefixtures("brief_density_network")
+@pytest.mark.usefixtures("brief_members")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES]
 )

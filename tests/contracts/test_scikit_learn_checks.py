@@ -108,7 +108,7 @@ OTHERS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("brief_density_network")
+@pytest.mark.usefixtures("brief_members")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda e: FAILS[type(e).__name__])
 def test_check(estimator, check):
     check(estimator)

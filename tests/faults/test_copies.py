@@ -30,7 +30,7 @@ import censcore as cs
 from censcore import distributions, estimators, evaluation, outcomes
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.usefixtures("brief_density_network")
+pytestmark = pytest.mark.usefixtures("brief_members")
 
 N = 40
 RNG = np.random.default_rng(3)

@@ -20,7 +20,7 @@ from tests.fuzz.recipes import NOT_CALLED, RECIPES, public_names
 import censcore as cs
 from censcore.exceptions import InvalidInputError
 
-pytestmark = pytest.mark.usefixtures("brief_density_network")
+pytestmark = pytest.mark.usefixtures("brief_members")
 
 #: Calls of each name; fewer of what takes long.
 EXAMPLES = 8

@@ -12,15 +12,14 @@ import censcore as cs
 from censcore.estimators.stacking_members import in_turn
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
-pytestmark = pytest.mark.usefixtures("brief_density_network")
+pytestmark = pytest.mark.usefixtures("brief_members")
 
 QUICK = {"epochs": 1, "random_state": 0, "device": "cpu", "n_samples": 64}
-pytestmark = pytest.mark.usefixtures("brief_density_network")
 MEMBERS = ["engression", "density network", "trees", "Kaplan-Meier", "Cox", "Weibull"]
 
 
 @pytest.fixture(scope="module")
-def fitted(brief_density_network):
+def fitted(brief_members):
     data = sample(200)
     return data, cs.BestForecast(**QUICK).fit(data.X, data.y)
 

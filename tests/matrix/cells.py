@@ -222,6 +222,8 @@ def population_cells(kind: str, entry: bool, design: str, source: str, drawn: bo
     how = SOURCES[source]
     if kind == "intervals" and (how.knows or "given" in source):
         return all_in("refused", "the number of the last visit has a distribution, and is estimated")
+    if "folds" in design and source == "training subjects":  # cross_validate has no such argument
+        return all_in("refused", "the other folds are the training subjects")
     if not measures:
         return []
     w = population(kind, entry, how.by, drawn, _copies(kind, design))

@@ -72,7 +72,7 @@ def clusters(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
 
 
 def landmarks(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
-    late = {**options, "times": TIMES[TIMES > LANDMARK]}
+    late = {"reference": None, **options, "times": TIMES[TIMES > LANDMARK]}
     found = cs.compare_landmarks(w.forecasts, y, X=w.X, sample_weight=w.weight, landmarks=[LANDMARK], **late)
     return found.comparisons
 

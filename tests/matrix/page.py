@@ -14,7 +14,6 @@ REASONS = {
     "censoring time, and this measure divides by it; scores on the localized scale do not",
     "distribution that .* predicted": "a distribution fitted to subjects of all folds knows whom a fold is "
     "tested on; pass the estimator",
-    "got it together with cv=": "the other folds are the training subjects",
     "for a table read in batches expected an estimator": "a distribution of given subjects does not fit a "
     "table read in batches; pass the estimator",
     "not available for a table that is read in batches": "not available for tables read in batches",

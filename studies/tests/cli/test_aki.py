@@ -43,7 +43,7 @@ def without_cost(page: str) -> str:
     return before + after.partition("<h2>")[2]
 
 
-@pytest.mark.usefixtures("brief_density_network")
+@pytest.mark.usefixtures("brief_members")
 def test_the_whole_study_and_its_steps_write_the_same_page(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     from censcore_studies.aki import PRESETS, Preset

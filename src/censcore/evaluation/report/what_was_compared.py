@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -96,8 +97,14 @@ def _versions(models: Any) -> str:
     roots = dict.fromkeys(type(model).__module__.partition(".")[0] for model in models)
     found = {"Python": platform.python_version()}
     for name in dict.fromkeys([*ALWAYS, *(PACKAGES.get(root, root) for root in roots)]):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # a model of the caller, or of Python
-            continue
-    return ", ".join(f"{name} {number}" for name, number in found.items())
+        found[name] = _version(name)
+    return ", ".join(f"{name} {number}" for name, number in found.items() if number)
+
+
+@cache
+def _version(name: str) -> str:
+    """Kept, since reading it takes longer than a small comparison."""
+    try:
+        return version(name)
+    except PackageNotFoundError:  # a model of the caller, or of Python
+        return ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import Parallel, cpu_count, delayed
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
@@ -91,16 +92,31 @@ class Truth:
         stays = _Stays(self.build, np.unique(rows.stay_id))
         at = np.round(rows.elapsed * 3600) / 3600  # single precision, but whole seconds
         _check(rows, at, stays)
-        ends = np.append(np.flatnonzero(np.diff(rows.stay_id)) + 1, len(rows))
-        waiting: list[NDArray[np.float64]] = []
-        for first, last in zip(np.append(0, ends[:-1]), ends, strict=True):
-            stay = int(rows.stay_id[first])
-            rng = np.random.default_rng([seed, stay])
-            waiting.append(draw_remaining(stays[stay], at[first:last], members, rng))
-            if sum(draws.size for draws in waiting) >= _DRAWS_AT_ONCE or last == len(rows):
-                # whole seconds, as the rows have: an onset at a horizon is at it
-                yield torch.from_numpy(np.round(np.concatenate(waiting) * 3600) / 3600)
-                waiting = []
+        parts = _parts(rows.stay_id, members)
+        # processes, since drawing is many small steps of Python
+        jobs = cpu_count() if len(parts) > 1 else 1
+        tasks = (
+            delayed(_draws)([(stays[k], at[i:j], [seed, k]) for k, i, j in part], members) for part in parts
+        )
+        for draws in Parallel(n_jobs=jobs, return_as="generator")(tasks):
+            yield torch.from_numpy(draws)
+
+
+def _parts(stay_id: NDArray[Any], members: int) -> list[list[tuple[int, int, int]]]:
+    """Stays with their first and last rows, as many in a part as are drawn at once."""
+    ends = np.append(np.flatnonzero(np.diff(stay_id)) + 1, len(stay_id))
+    begins = np.append(0, ends[:-1])
+    part = 2 * members * begins // _DRAWS_AT_ONCE
+    stays = [(int(stay_id[i]), int(i), int(j)) for i, j in zip(begins, ends, strict=True)]
+    return [[stays[k] for k in np.flatnonzero(part == number)] for number in np.unique(part)]
+
+
+def _draws(
+    stays: list[tuple[ChartedStay, NDArray[np.float64], list[int]]], members: int
+) -> NDArray[np.float32]:
+    """In whole seconds, as the rows have them: an onset at a horizon is at it."""
+    hours = [draw_remaining(stay, at, members, np.random.default_rng(seed)) for stay, at, seed in stays]
+    return (np.round(np.concatenate(hours) * 3600) / 3600).astype(np.float32)
 
 
 def _check(rows: AkiRows, at: NDArray[np.float64], stays: _Stays) -> None:
