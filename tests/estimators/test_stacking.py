@@ -74,11 +74,11 @@ def test_a_subject_that_two_members_think_impossible_decides_nothing_between_the
     assert stacked_weights(found, [0, 1, 2], [], 9.0).sum() == pytest.approx(1.0)
 
 
-def test_baselines_share_as_members_do():
-    losses = quadratic()[2]
-    np.testing.assert_allclose(
-        stacked_weights(losses, [], [0, 1, 2], 9.0), stacked_weights(losses, [0, 1, 2], [], 9.0)
-    )
+def test_baselines_share_as_members_and_baselines_do_where_neither_is_expected_ahead():
+    losses = quadratic(members=2)[2]
+    expected = stacked_weights(losses, [0], [1], 200.0)
+    np.testing.assert_allclose(stacked_weights(losses, [], [0, 1], 9.0), expected)
+    assert (np.abs(expected - 0.5) > 0.01).all()
 
 
 def test_the_weight_of_the_network_is_a_posterior_mean():
@@ -281,7 +281,7 @@ def test_members_that_cannot_be_fitted():
 def test_held_out_subjects_share_no_random_numbers(X):
     y = cs.RightCensored(np.random.default_rng(0).exponential(size=60), np.ones(60))
     stack = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(X, y)
-    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0)
+    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0, 128)
     assert z.shape == (60, 128)
     assert len(np.unique(z)) == z.size
     if X is not None:  # draws follow the covariates
@@ -303,7 +303,7 @@ def test_delayed_entry():
     X, y, _ = late_entries()
     members = [("km", cs.JointFromMargins(KM)), ("weibull", cs.JointFromMargins(WEIBULL))]
     stack = cs.Stacking(members, random_state=0).fit(X, y)
-    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0)
+    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0, 128)
     assert (z > y.entry[:, None]).all()
     assert stack.weights_["weibull"] > 0.8
     truth = np.exp(-1.0 / np.exp(0.5 * X[:, 0]))

@@ -122,21 +122,7 @@ class BoostedHazards(SurvivalEstimator):
         self.random_state = random_state
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Fit the trees.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates; numbers may be missing. Without any the pooled hazard is the forecast.
-        y : RightCensored, structured array or frame
-            The outcome, one event time per subject.
-        sample_weight : array, (n,), optional
-            Weights of the subjects; ones if omitted.
-
-        Returns
-        -------
-        self
-        """
+        """Fit the trees; without covariates the pooled hazard is the forecast."""
         self.cross_fit(X, y, (), sample_weight)
         return self
 

@@ -51,7 +51,8 @@ class JointFromMargins(SurvivalEstimator):
 
     Notes
     -----
-    One event time needs no copula, and the forecast is that of the estimator. Where one event prevents
+    One event time needs no copula, and the forecast is that of the estimator, which may take delayed entry
+    and intervals. Where one event prevents
     another, in competing and semi-competing risks, the dependence cannot be learned: the estimators describe
     the hazard of each event among those who are free of it, and hazards act independently.
 
@@ -152,23 +153,11 @@ class JointFromMargins(SurvivalEstimator):
             joint = Copula(self.copula, margins, least + np.exp(log_strength))
             return -float(np.average(joint.log_likelihood(H, event), weights=weight))
 
-        best = minimize_scalar(loss, bounds=_DEPENDENCE, method="bounded").x
+        best = minimize_scalar(loss, bounds=_DEPENDENCE, method="bounded", options={"xatol": 1e-3}).x
         return least if best < _DEPENDENCE[0] + 0.1 else least + float(np.exp(best))
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
-        """Predict the joint distribution of the event times.
-
-        Parameters
-        ----------
-        X : array or frame, (n, p), or None
-            Covariates.
-
-        Returns
-        -------
-        Copula, Independent or CauseSpecificHazards
-            One distribution per subject of X, or one for all subjects where covariates play no part; that of
-            the estimator for one event time.
-        """
+        """Predict the joint distribution: a copula, or hazards of the causes of competing risks."""
         self.check_fitted()
         margins = [model.predict_distribution(X) for model in self.estimators_]
         if self._names is not None:

@@ -95,10 +95,11 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     Notes
     -----
     Between two mixtures the best share has an estimate and a standard error, and a normal prior. Estimators
-    share one after the other, with equal shares and a standard deviation of 0.2 beforehand. What results
-    shares with the best mixture of the baselines, which has the share :math:`200/(E+200)` beforehand for E
-    events per event time, with a standard deviation of 0.35. With fewer than ten subjects nobody is held out
-    and the prior decides.
+    share one after the other, with equal shares and a standard deviation of 0.2 beforehand, and so do the
+    baselines, with 0.35. The mixture of these has the share :math:`200/(E+200)` beforehand, for E events per
+    event time, with a standard deviation of 0.35. With fewer than ten subjects nobody is held out and the
+    prior decides. Interval-censored times are always weighed by the log score. Delayed entry of one event
+    time, and intervals, need estimators that take them.
 
     The forecast is a :class:`~censcore.Mixture` or :class:`~censcore.JointMixture` where every forecast is in
     closed form, and else an ensemble whose draws the estimators share.

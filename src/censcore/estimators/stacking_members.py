@@ -20,11 +20,21 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
+__all__ = [
+    "MOST_SAMPLES",
+    "MemberDraws",
+    "accepted",
+    "draws_for",
+    "fit_member",
+    "in_turn",
+    "log_losses",
+    "mixed",
+    "taken",
+]
 
 MOST_SAMPLES = 10**6
 _ORDERS = 720  # of the times, of more than six not all
-_DRAWS = 128  # of each forecast: what sampling adds to a comparison is small beside the spread of subjects
+_DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
 
 
 def taken(C: Distribution, rows: np.ndarray) -> Distribution:
@@ -90,7 +100,7 @@ class MemberDraws:
             z = np.where(drawn.cause[..., None] == causes, drawn.time[..., None], np.inf)
         return z.reshape(len(keys), m, *z.shape[2:])
 
-    def apart(self, model: Any, X: Any, y: Any, seed: int, m: int = _DRAWS) -> np.ndarray:
+    def apart(self, model: Any, X: Any, y: Any, seed: int, m: int) -> np.ndarray:
         """Draws of subjects that share no random numbers, also where their covariates are equal.
 
         An error of sampling that subjects share would not average out, nor be part of a standard error.
@@ -128,8 +138,9 @@ class MemberDraws:
         self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
+        m = draws_for(folds * len(y))
         draws = [
-            [self.apart(model, X, y, seed + 7919 * j + i) for i, model in enumerate(member[:2])]
+            [self.apart(model, X, y, seed + 7919 * j + i, m) for i, model in enumerate(member[:2])]
             for j, member in enumerate(models)
         ]
         s, D = self.losses_of_draws([member[0] for member in draws], y, C, seed)
@@ -159,6 +170,12 @@ class MemberDraws:
         for j, i in combinations(range(len(draws)), 2):
             D[:, i, j] = D[:, j, i] = 4 * ((s[:, i] + s[:, j]) / 2 - loss(draws[i], draws[j]))
         return s, D
+
+
+def draws_for(n: int) -> int:
+    """Draws of a forecast: what sampling adds to a comparison is small beside the spread of n subjects."""
+    most, *bounds = _DRAWS
+    return int(np.clip(most // n, *bounds))
 
 
 def log_losses(models: list[Any], X: Any, y: Any) -> tuple[np.ndarray]:

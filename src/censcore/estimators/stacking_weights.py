@@ -107,8 +107,9 @@ def stacked_weights(
     :math:`(\hat q/e^2+q_0/\tau^2)/(1/e^2+1/\tau^2)`, cut to [0, 1].
 
     The members share one after the other, with equal shares beforehand and :math:`\tau=0.2`, and so do the
-    baselines. The two mixtures share with the prior mean :math:`E/(E+200)` for E events per event time and
-    :math:`\tau=0.35`: flexible models learn from many events what a simple one knows beforehand.
+    baselines, with :math:`\tau=0.35`. The two mixtures share with the prior mean :math:`E/(E+200)` for E
+    events per event time and :math:`\tau=0.35`: flexible models learn from many events what a simple model
+    knows beforehand.
 
     Parameters
     ----------
@@ -132,11 +133,10 @@ def stacked_weights(
     """
     each = np.eye(len(members) + len(baselines))
     groups = []
-    for first, *others in filter(len, (members, baselines)):
-        group = each[first]
-        for count, place in enumerate(others, start=1):
-            group = _shared(losses, group, each[place], count / (count + 1), _MEMBER_SPREAD)
-        groups.append(group)
+    for places, deviation in ((members, _MEMBER_SPREAD), (baselines, _SPREAD)):
+        for count, place in enumerate(places):
+            first = groups.pop() if count else each[place]
+            groups.append(_shared(losses, first, each[place], count / (count + 1), deviation))
     return groups[0] if len(groups) == 1 else _shared(losses, *groups, events / (events + EVENLY), _SPREAD)
 
 
