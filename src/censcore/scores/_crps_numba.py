@@ -87,27 +87,19 @@ def step_in_weighted_time(forecast, y, below, beyond, reach, never):  # type: ig
 
 
 @_compile
-def step_under_risks(curves, y, mixed, reach, end):  # type: ignore[no-untyped-def]
-    """The same with one of the two weighted times mixed, for each subject, from K that all share.
+def step_under_risks(forecast, rows, y, mixed, reach):  # type: ignore[no-untyped-def]
+    """F² up to y, and S² from y on in a weighted time that is mixed, for each subject, from K that all share.
 
-    ``curves`` are times (J,), survival after each (1 or N, J) and which of them belong to the subjects, (n,);
-    ``mixed`` are the weights (n, K) of the weighted times, these up to each time and up to the end,
-    (K, J + 1), and the mixture up to y. S² counts up to ``end`` in plain time, and F² is then in mixed time;
-    if it is NaN, F² is in plain time and S² in mixed time.
+    Forecasts have common times; ``rows`` (n,) says which belong to the subjects. ``mixed`` are the weights
+    (n, K) of the weighted times, these up to each time and up to the end, (K, J + 1), and the mixture to y.
     """
-    (times, sf, rows), (mix, table, mixed_y) = curves, mixed
-    loss, w, inverse = np.empty(y.size), np.empty(table.shape[1]), not np.isnan(end)
+    (times, sf), (mix, table, mixed_y) = forecast, mixed
+    loss, w = np.empty(y.size), np.empty(table.shape[1])
     for i in range(y.size):
         S = sf[rows[i] if sf.shape[0] > 1 else 0]
-        if inverse or reach[i] > 0:
+        loss[i] = _square_below(times[0], S, y[i])
+        if reach[i] > 0:
             _mix(mix[i], table, w)
-        if inverse:
-            loss[i] = _square_below(w, S, mixed_y[i])
-        else:
-            loss[i] = _square_below(times, S, y[i])
-        if inverse and reach[i] > 0:
-            loss[i] += reach[i] * _square_beyond(times, S, y[i], end)
-        elif reach[i] > 0:
             loss[i] += reach[i] * _square_beyond(w, S, mixed_y[i], w[w.size - 1])
     return loss
 

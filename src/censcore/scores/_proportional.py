@@ -37,6 +37,7 @@ from censcore.scores._shared_panels import (
     StepWeights,
     accurate,
     integral,
+    mended,
 )
 from censcore.scores._squares import area, as_steps, square_below, square_beyond, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
@@ -83,10 +84,8 @@ def risk_losses(
             continue
         first = _below(some, None if below is None else below.take(rows), group, curves)
         second = _beyond(some, beyond.take(rows), group, curves)
-        loss[rows] = first.value + weights[rows] * second.value
-        bad = rows[~accurate(loss[rows], first.error + weights[rows] * second.error)]
-        if bad.size:
-            loss[bad] = otherwise(inputs.take(bad))
+        value, error = (u + weights[rows] * v for u, v in zip(first, second, strict=True))
+        loss[rows] = mended(value, accurate(value, error), some, otherwise)
     return loss
 
 
@@ -187,13 +186,13 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
-    loss, reach = np.empty(inputs.n), inverse_probability_weights(inputs)[:, 0]
-    jumps = int(inputs.F._breaks().shape[1])
-    kernel = on_cpu("censcore.scores._crps_numba", "step_under_risks", inputs.y.time, 10 * inputs.n * jumps)
-    step = max(1, CHUNK_NUMBERS // (jumps + 1))
+    loss, jumps, C = np.empty(inputs.n), int(inputs.F._breaks().shape[1]), inputs.C
+    step, kernel = max(1, CHUNK_NUMBERS // (jumps + 1)), None
+    if end is None:
+        numbers = 10 * inputs.n * jumps
+        kernel = on_cpu("censcore.scores._crps_numba", "step_under_risks", inputs.y.time, numbers)
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
-    C = inputs.C
     for group in risk_groups(C.risk):
         if len(group.rows) < FEW_CURVES:
             loss[group.rows] = otherwise(inputs.take(group.rows))
@@ -202,11 +201,9 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
         for start in range(0, len(group.rows), step):
             part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
             if kernel is None:
-                loss[part.rows], error = _by_formula(
-                    inputs.take(part.rows), part, areas, reach[part.rows], end
-                )
+                loss[part.rows], error = _by_formula(inputs.take(part.rows), part, areas, end)
             else:
-                loss[part.rows], error = _by_kernel(inputs, part, areas, reach[part.rows], end, kernel)
+                loss[part.rows], error = _by_kernel(inputs, part, areas, kernel)
             bad = part.rows[~accurate(loss[part.rows], error)]
             if bad.size:
                 loss[bad] = otherwise(inputs.take(bad))
@@ -214,9 +211,9 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
 
 
 def _by_formula(
-    inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, reach: np.ndarray, end: PointMass | None
+    inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, end: PointMass | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    F = as_steps(inputs.F)
+    F, reach = as_steps(inputs.F), inverse_probability_weights(inputs)[:, 0]
     value, error = group.read(_weighted(areas, F._steps(), inputs.y.time, beyond=end is None))
     if end is None:
         return square_below(F, inputs.time) + reach * value, reach * error
@@ -225,30 +222,21 @@ def _by_formula(
 
 
 def _by_kernel(
-    inputs: ScoringInputs,
-    group: RiskGroup,
-    areas: AreaTable,
-    reach: np.ndarray,
-    end: PointMass | None,
-    kernel: Callable[..., np.ndarray],
+    inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, kernel: Callable[..., np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Losses from the areas of each subject, and the largest error that those of its areas amount to.
 
-    Falls of S² after y sum to less than one, as do rises of F² before it.
+    Falls of S² after y sum to less than one.
     """
-    y, rows = inputs.y.time[group.rows], group.rows
+    y, rows, reach = inputs.y.time[group.rows], group.rows, inverse_probability_weights(inputs)[group.rows, 0]
     if isinstance(inputs.F, Step):
         times, sf = inputs.F._steps()
     else:  # curves are made of few subjects at a time
         (times, sf), rows = inputs.F.take(rows)._steps(), np.arange(len(rows))
     at_times = np.ascontiguousarray(areas.up_to(np.append(times[0], np.inf)).T)
     of_y, error = group.read(areas.up_to(y).T)
-    error += interpolation_error(at_times[:, :-1].T).max()
-    if end is None:
-        error += interpolation_error(at_times[:, -1])
-    last = np.nan if end is None else float(to_numpy(end.location)[0])
-    loss = kernel((times[0], sf, rows), y, (group.mix, at_times, of_y), reach, last)
-    return loss, error * (reach if end is None else 1.0)
+    error += interpolation_error(at_times[:, :-1].T).max() + interpolation_error(at_times[:, -1])
+    return kernel((times, sf), rows, y, (group.mix, at_times, of_y), reach), error * reach
 
 
 def _weighted(areas: AreaTable, steps: tuple[Array, Array], y: np.ndarray, *, beyond: bool) -> np.ndarray:
