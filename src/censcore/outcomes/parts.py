@@ -34,7 +34,6 @@ __all__ = [
     "as_cause_names",
     "as_causes",
     "cause_number",
-    "as_censoring_time",
     "as_event",
     "check_censoring_time",
     "check_entry",
@@ -91,32 +90,17 @@ def _check_codes(event: Array, time: Array) -> Array:
     )
 
 
-def as_censoring_time(censoring_time: Array, time: Array) -> Array:
-    """C with one value per subject, or one per subject and coordinate."""
-    if censoring_time is None:
-        return None
-    c = as_float(censoring_time, "censoring_time", like=time)
-    xp = namespace(time)
-    if c.ndim == 0:
-        c = xp.broadcast_to(c, (time.shape[0],))
-    if tuple(c.shape) not in ((time.shape[0],), tuple(time.shape)):
-        raise InvalidInputError(
-            f"censoring_time must be a number, ({time.shape[0]},) or {tuple(time.shape)}; "
-            f"got {tuple(c.shape)}."
-        )
-    return xp.astype(c, time.dtype, copy=False)
-
-
-def one_each(values: Array, time: Array, name: str) -> Array:
-    """A number for all subjects, or one for each, with one value per subject."""
+def one_each(values: Array, time: Array, name: str, *, coordinates: bool = False) -> Array:
+    """A number for all subjects, or one for each, (n,); with ``coordinates`` also one for each time."""
     xp = one_namespace(**{name: values, "outcome": time})
     a = as_float(values, name, like=time)
     if a.ndim == 0:
         a = xp.broadcast_to(a, (time.shape[0],))
-    if tuple(a.shape) != (time.shape[0],):
-        raise InvalidInputError(
-            f"{name} must be a number or one per subject, ({time.shape[0]},); got {tuple(a.shape)}."
-        )
+    shapes = [(time.shape[0],), *([tuple(time.shape)] if coordinates else [])]
+    if tuple(a.shape) not in shapes:
+        listed = f"a number or one per subject, {shapes[0]}"
+        expected = f"a number, {shapes[0]} or {shapes[1]}" if coordinates else listed
+        raise InvalidInputError(f"{name} must be {expected}; got {tuple(a.shape)}.")
     return xp.astype(a, time.dtype, copy=False)
 
 
@@ -163,16 +147,16 @@ def check_censoring_time(censoring_time: Array, time: Array, event: Array) -> No
         )
 
 
-def check_entry(entry: Array, time: Array) -> None:
-    """Check that every subject enters before the first of its times."""
+def check_entry(entry: Array, end: Array, name: str = "time") -> None:
+    """Check that every subject enters before its ``end``, the first of its times."""
     check_positive(entry, "entry", zero=True)
-    earliest = time if time.ndim == 1 else namespace(time).min(time, axis=1)
+    earliest = end if end.ndim == 1 else namespace(end).min(end, axis=1)
     late = np.nonzero(to_numpy((entry >= earliest) & (entry > 0)))[0]
     if late.size:
         i = int(late[0])
         raise InvalidInputError(
-            f"entry must be below time; it is not in {name_subjects(late)} (got entry "
-            f"{float(entry[i]):g} and time {float(earliest[i]):g}). A subject is in the data only "
+            f"entry must be below {name}; it is not in {name_subjects(late)} (got entry "
+            f"{float(entry[i]):g} and {name} {float(earliest[i]):g}). A subject is in the data only "
             "if its event comes after its entry: leave those out whose follow-up ends at or before it."
         )
 
