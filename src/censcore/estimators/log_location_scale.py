@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from censcore._validation import name_subjects
 from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import StandardisedColumns
@@ -106,7 +105,7 @@ class LogLocationScale(IntervalRegression):
 
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None:
         lower, upper = ends.lower, self._after_zero(ends.lower, ends.upper, weight)
-        _check_events(lower, upper, weight, type(self).__name__)
+        _check_events(lower, upper, weight)
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
         with np.errstate(divide="ignore"):
             times = Ends(lower, upper, ends.entry).each(lambda t: np.log(t[used]))
@@ -273,21 +272,14 @@ class _Likelihood:
         return scores
 
 
-def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray, name: str) -> None:
+def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> None:
     counts = weight > 0
-    at_zero = np.nonzero(counts & (upper == 0))[0]
-    if at_zero.size:
-        raise InvalidInputError(
-            f"{name} gives time zero density zero or infinity; got an event at time zero in "
-            f"{name_subjects(at_zero)}. Record times to a finer unit, "
-            "or use KaplanMeier or CoxRegression, which allow it."
-        )
     check_some_event(upper[counts])
     latest, earliest = lower[counts].max(), upper[counts].min()
     if latest <= earliest and (lower[counts] == upper[counts]).any():
         raise InvalidInputError(
-            f"All {int(np.isfinite(upper[counts]).sum())} events are at the largest time, so the likelihood "
-            "grows without bound with the shape. Use KaplanMeier or CoxRegression."
+            f"All {int(np.isfinite(upper[counts]).sum())} events are at the largest time, {latest:g}, so the "
+            "likelihood grows without bound with the shape. Use KaplanMeier or CoxRegression."
         )
     if latest < earliest:
         raise InvalidInputError(

@@ -94,8 +94,6 @@ class IntervalCensored(Outcome):
         if self.visits is not None:
             check_visits(self.visits, self.lower, self.upper)
 
-    # ---- checks --------------------------------------------------------------------------------
-
     def _check_intervals(self) -> None:
         lower, upper = tuple(self.lower.shape), tuple(self.upper.shape)
         if len(lower) != 1 or lower != upper or not lower[0]:

@@ -50,10 +50,8 @@ def as_event(event: Array, time: Array) -> Array:
     """Delta as booleans, from 0/1 or booleans; other codes are an error that says what they may be."""
     if is_torch(time):
         return _check_codes(convert(event, time), time) != 0
-    array = to_numpy(event, "event")
+    array = _codes(event, "event")
     check_integers(array, "event")
-    if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
-        array = as_float(array, "event")
     if array.dtype.kind not in "biuf":
         values = list(dict.fromkeys(array.ravel().tolist()))[:6]
         raise InvalidTypeError(
@@ -61,6 +59,14 @@ def as_event(event: Array, time: Array) -> Array:
             f"event == {values[0]!r}."
         )
     return array if array.dtype.kind == "b" else _check_codes(array, time) != 0
+
+
+def _codes(values: Any, name: str) -> np.ndarray:
+    """Codes as an array, of numbers where objects hold them."""
+    array = to_numpy(values, name)
+    if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
+        return as_float(array, name)
+    return array
 
 
 def _check_codes(event: Array, time: Array) -> Array:
@@ -208,25 +214,18 @@ def cause_number(cause: int | str, names: Sequence[str]) -> int:
 
 def as_causes(cause: Array, time: Array) -> Array:
     """Whole numbers in the library of ``time``, one for each subject."""
-    given = _cause_numbers(cause)
+    given = _codes(cause, "cause")
+    if given.dtype.kind not in "biuf":
+        raise InvalidTypeError(
+            f"cause must hold whole numbers, 0 for censored and 1 to m; got an array of dtype {given.dtype}. "
+            "Translate labels: cause = [['censored', 'relapse', 'death'].index(label) for label in labels]."
+        )
     if given.shape != tuple(time.shape) or given.ndim != 1:
         raise InvalidInputError(
             f"time and cause must both have shape (n,); got {tuple(time.shape)} and {given.shape}."
         )
     codes = as_cause_codes(given, "cause", "censored")
     return convert(codes, time)
-
-
-def _cause_numbers(cause: Any) -> np.ndarray:
-    given = to_numpy(cause, "cause")
-    if given.dtype.kind == "O" and not any(isinstance(value, str) for value in given.ravel()):
-        given = as_float(given, "cause")
-    if given.dtype.kind not in "biuf":
-        raise InvalidTypeError(
-            f"cause must hold whole numbers, 0 for censored and 1 to m; got an array of dtype {given.dtype}. "
-            "Translate labels: cause = [['censored', 'relapse', 'death'].index(label) for label in labels]."
-        )
-    return given
 
 
 def as_cause_names(names: Sequence[str] | None, n_causes: int | None, largest: int) -> tuple[str, ...]:
