@@ -201,6 +201,21 @@ def test_pycox_deephit():
     np.testing.assert_allclose(F.cif(grid), np.moveaxis(model.predict_cif(X), 2, 0), atol=1e-6)
 
 
+def test_ties_at_time_zero_in_lifelines():
+    lifelines = pytest.importorskip("lifelines")
+    time, cause = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 3.0]), np.array([2, 2, 1, 2, 1, 0])
+    below = []
+    for seed in range(4):
+        fitter = lifelines.AalenJohansenFitter(calculate_variance=False, seed=seed)
+        with pytest.warns(Warning, match="Tied"):
+            fitter.fit(time, cause, event_of_interest=1)
+        below.append(fitter.cumulative_density_.index.min() < 0)
+        alone, risks = cs.as_forecast(fitter), cs.as_competing_forecast(fitter)
+        np.testing.assert_allclose(alone.cdf([[1.5, 5.0]]), risks.cif([1.5, 5.0])[0])
+        assert 0.1 < alone.cdf(1.5)[0] < alone.cdf(5.0)[0] < 1
+    assert any(below)
+
+
 def test_frames_with_a_column_per_cause():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"death": [0.3, 0.1], "relapse": [0.4, 0.2]}, index=[2.0, 1.0])

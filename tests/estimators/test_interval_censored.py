@@ -254,7 +254,7 @@ def test_entries_in_the_likelihood_of_intervals_remove_the_bias():
     [
         ([1.0, 2.0], [INF, INF], "No subject has an event"),
         ([0.0, 1.0, 2.0], [4.0, 5.0, INF], "from 2 to 4 in common"),
-        ([0.0, 0.0], [0.0, 0.0], "time zero"),
+        ([0.0, 0.0], [0.0, 0.0], "at the largest time, 0"),
         ([0.0, 0.0, 2.0, 3.0], [1.0, 1.5, INF, INF], "no event is found later|not maximised|grows"),
     ],
 )

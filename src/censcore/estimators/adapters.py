@@ -133,9 +133,11 @@ def as_forecast(
     distribution = _distribution(forecast, X, times, levels, reader, train)
     expected = count_rows(X) if n is None and X is not None else n
     if expected is not None and len(distribution) not in (1, expected):
+        times = getattr(distribution, "_times", None)
+        turned = times is not None and times.shape[-1] == expected
         raise InvalidInputError(
             f"The forecast: got {len(distribution)} subjects, expected {expected}."
-            f"{_orientation(distribution, expected)}"
+            + " It has as many times: is the table transposed (times as rows, subjects as columns)?" * turned
         )
     return distribution
 
@@ -158,7 +160,9 @@ def _distribution(
     known = None if hasattr(forecast, "predict_distribution") else read_model(forecast, X, train)
     if isinstance(known, Curves):
         return _from_matrix(known.sf, known.times, reader)
-    if known is not None and not (reader.interpolation == "linear" and _is_stepwise(forecast, known)):
+    # step functions of a model can be read as the lines between their jumps instead
+    steps = getattr(known, "_degree", None) == 0 and _is_model(forecast)
+    if known is not None and not (reader.interpolation == "linear" and steps):
         return known
     if _is_model(forecast):
         return _survival_of(forecast, X, reader)
@@ -194,11 +198,6 @@ def _distribution(
 
 
 # ---- models ------------------------------------------------------------------------------------
-
-
-def _is_stepwise(forecast: Any, known: Distribution) -> bool:
-    """Whether a model has step functions that can be read as the lines between their jumps instead."""
-    return getattr(known, "_degree", None) == 0 and _is_model(forecast)
 
 
 def _is_model(forecast: Any) -> bool:
@@ -338,10 +337,3 @@ def _from_step_functions(functions: Sequence[Any], reader: MatrixReader) -> Dist
     passed = [np.searchsorted(grid, times, side="right") for grid in grids]
     sf = [np.append(1.0, level)[count] for level, count in zip(levels, passed, strict=True)]
     return _from_matrix(np.stack(sf), times, reader)
-
-
-def _orientation(distribution: Distribution, expected: int) -> str:
-    times = getattr(distribution, "_times", None)
-    if times is not None and times.shape[-1] == expected:
-        return " It has as many times: is the table transposed (times as rows, subjects as columns)?"
-    return ""

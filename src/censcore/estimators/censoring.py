@@ -191,8 +191,10 @@ class Censoring(SurvivalEstimator):
         estimator, end = as_estimator(self.estimator), None
         if self.by_visit_ and type(estimator) is KaplanMeier:
             estimator = DropOut(estimator.stratify)
+        last = last_estimator(estimator.model) if isinstance(estimator, Adapted) else estimator
         smooth = not getattr(estimator, "represents_atoms", False)
-        if smooth or _is_foreign(estimator):  # a leaf of a forest may hold nobody seen at the end
+        foreign = isinstance(estimator, Adapted) and not isinstance(last, SurvivalEstimator)
+        if smooth or foreign:  # a leaf of a forest may hold nobody seen at the end
             if not to_numpy(flipped.event)[weight > 0].any():  # P(C > t) = 1 as far as anybody was followed
                 return KaplanMeier().fit(None, flipped, weight), subjects, None
             end = _common_end(flipped, weight)
@@ -200,7 +202,7 @@ class Censoring(SurvivalEstimator):
             earlier = flipped if end is None else _before(end, flipped)
             if end is not None and not to_numpy(earlier.event)[weight > 0].any():  # the end is all there is
                 return KaplanMeier().fit(None, flipped, weight), subjects, end
-            if not _has_efron_baseline(estimator):
+            if not (isinstance(last, CoxRegression) and last.ties == "efron"):  # -log(1 - d / n), up to 1 / n
                 _check_no_atoms(earlier, weight, estimator)
             flipped = earlier
         return fit_weighted(estimator, X, flipped, None if sample_weight is None else weight), subjects, end
@@ -259,7 +261,12 @@ class Censoring(SurvivalEstimator):
         if self.cv is None:
             return self.predict_distribution(X)
         folds = self._folds(y, groups)
-        self.fold_estimators_ = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
+        weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        fold = clone(self).set_params(cv=None, shared=self.shared_)
+        self.fold_estimators_ = [
+            clone(fold).fit(take_rows(X, rows), y.take(rows), None if weight is None else weight[rows])
+            for rows, _ in folds
+        ]
         distributions: list[Any] = [
             fit.predict_distribution(take_rows(X, test))
             for fit, (_, test) in zip(self.fold_estimators_, folds, strict=True)
@@ -278,11 +285,6 @@ class Censoring(SurvivalEstimator):
             predicted = Independent([Grouped(marginal, self.fold_) for marginal in marginals])
         predicted.estimated_from = Origin(self, X, np.arange(len(y)))
         return predicted
-
-    def _fit_fold(self, X: Any, y: RightCensored, sample_weight: Any, train: np.ndarray) -> Censoring:
-        weight = None if sample_weight is None else check_weights(sample_weight, len(y))[train]
-        fold = clone(self).set_params(cv=None, shared=self.shared_)
-        return fold.fit(take_rows(X, train), y.take(train), weight)
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Subjects to train on and to predict, both ascending; every subject is predicted once."""
@@ -313,19 +315,6 @@ class Censoring(SurvivalEstimator):
         if any(np.isin(test, train).any() for train, test in folds):
             raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
         return folds
-
-
-def _is_foreign(estimator: Any) -> bool:
-    """Whether an estimator is a model of another library."""
-    return isinstance(estimator, Adapted) and not isinstance(
-        last_estimator(estimator.model), SurvivalEstimator
-    )
-
-
-def _has_efron_baseline(estimator: Any) -> bool:
-    """Whether jumps are Efron's: -log(1 - d / n) at an atom, up to 1 / n."""
-    last = last_estimator(estimator.model) if isinstance(estimator, Adapted) else estimator
-    return isinstance(last, CoxRegression) and last.ties == "efron"
 
 
 def _estimate(predicted: Any) -> Any:

@@ -11,6 +11,7 @@ from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import check_option, name_subjects
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.estimators.kaplan_meier import at_times
+from censcore.estimators.libraries.lifelines import incidence_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_competing_forecast", "predicts_times_apart"]
@@ -120,7 +121,9 @@ def as_competing_forecast(
 def _curves(forecast: Any) -> list[Any]:
     """Columns of cumulative incidences, named and with times as index; none where there are no frames."""
     parts = forecast if isinstance(forecast, list) else [forecast]
-    frames: list[Any] = [getattr(part, "cumulative_density_", part) for part in parts]
+    frames: list[Any] = [
+        incidence_of(part) if hasattr(part, "cumulative_density_") else part for part in parts
+    ]
     if not all(hasattr(frame, "columns") and hasattr(frame, "index") for frame in frames):
         return []
     return [frame.sort_index()[name] for frame in frames for name in frame.columns]

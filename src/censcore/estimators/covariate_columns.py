@@ -62,7 +62,12 @@ def read_columns(X: Any, weight: np.ndarray, labels: Mapping[str, np.ndarray] | 
     n = len(weight)
     columns = Columns(weight)
     constant, missing_in, missing = [], [], np.zeros(n, dtype=bool)
-    for source, (name, values, gone) in enumerate(_all_columns(X, labels or {})):
+    raw = [] if X is None else list(_raw_columns(X))
+    known = {name for name, *_ in raw}
+    for name, values in (labels or {}).items():
+        if name not in known:
+            raw.append((name, values.astype(str).astype(object), np.zeros(len(values), dtype=bool)))
+    for source, (name, values, gone) in enumerate(raw):
         if len(values) != n:
             raise InvalidInputError(f"got X with {len(values)} rows, expected {n}, one per subject.")
         if gone.any():
@@ -89,16 +94,6 @@ def read_columns(X: Any, weight: np.ndarray, labels: Mapping[str, np.ndarray] | 
     return columns
 
 
-def _all_columns(X: Any, labels: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    there = set()
-    for name, values, gone in () if X is None else _raw_columns(X):
-        there.add(name)
-        yield name, values, gone
-    for name, values in labels.items():
-        if name not in there:
-            yield name, values.astype(str).astype(object), np.zeros(len(values), dtype=bool)
-
-
 def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, values (floats, or objects for text) and where they are missing."""
     if hasattr(X, "columns"):
@@ -112,9 +107,8 @@ def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2:
         raise InvalidInputError(f"got X of shape {array.shape}, expected (n, p).")
-    for j in range(array.shape[1]):
-        values = array[:, j]
-        gone = np.array([value is None for value in values]) if array.dtype.kind == "O" else values != values
+    for j, values in enumerate(array.T):
+        gone = [value is None for value in values] if array.dtype.kind == "O" else np.zeros(len(values))
         yield (f"column {j}", *_numbers_or_text(values, np.asarray(gone, dtype=bool)))
 
 

@@ -149,7 +149,7 @@ class _Residuals:
         count = min(INTERVALS, len(jumps), max(10, 2 * CHUNK // len(time)))
         starts = jumps[np.arange(count) * len(jumps) // max(count, 1)]  # the first jump of each interval
         self._starts = starts
-        self._at_risk = Y[starts]
+        self.at_risk = Y[starts]
         by_time = self._phi**2 * information
         self._jumps = np.add.reduceat(by_time, starts, axis=1) / Y[starts]
         self._information = np.add.reduceat(information, starts)
@@ -162,10 +162,6 @@ class _Residuals:
     def first_interval_after(self) -> np.ndarray:
         """Number of intervals at whose start each subject is at risk."""
         return self._of[self.k] + 1
-
-    def means_at_risk(self, left: np.ndarray) -> np.ndarray:
-        """From sums (intervals + 1, q) over subjects who are at risk at the first 0, 1, ... starts."""
-        return np.cumsum(left[::-1], axis=0)[::-1][1:] / self._at_risk[:, None]
 
     def predictable_variance(self, groups: np.ndarray, Z: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """Of features Z (n, q) with these means of those at risk, for both weights of time, (2, q)."""
@@ -197,7 +193,7 @@ class _Residuals:
 
         shape = (int(groups.max()) + 1, self.intervals + 1)
         left = csr_array((self.weight, (groups, self.first_interval_after())), shape=shape).toarray()
-        share = np.cumsum(left[:, ::-1], axis=1)[:, ::-1][:, 1:] / self._at_risk
+        share = np.cumsum(left[:, ::-1], axis=1)[:, ::-1][:, 1:] / self.at_risk
         return float(np.average((share**2).sum(axis=0), weights=self._information))
 
     def of(self, phi: int) -> tuple[np.ndarray, np.ndarray]:
@@ -284,7 +280,8 @@ def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> t
     L, V = np.empty((g, 2 * q)), np.empty((2, q))
     for part, Z in features.chunks():
         totals = sums @ Z
-        mean = residuals.means_at_risk(totals[2 * g :])
+        # of those at risk at each start, from sums over subjects at risk at the first 0, 1, ... starts
+        mean = np.cumsum(totals[2 * g :][::-1], axis=0)[::-1][1:] / residuals.at_risk[:, None]
         V[:, part] = residuals.predictable_variance(groups, Z, mean)
         for phi in (0, 1):
             columns = slice(phi * q + part.start, phi * q + part.stop)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,7 +16,19 @@ from censcore.estimators.regression import CoefficientInference
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import IntervalCensored, OutcomeLike
 
-__all__ = ["IntervalRegression", "as_intervals", "check_some_event", "ends_of"]
+__all__ = ["Ends", "IntervalRegression", "as_intervals", "check_some_event", "ends_of"]
+
+
+class Ends(NamedTuple):
+    """Lower and upper ends of intervals, and entries; each (n,)."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    entry: np.ndarray
+
+    def each(self, change: Callable[[np.ndarray], np.ndarray]) -> Ends:
+        """The same change of all three."""
+        return Ends(*map(change, self))
 
 
 class IntervalRegression(CoefficientInference):
@@ -30,9 +43,7 @@ class IntervalRegression(CoefficientInference):
     _parts: np.ndarray
 
     @abstractmethod
-    def _maximise(
-        self, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray, weight: np.ndarray
-    ) -> None: ...
+    def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None: ...
 
     @abstractmethod
     def _distribution(self, eta: np.ndarray) -> Univariate:
@@ -42,7 +53,7 @@ class IntervalRegression(CoefficientInference):
         """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
         outcome = as_intervals(y, type(self).__name__)
         covariates, weight = self._check_inputs(X, len(outcome), sample_weight)
-        self._maximise(covariates, *ends_of(outcome), weight)
+        self._maximise(covariates, ends_of(outcome), weight)
         self._reference = outcome.lower[:0]
         return self
 
@@ -65,14 +76,14 @@ def as_intervals(y: Any, estimator: str) -> IntervalCensored:
     return IntervalCensored.from_right_censored(one_event_time(y, estimator, entry=True))
 
 
-def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def ends_of(y: IntervalCensored) -> Ends:
     """Lower and upper ends in double precision, and the entry, zero where there is none; each (n,).
 
     T > entry is known, so that no interval starts before it.
     """
     lower, upper = (to_numpy(x).astype(np.float64) for x in (y.lower, y.upper))
     entry = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry).astype(np.float64)
-    return np.maximum(lower, entry), upper, entry
+    return Ends(np.maximum(lower, entry), upper, entry)
 
 
 def check_some_event(upper: np.ndarray) -> None:

@@ -172,8 +172,7 @@ class DropOut(KaplanMeier):
             table, start = self._pooled(number)
             tables.append(table)
             first.append(np.full(len(table), start))
-            times, sf = (table["time"], table["sf"]) if len(table) else (np.zeros(1), np.ones(1))
-            self.distributions_[number] = Step(times, sf=sf[None, :]).like(curve._reference)
+            self.distributions_[number] = _curve(table).like(curve._reference)
         self.event_table_, self._pooled_from = np.concatenate(tables), np.concatenate(first)
         return self
 

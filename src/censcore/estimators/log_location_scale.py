@@ -14,8 +14,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from censcore._validation import name_subjects
-from censcore.estimators.intervals import IntervalRegression, check_some_event
+from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
@@ -104,13 +103,12 @@ class LogLocationScale(IntervalRegression):
     def _start(self) -> float:  # type: ignore[override]
         return self.intercept_ + self._center @ self.coef_
 
-    def _maximise(
-        self, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray, weight: np.ndarray
-    ) -> None:
-        upper = self._after_zero(lower, upper, weight)
-        _check_events(lower, upper, weight, type(self).__name__)
+    def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None:
+        lower, upper = ends.lower, self._after_zero(ends.lower, ends.upper, weight)
+        _check_events(lower, upper, weight)
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
-        times = _LogTimes.of(lower[used], upper[used], entry[used])
+        with np.errstate(divide="ignore"):
+            times = Ends(lower, upper, ends.entry).each(lambda t: np.log(t[used]))
         self._parts = np.zeros((len(X), X.shape[1] + 2))
         self._parts[used] = self._influences(X[used], times, weight[used])
 
@@ -130,14 +128,15 @@ class LogLocationScale(IntervalRegression):
         )
         return np.where(at_zero, times.min(), upper)
 
-    def _influences(self, X: np.ndarray, times: _LogTimes, weight: np.ndarray) -> np.ndarray:
+    def _influences(self, X: np.ndarray, times: Ends, weight: np.ndarray) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
         name = type(self).__name__
         columns = StandardisedColumns.of(X, weight, self)
-        mean = np.average(times.typical, weights=weight)
-        spread = np.sqrt(np.average((times.typical - mean) ** 2, weights=weight)) or 1.0
+        typical = _typical(times)
+        mean = np.average(typical, weights=weight)
+        spread = np.sqrt(np.average((typical - mean) ** 2, weights=weight)) or 1.0
         Z = np.column_stack([np.ones(len(X)), columns.Z])
-        likelihood = _Likelihood(times.standardised(mean, spread), Z, weight, self._baseline)
+        likelihood = _Likelihood(times.each(lambda u: (u - mean) / spread), Z, weight, self._baseline)
 
         def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             likelihood.penalty = np.append(0.0, penalty)
@@ -185,29 +184,11 @@ class LogLocationScale(IntervalRegression):
 # ---- the likelihood ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _LogTimes:
-    """Logarithms of what is known: ends of intervals, minus infinity for zero, and entries."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-    entry: np.ndarray
-
-    @classmethod
-    def of(cls, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray) -> _LogTimes:
-        with np.errstate(divide="ignore"):
-            return cls(np.log(lower), np.log(upper), np.log(entry))
-
-    @property
-    def typical(self) -> np.ndarray:
-        """A time for each subject, to choose the units by: the middle of the interval, or its finite end."""
-        middle = (np.exp(np.where(np.isfinite(self.lower), self.lower, self.upper)) + np.exp(self.upper)) / 2
-        return np.where(
-            np.isfinite(self.upper), np.log(np.where(np.isfinite(middle), middle, 1.0)), self.lower
-        )
-
-    def standardised(self, mean: float, spread: float) -> _LogTimes:
-        return _LogTimes(*((x - mean) / spread for x in (self.lower, self.upper, self.entry)))
+def _typical(times: Ends) -> np.ndarray:
+    """A log time for each subject, to choose the units by: the middle of the interval, or its finite end."""
+    lower, upper, _ = times
+    middle = (np.exp(np.where(np.isfinite(lower), lower, upper)) + np.exp(upper)) / 2
+    return np.where(np.isfinite(upper), np.log(np.where(np.isfinite(middle), middle, 1.0)), lower)
 
 
 class _Likelihood:
@@ -216,7 +197,7 @@ class _Likelihood:
     An entry s takes log S(u_s) off: it is an interval (s, inf) with a negative weight.
     """
 
-    def __init__(self, times: _LogTimes, Z: np.ndarray, weight: np.ndarray, baseline: Baseline) -> None:
+    def __init__(self, times: Ends, Z: np.ndarray, weight: np.ndarray, baseline: Baseline) -> None:
         self.Z, self.weight, self.baseline = Z, weight, baseline
         self.penalty = np.zeros(Z.shape[1])
         exact = times.lower == times.upper
@@ -291,21 +272,14 @@ class _Likelihood:
         return scores
 
 
-def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray, name: str) -> None:
+def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> None:
     counts = weight > 0
-    at_zero = np.nonzero(counts & (upper == 0))[0]
-    if at_zero.size:
-        raise InvalidInputError(
-            f"{name} gives time zero density zero or infinity; got an event at time zero in "
-            f"{name_subjects(at_zero)}. Record times to a finer unit, "
-            "or use KaplanMeier or CoxRegression, which allow it."
-        )
     check_some_event(upper[counts])
     latest, earliest = lower[counts].max(), upper[counts].min()
     if latest <= earliest and (lower[counts] == upper[counts]).any():
         raise InvalidInputError(
-            f"All {int(np.isfinite(upper[counts]).sum())} events are at the largest time, so the likelihood "
-            "grows without bound with the shape. Use KaplanMeier or CoxRegression."
+            f"All {int(np.isfinite(upper[counts]).sum())} events are at the largest time, {latest:g}, so the "
+            "likelihood grows without bound with the shape. Use KaplanMeier or CoxRegression."
         )
     if latest < earliest:
         raise InvalidInputError(

@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import as_count, check_positive
 from censcore.distributions import PiecewiseExponential
-from censcore.estimators.intervals import IntervalRegression, check_some_event
+from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
@@ -72,14 +72,13 @@ class PiecewiseExponentialRegression(IntervalRegression):
         self.breaks = breaks
         self.alpha = alpha
 
-    def _maximise(
-        self, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray, weight: np.ndarray
-    ) -> None:
+    def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None:
+        lower, upper, _ = ends
         check_some_event(upper[weight > 0])
         found = np.isfinite(upper) & (weight > 0)
         self.breaks_ = _breaks(self.breaks, np.where(found, (lower + upper) / 2, lower)[found])
         columns = StandardisedColumns.of(X, weight, self)
-        likelihood = _Likelihood(lower, upper, entry, self.breaks_, columns.Z, weight)
+        likelihood = _Likelihood(ends, self.breaks_, columns.Z, weight)
         self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
 
         def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,18 +129,15 @@ def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
         count = as_count(breaks, "breaks, a number of them or an array of times,", least=0, most=10**6)
         levels = np.arange(1, count + 1) / (count + 1)
         quantiles = np.unique(np.quantile(times, levels)) if count else np.zeros(0)
-        return _with_events_between(quantiles[quantiles > 0], np.sort(times))
+        breaks = quantiles[quantiles > 0]
+        # those that leave no interval without a time: among ties several quantiles may be one time
+        before = np.searchsorted(np.sort(times), breaks, side="left")
+        return breaks[(np.diff(before, prepend=0) > 0) & (breaks < times.max())]
     chosen = to_numpy(as_float(breaks, "breaks"))
     check_positive(chosen, "breaks")
     if chosen.ndim != 1 or (np.diff(chosen) <= 0).any():
         raise InvalidInputError(f"breaks must ascend without ties; got {chosen.tolist()}.")
     return chosen
-
-
-def _with_events_between(breaks: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The breaks that leave no interval without a time: among ties several quantiles may be one time."""
-    before = np.searchsorted(times, breaks, side="left")
-    return breaks[(np.diff(before, prepend=0) > 0) & (breaks < times[-1])]
 
 
 class _Likelihood:
@@ -151,15 +147,8 @@ class _Likelihood:
     and D between L and U: :math:`-H+\log(1-e^{-D})` of an interval, :math:`-H+\log h` of an exact time.
     """
 
-    def __init__(
-        self,
-        lower: np.ndarray,
-        upper: np.ndarray,
-        entry: np.ndarray,
-        breaks: np.ndarray,
-        Z: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:
+    def __init__(self, ends: Ends, breaks: np.ndarray, Z: np.ndarray, weight: np.ndarray) -> None:
+        lower, upper, entry = ends
         start, width = np.append(0.0, breaks), np.diff(np.concatenate([[0.0], breaks, [np.inf]]))
 
         def exposure(t: np.ndarray) -> np.ndarray:

@@ -125,7 +125,9 @@ class CoefficientInference(SurvivalEstimator):
         while True:
             try:
                 solution, information = solve(alpha / columns.scale**2)
-                if self.alpha or not len(alpha) or _smallest(information[others:, others:]) >= 1e-6:
+                curvature = information[others:, others:]
+                curved = not len(alpha) or np.linalg.eigvalsh((curvature + curvature.T) / 2)[0] >= 1e-6
+                if self.alpha or curved:
                     break
             except NoRootError as error:
                 if self.alpha:
@@ -332,11 +334,6 @@ def sum_in_groups(parts: np.ndarray, groups: Any) -> np.ndarray:
     sums = np.zeros((number.max() + 1, *parts.shape[1:]))
     np.add.at(sums, number, parts)
     return sums
-
-
-def _smallest(information: np.ndarray) -> float:
-    """The smallest curvature, which vanishes where a likelihood grows without bound."""
-    return float(np.linalg.eigvalsh((information + information.T) / 2)[0])
 
 
 def _p_value(p: float) -> str:

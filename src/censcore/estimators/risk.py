@@ -96,7 +96,10 @@ def from_risk(
         )
     weight = check_weights(sample_weight, len(y))
     b = _slope(slope, train, y, weight)
-    train, test = (_times_slope(b, eta, name) for eta, name in ((train, "train_risk"), (test, "test_risk")))
+    with np.errstate(over="ignore"):
+        train, test = b * train, b * test
+    check_finite(train, "slope * train_risk")
+    check_finite(test, "slope * test_risk")
     times, log_hazard = breslow(train, y, weight)
     forecast = proportional_hazards(times, log_hazard, test)
     return forecast.like(detach(test_risk)) if is_torch(test_risk) else forecast
@@ -117,14 +120,6 @@ def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
         return eta
     check_positive(eta, name)
     return np.log(eta)
-
-
-def _times_slope(b: float, eta: np.ndarray, name: str) -> np.ndarray:
-    """The linear predictor b eta."""
-    with np.errstate(over="ignore"):
-        predictor = b * eta
-    check_finite(predictor, f"slope * {name}")
-    return predictor
 
 
 def _slope(slope: float | str, eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> float:

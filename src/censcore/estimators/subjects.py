@@ -88,7 +88,9 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     """
     if np.array_equal(a.outcome, b.outcome):
         return Shared(np.column_stack([np.arange(len(a))] * 2), in_order=True)
-    key_a, key_b = _comparable(a, b)
+    key_a, key_b = a.outcome, b.outcome
+    if a.covariates is not None and b.covariates is not None and a.n_columns == b.n_columns:
+        key_a, key_b = (keys.outcome ^ scramble(keys.covariates) for keys in (a, b))
     _, number = np.unique(np.concatenate([key_a, key_b]), return_inverse=True)
     number = number.reshape(-1)
     of_a, of_b = number[: len(key_a)], number[len(key_a) :]
@@ -114,12 +116,6 @@ def _within(few: np.ndarray, many: np.ndarray) -> bool:
     half = np.floor(both / 2)
     chance = betainc(both - half, half + 1, many.sum() / both.sum())  # of at most half of them
     return bool(np.log(chance).sum() <= np.log(IMPOSSIBLE))
-
-
-def _comparable(a: SubjectKeys, b: SubjectKeys) -> tuple[np.ndarray, np.ndarray]:
-    if a.covariates is None or b.covariates is None or a.n_columns != b.n_columns:
-        return a.outcome, b.outcome
-    return a.outcome ^ scramble(a.covariates), b.outcome ^ scramble(b.covariates)
 
 
 def _repeated(count: np.ndarray) -> float:

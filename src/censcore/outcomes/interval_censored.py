@@ -12,7 +12,7 @@ from censcore._validation import check_flag, check_kind, check_method, check_pos
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.detection_times import DetectionTimes
-from censcore.outcomes.parts import one_each, read_columns
+from censcore.outcomes.parts import check_entry, one_each, read_columns
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import (
     as_visits,
@@ -87,11 +87,12 @@ class IntervalCensored(Outcome):
         self.upper: Array = as_float(upper, "upper", like=self.lower)
         self._check_intervals()
         self.visits: Array = None if visits is None else as_visits(visits, self.lower)
-        self.entry: Array = None if entry is None else self._checked_entry(entry)
+        self.entry: Array = None
+        if entry is not None:
+            self.entry = one_each(entry, self.lower, "entry")
+            check_entry(self.entry, self.upper, "upper")
         if self.visits is not None:
             check_visits(self.visits, self.lower, self.upper)
-
-    # ---- checks --------------------------------------------------------------------------------
 
     def _check_intervals(self) -> None:
         lower, upper = tuple(self.lower.shape), tuple(self.upper.shape)
@@ -108,17 +109,6 @@ class IntervalCensored(Outcome):
                 f"lower must not exceed upper; it does in {name_subjects(turned)} (got "
                 f"({float(self.lower[i]):g}, {float(self.upper[i]):g}])."
             )
-
-    def _checked_entry(self, entry: Array) -> Array:
-        a = one_each(entry, self.lower, "entry")
-        check_positive(a, "entry", zero=True)
-        late = np.nonzero(to_numpy((a >= self.upper) & (a > 0)))[0]
-        if late.size:
-            raise InvalidInputError(
-                f"entry must be below upper; it is not in {name_subjects(late)}. A subject is in the data "
-                "only if its event comes after its entry."
-            )
-        return a
 
     # ---- constructors --------------------------------------------------------------------------
 

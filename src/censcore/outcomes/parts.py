@@ -34,7 +34,6 @@ __all__ = [
     "as_cause_names",
     "as_causes",
     "cause_number",
-    "as_censoring_time",
     "as_event",
     "check_censoring_time",
     "check_entry",
@@ -51,10 +50,8 @@ def as_event(event: Array, time: Array) -> Array:
     """Delta as booleans, from 0/1 or booleans; other codes are an error that says what they may be."""
     if is_torch(time):
         return _check_codes(convert(event, time), time) != 0
-    array = to_numpy(event, "event")
+    array = _codes(event, "event")
     check_integers(array, "event")
-    if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
-        array = as_float(array, "event")
     if array.dtype.kind not in "biuf":
         values = list(dict.fromkeys(array.ravel().tolist()))[:6]
         raise InvalidTypeError(
@@ -62,6 +59,14 @@ def as_event(event: Array, time: Array) -> Array:
             f"event == {values[0]!r}."
         )
     return array if array.dtype.kind == "b" else _check_codes(array, time) != 0
+
+
+def _codes(values: Any, name: str) -> np.ndarray:
+    """Codes as an array, of numbers where objects hold them."""
+    array = to_numpy(values, name)
+    if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
+        return as_float(array, name)
+    return array
 
 
 def _check_codes(event: Array, time: Array) -> Array:
@@ -91,32 +96,17 @@ def _check_codes(event: Array, time: Array) -> Array:
     )
 
 
-def as_censoring_time(censoring_time: Array, time: Array) -> Array:
-    """C with one value per subject, or one per subject and coordinate."""
-    if censoring_time is None:
-        return None
-    c = as_float(censoring_time, "censoring_time", like=time)
-    xp = namespace(time)
-    if c.ndim == 0:
-        c = xp.broadcast_to(c, (time.shape[0],))
-    if tuple(c.shape) not in ((time.shape[0],), tuple(time.shape)):
-        raise InvalidInputError(
-            f"censoring_time must be a number, ({time.shape[0]},) or {tuple(time.shape)}; "
-            f"got {tuple(c.shape)}."
-        )
-    return xp.astype(c, time.dtype, copy=False)
-
-
-def one_each(values: Array, time: Array, name: str) -> Array:
-    """A number for all subjects, or one for each, with one value per subject."""
+def one_each(values: Array, time: Array, name: str, *, coordinates: bool = False) -> Array:
+    """A number for all subjects, or one for each, (n,); with ``coordinates`` also one for each time."""
     xp = one_namespace(**{name: values, "outcome": time})
     a = as_float(values, name, like=time)
     if a.ndim == 0:
         a = xp.broadcast_to(a, (time.shape[0],))
-    if tuple(a.shape) != (time.shape[0],):
-        raise InvalidInputError(
-            f"{name} must be a number or one per subject, ({time.shape[0]},); got {tuple(a.shape)}."
-        )
+    shapes = [(time.shape[0],), *([tuple(time.shape)] if coordinates else [])]
+    if tuple(a.shape) not in shapes:
+        listed = f"a number or one per subject, {shapes[0]}"
+        expected = f"a number, {shapes[0]} or {shapes[1]}" if coordinates else listed
+        raise InvalidInputError(f"{name} must be {expected}; got {tuple(a.shape)}.")
     return xp.astype(a, time.dtype, copy=False)
 
 
@@ -163,16 +153,16 @@ def check_censoring_time(censoring_time: Array, time: Array, event: Array) -> No
         )
 
 
-def check_entry(entry: Array, time: Array) -> None:
-    """Check that every subject enters before the first of its times."""
+def check_entry(entry: Array, end: Array, name: str = "time") -> None:
+    """Check that every subject enters before its ``end``, the first of its times."""
     check_positive(entry, "entry", zero=True)
-    earliest = time if time.ndim == 1 else namespace(time).min(time, axis=1)
+    earliest = end if end.ndim == 1 else namespace(end).min(end, axis=1)
     late = np.nonzero(to_numpy((entry >= earliest) & (entry > 0)))[0]
     if late.size:
         i = int(late[0])
         raise InvalidInputError(
-            f"entry must be below time; it is not in {name_subjects(late)} (got entry "
-            f"{float(entry[i]):g} and time {float(earliest[i]):g}). A subject is in the data only "
+            f"entry must be below {name}; it is not in {name_subjects(late)} (got entry "
+            f"{float(entry[i]):g} and {name} {float(earliest[i]):g}). A subject is in the data only "
             "if its event comes after its entry: leave those out whose follow-up ends at or before it."
         )
 
@@ -224,25 +214,18 @@ def cause_number(cause: int | str, names: Sequence[str]) -> int:
 
 def as_causes(cause: Array, time: Array) -> Array:
     """Whole numbers in the library of ``time``, one for each subject."""
-    given = _cause_numbers(cause)
+    given = _codes(cause, "cause")
+    if given.dtype.kind not in "biuf":
+        raise InvalidTypeError(
+            f"cause must hold whole numbers, 0 for censored and 1 to m; got an array of dtype {given.dtype}. "
+            "Translate labels: cause = [['censored', 'relapse', 'death'].index(label) for label in labels]."
+        )
     if given.shape != tuple(time.shape) or given.ndim != 1:
         raise InvalidInputError(
             f"time and cause must both have shape (n,); got {tuple(time.shape)} and {given.shape}."
         )
     codes = as_cause_codes(given, "cause", "censored")
     return convert(codes, time)
-
-
-def _cause_numbers(cause: Any) -> np.ndarray:
-    given = to_numpy(cause, "cause")
-    if given.dtype.kind == "O" and not any(isinstance(value, str) for value in given.ravel()):
-        given = as_float(given, "cause")
-    if given.dtype.kind not in "biuf":
-        raise InvalidTypeError(
-            f"cause must hold whole numbers, 0 for censored and 1 to m; got an array of dtype {given.dtype}. "
-            "Translate labels: cause = [['censored', 'relapse', 'death'].index(label) for label in labels]."
-        )
-    return given
 
 
 def as_cause_names(names: Sequence[str] | None, n_causes: int | None, largest: int) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from censcore._validation import as_coordinate, check_kind, check_positive, name
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.parts import (
-    as_censoring_time,
     as_event,
     check_censoring_time,
     check_entry,
@@ -83,10 +82,11 @@ class RightCensored(Outcome):
         self.time: Array = as_float(time, "time")
         self.event: Array = as_event(event, self.time)
         check_times(self.time, self.event)
-        self.censoring_time: Array = as_censoring_time(censoring_time, self.time)
+        self.censoring_time: Array = None
         self.entry: Array = None
         self.names: list[str] | None = None
-        if self.censoring_time is not None:
+        if censoring_time is not None:
+            self.censoring_time = one_each(censoring_time, self.time, "censoring_time", coordinates=True)
             check_censoring_time(self.censoring_time, self.time, self.event)
         if entry is not None:
             self.entry = one_each(entry, self.time, "entry")
@@ -305,17 +305,10 @@ class RightCensored(Outcome):
         >>> cs.RightCensored([2.0, 5.0, 3.0], [1, 1, 1]).censor_at(3.0).event
         array([ True, False,  True])
         """
-        one_namespace(tau=tau, outcome=self.time)
-        tau = as_float(tau, "tau", like=self.time)
-        if tuple(tau.shape) not in ((), (len(self),), self.shape):
-            raise InvalidInputError(
-                f"tau must be a number, ({len(self)},) or {self.shape}; got an array of shape "
-                f"{tuple(tau.shape)}."
-            )
+        tau = one_each(tau, self.time, "tau", coordinates=True)
         check_positive(tau, "tau", zero=True, infinite=True)
-        xp = namespace(self.time)
-        limit = tau[:, None] if tau.ndim == 1 and self.time.ndim == 2 else tau
-        c = self.censoring_time
+        xp, c = namespace(self.time), self.censoring_time
+        limit = tau[:, None] if tau.ndim < self.time.ndim else tau
         if c is not None:
             per_subject = tau.ndim < 2 and c.ndim == 1
             c = xp.minimum(c, tau) if per_subject else xp.minimum(c.reshape(len(self), -1), limit)

@@ -28,7 +28,7 @@ from censcore.estimators.libraries.curves import Curves, from_baseline, monotone
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["FittedHazard", "fit", "read"]
+__all__ = ["FittedHazard", "fit", "incidence_of", "read"]
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
@@ -42,8 +42,8 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Cu
     if "ParametricUnivariateFitter" in kinds:
         return _univariate(model, kinds) if hasattr(model, "_fitted_parameters_") else None
     if "AalenJohansenFitter" in kinds and hasattr(model, "cumulative_density_"):  # never, for other causes
-        incidence = model.cumulative_density_.iloc[:, 0]
-        return Step(incidence.index.to_numpy(dtype=np.float64), sf=1 - incidence.to_numpy()[None, :])
+        incidence = incidence_of(model)
+        return Step(incidence.index.to_numpy(dtype=np.float64), sf=1 - incidence.to_numpy().T)
     if not any(kind in kinds for kind in ("RegressionFitter", "SemiParametricPHFitter")):
         return None
     if not hasattr(model, "params_") and not hasattr(model, "cumulative_hazards_"):
@@ -57,6 +57,14 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Cu
             f"lifelines' {type(model).__name__} misses columns of X: {error.args[0]}. Pass a frame with the "
             "columns that the model was fitted to."
         ) from error
+
+
+def incidence_of(model: Any) -> Any:
+    """The frame of an Aalen-Johansen fitter from the first event on; jitter moves ties at zero below it."""
+    curve = model.cumulative_density_
+    known = curve.iloc[:, 0] > 0
+    known.iloc[-1] = True
+    return curve[known]
 
 
 def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution | Curves | None:
