@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from lifelines import CoxPHFitter, KaplanMeierFitter, WeibullAFTFitter
-from tests.learning.small_trainings import engression
+from tests.learning.small_trainings import engression, likelihood
 
 import censcore as cs
 from censcore.testing import check_estimator
@@ -49,9 +49,9 @@ CASES = {
         cs.MixtureDensityNetwork(epochs=5, components=3, n_networks=2, device="cpu"),
         2,
     ),
-    "CopulaWeibull, one time": (cs.CopulaWeibull(**NETWORK), 1),
-    "CopulaWeibull, three times": (cs.CopulaWeibull("clayton", **NETWORK), 3),
-    "JointGridModel": (cs.JointGridModel(bins=6, hidden=(8,), **NETWORK), 2),
+    "CopulaWeibull, one time": (likelihood(cs.CopulaWeibull, **NETWORK), 1),
+    "CopulaWeibull, three times": (likelihood(cs.CopulaWeibull, "clayton", **NETWORK), 3),
+    "JointGridModel": (likelihood(cs.JointGridModel, bins=6, hidden=(8,), **NETWORK), 2),
 }
 
 

@@ -24,7 +24,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from tests.contracts.distributions import DISTRIBUTIONS
-from tests.learning.small_trainings import engression
+from tests.learning.small_trainings import engression, likelihood
 
 import censcore as cs
 from censcore import distributions, estimators, evaluation, outcomes
@@ -83,8 +83,8 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "BoostedHazards": lambda: cs.BoostedHazards(max_iter=10, random_state=0).fit(X, Y),
     "JointFromMargins": lambda: cs.JointFromMargins(cs.WeibullRegression()).fit(X, JOINT),
     "BestForecast": lambda: cs.BestForecast(n_samples=8, epochs=1, random_state=0).fit(X, JOINT),
-    "CopulaWeibull": lambda: cs.CopulaWeibull(**NETWORK).fit(X, JOINT),
-    "JointGridModel": lambda: cs.JointGridModel(bins=3, hidden=(4,), **NETWORK).fit(X, JOINT),
+    "CopulaWeibull": lambda: likelihood(cs.CopulaWeibull, **NETWORK).fit(X, JOINT),
+    "JointGridModel": lambda: likelihood(cs.JointGridModel, bins=3, hidden=(4,), **NETWORK).fit(X, JOINT),
     "WithCensoring": lambda: cs.WithCensoring(cs.WeibullRegression()).fit(X, Y),
 }
 

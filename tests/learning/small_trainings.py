@@ -1,7 +1,7 @@
 """Data, networks and tasks that train in a moment, also in other processes."""
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,12 @@ def engression(**settings):
         for make in (Network, Training)
     ]
     return CensoredEngression(network=parts[0], training=parts[1], **settings)
+
+
+def likelihood(kind, *args, **settings):
+    """A likelihood model with settings by their names, whether of the estimator or of its training."""
+    changes = {f.name: settings.pop(f.name) for f in fields(Training) if f.name in settings}
+    return kind(*args, training=replace(kind.default_training, **changes), **settings)
 
 
 def sample(n=600, k=2, seed=0, censoring="uniform"):

@@ -12,7 +12,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileEr
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
-from tests.learning.small_trainings import SMALL, engression, in_batches, sample, weights_of  # noqa: E402
+from tests.learning.small_trainings import SMALL, engression, in_batches, likelihood, sample, weights_of  # noqa: E402
 
 from censcore.learning.data.first_pass import CountedTimes, Moments, Reservoir  # noqa: E402
 from censcore.learning.data.sources import Block, as_source  # noqa: E402
@@ -322,10 +322,10 @@ def test_other_outcomes():
 def test_likelihood_models(kind, hidden):
     data, test = sample(1000), sample(500, seed=1)
     settings = {"hidden": hidden, "epochs": 15, "learning_rate": 0.02, "random_state": 0, "solver": "adam"}
-    whole = kind(**settings).fit(data.X, data.y)
-    parts = kind(**settings).fit_batches(in_batches(data.X, data.y))
+    whole = likelihood(kind, **settings).fit(data.X, data.y)
+    parts = likelihood(kind, **settings).fit_batches(in_batches(data.X, data.y))
     assert parts._unit == pytest.approx(whole._unit, rel=0.1)  # that one without held-out subjects
-    empty = kind(**settings | {"epochs": 1, "learning_rate": 1e-9}).fit(data.X, data.y)
+    empty = likelihood(kind, **settings | {"epochs": 1, "learning_rate": 1e-9}).fit(data.X, data.y)
     losses = [
         cs.log_score(test.y, model.predict_distribution(test.X)).mean() for model in (whole, parts, empty)
     ]
@@ -462,7 +462,7 @@ def test_likelihoods_leave_out_what_does_not_count(model):
     X, y, other, mask = masked()
     settings = {"epochs": 2, "random_state": 0, "batch_size": 64}
     one, two = (
-        model(**settings).fit_batches(in_masked_batches(X, outcome, mask)).sample_chunks(X[:9], 5)
+        likelihood(model, **settings).fit_batches(in_masked_batches(X, outcome, mask)).sample_chunks(X[:9], 5)
         for outcome in (y, other)
     )
     np.testing.assert_array_equal(next(one).numpy(), next(two).numpy())

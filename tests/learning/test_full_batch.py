@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from tests.learning.small_trainings import likelihood
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, ModelFileError
@@ -29,7 +30,7 @@ def test_the_gradient_vanishes_at_the_end(copula):
 
 def test_one_weibull_time_is_the_maximum_likelihood_of_the_regression():
     y, X = PAIR.y.marginal(0), PAIR.X
-    network = cs.CopulaWeibull(weight_decay=0.0).fit(X, y).predict_distribution(X)
+    network = likelihood(cs.CopulaWeibull, weight_decay=0.0).fit(X, y).predict_distribution(X)
     newton = cs.WeibullRegression().fit(X, y).predict_distribution(X)
     for name in ("shape", "scale"):
         expected = np.broadcast_to(newton.parameters[name], (len(X),))
@@ -46,9 +47,9 @@ def test_minibatches_end_no_better():
 
 def test_weights_are_copies():
     weight = np.random.default_rng(0).integers(0, 3, 800)
-    weighted = cs.CopulaWeibull("clayton", weight_decay=0.0).fit(PAIR.X, PAIR.y, weight)
+    weighted = likelihood(cs.CopulaWeibull, "clayton", weight_decay=0.0).fit(PAIR.X, PAIR.y, weight)
     copies = np.repeat(np.arange(800), weight)
-    copied = cs.CopulaWeibull("clayton", weight_decay=0.0).fit(PAIR.X[copies], PAIR.y[copies])
+    copied = likelihood(cs.CopulaWeibull, "clayton", weight_decay=0.0).fit(PAIR.X[copies], PAIR.y[copies])
     np.testing.assert_allclose(
         weighted.predict_distribution(TEST.X).theta, copied.predict_distribution(TEST.X).theta, rtol=1e-3
     )
@@ -95,7 +96,7 @@ def test_the_loss_of_validation_data_is_reported_and_decides_nothing():
     [
         cs.CopulaWeibull("clayton"),
         cs.CopulaWeibull("clayton", hidden=(4,), epochs=2, random_state=0),
-        cs.JointGridModel(bins=4, hidden=(), weight_decay=1.0),
+        likelihood(cs.JointGridModel, bins=4, hidden=(), weight_decay=1.0),
         cs.JointGridModel(bins=4, hidden=(4,), epochs=2, random_state=0),
     ],
     ids=["lbfgs", "adam", "grid, lbfgs", "grid, adam"],
@@ -112,8 +113,8 @@ def test_what_is_masked_has_no_influence(model):
 
 def test_masked_margins_are_those_of_the_subjects_that_count():
     mask = np.stack([np.ones(800, dtype=bool), np.arange(800) < 500], axis=1)
-    model = cs.CopulaWeibull(weight_decay=0.0).fit(PAIR.X, PAIR.y, mask=mask)
-    alone = cs.CopulaWeibull(weight_decay=0.0).fit(PAIR.X[:500], PAIR.y.marginal(1)[:500])
+    model = likelihood(cs.CopulaWeibull, weight_decay=0.0).fit(PAIR.X, PAIR.y, mask=mask)
+    alone = likelihood(cs.CopulaWeibull, weight_decay=0.0).fit(PAIR.X[:500], PAIR.y.marginal(1)[:500])
     found, expected = (m.predict_distribution(TEST.X) for m in (model, alone))
     np.testing.assert_allclose(found.marginal(1).sf(1.0), expected.sf(1.0), rtol=1e-3)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from tests.learning.small_trainings import likelihood
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, ModelFileError, NotFittedError
@@ -48,7 +51,7 @@ def test_parameters_of_the_generating_model_are_recovered(case):
     y = generated(distribution(X), X)
     assert 0.3 < y.event.mean() < 0.8
     training = {"epochs": 60, "learning_rate": 3e-2, "validation_fraction": 0.0, "random_state": 0}
-    model = cs.CopulaWeibull(case.split(",")[0], **training)
+    model = likelihood(cs.CopulaWeibull, case.split(",")[0], **training)
     found = model.fit(X, y).predict_distribution(X[:200])
     for j in range(k):
         true = margins(X[:200], k)[j].parameters
@@ -65,8 +68,8 @@ def test_margins_first_are_those_of_independence(copula, theta, hidden, tmp_path
     X = covariates()
     y = generated(cs.Copula(copula, margins(X, 2), theta), X)
     training = {"hidden": hidden, "epochs": 30, "learning_rate": 2e-2, "random_state": 0}
-    alone = cs.CopulaWeibull("independent", **training).fit(X, y).predict_distribution(X)
-    model = cs.CopulaWeibull(copula, margins_first=True, **training).fit(X, y)
+    alone = likelihood(cs.CopulaWeibull, "independent", **training).fit(X, y).predict_distribution(X)
+    model = likelihood(cs.CopulaWeibull, copula, margins_first=True, **training).fit(X, y)
     joined = model.predict_distribution(X)
     for j in range(2):
         for name, value in alone.marginal(j).parameters.items():
@@ -82,7 +85,9 @@ def test_margins_first_weighs_rows():
     weak, strong = (generated(cs.Copula("clayton", margins(X, 2), theta), X) for theta in (0.5, 5.0))
     y = cs.RightCensored(np.concatenate([weak.time, strong.time]), np.concatenate([weak.event, strong.event]))
     first = np.arange(2000) < 1000
-    model = cs.CopulaWeibull("clayton", margins_first=True, epochs=20, learning_rate=3e-2, random_state=0)
+    model = likelihood(
+        cs.CopulaWeibull, "clayton", margins_first=True, epochs=20, learning_rate=3e-2, random_state=0
+    )
     found = [
         float(model.fit(np.vstack([X, X]), y, w).predict_distribution(X).theta[0]) for w in (first, ~first)
     ]
@@ -107,7 +112,7 @@ def test_a_network_learns_scales_that_are_not_linear():
     test = slice(0, 1000)
     losses = {}
     for hidden in ((), (32, 32)):
-        model = cs.CopulaWeibull(hidden=hidden, epochs=40, learning_rate=1e-2, random_state=0)
+        model = cs.CopulaWeibull(hidden=hidden, epochs=40, random_state=0)
         distribution = model.fit(X[1000:], y[1000:]).predict_distribution(X[test])
         losses[hidden] = cs.log_score(y[test], distribution).mean()
     assert losses[(32, 32)] < losses[()] - 0.1
@@ -123,8 +128,14 @@ def test_cells_of_the_generating_grid_are_recovered():
     rng = np.random.default_rng(0)
     T, C = distribution.sample(6000, rng)[0], rng.uniform(0, 6, 6000)[:, None]
     y = cs.RightCensored(np.minimum(T, C), C >= T)
-    model = cs.JointGridModel(
-        edges=[0.0, 1.0, 2.0, 3.0], tail=0.8, hidden=(), learning_rate=5e-2, epochs=60, random_state=0
+    model = likelihood(
+        cs.JointGridModel,
+        edges=[0.0, 1.0, 2.0, 3.0],
+        tail=0.8,
+        hidden=(),
+        learning_rate=5e-2,
+        epochs=60,
+        random_state=0,
     )
     found = model.fit(X, y).predict_distribution(X[:1])
     np.testing.assert_allclose(found.probabilities[0], cells, atol=0.02)
@@ -195,7 +206,11 @@ class TestContract:
         assert np.isfinite(cs.log_score(y, distribution)).all()
 
     def test_training_stops_when_validation_no_longer_improves(self, model):
-        patient = clone(model).set_params(epochs=200, patience=2, learning_rate=0.1, schedule="constant")
+        patient = clone(model).set_params(
+            epochs=200,
+            patience=2,
+            training=replace(model.default_training, learning_rate=0.1, schedule="constant"),
+        )
         history = self.fitted(patient).history_
         assert len(history.epochs) < 200
         losses = [epoch.validation_loss for epoch in history.epochs]
@@ -248,7 +263,7 @@ def test_rows_of_weight_zero_teach_nothing():
     T = np.where(np.arange(2000)[:, None] < 1000, early.sample(2000, rng)[0], late.sample(2000, rng)[0])
     y = cs.RightCensored(T, np.ones((2000, 2)))
     weight = (np.arange(2000) < 1000).astype(float)
-    model = cs.CopulaWeibull(epochs=40, random_state=0, learning_rate=3e-2).fit(None, y, weight)
+    model = likelihood(cs.CopulaWeibull, epochs=40, random_state=0, learning_rate=3e-2).fit(None, y, weight)
     np.testing.assert_allclose(
         model.predict_distribution(X[:1, :0]).marginal(0).parameters["scale"], 0.5, rtol=0.1
     )
@@ -308,7 +323,8 @@ def test_edges_of_the_grid(edges):
         (cs.CopulaWeibull(hidden=(0,)), 2, "the width of a layer"),
         (cs.CopulaWeibull(hidden=8), 2, "expected the widths"),
         (cs.CopulaWeibull(epochs=0), 2, "epochs"),
-        (cs.CopulaWeibull(validation_fraction=1.5), 2, "validation_fraction"),
+        (likelihood(cs.CopulaWeibull, validation_fraction=1.5), 2, "validation_fraction"),
+        (likelihood(cs.CopulaWeibull, beta=0.5), 2, "beta, which CensoredEngression alone has"),
     ],
 )
 def test_wrong_settings_are_refused(model, k, message):

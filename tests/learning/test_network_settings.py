@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
-from tests.learning.small_trainings import engression
+from tests.learning.small_trainings import engression, likelihood
 
 import censcore as cs
 from censcore.exceptions import CenscoreError, InvalidTypeError
@@ -49,7 +51,7 @@ SETTINGS = {
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_settings_of_networks_are_checked(name, setting):
     y, settings = NETWORKS[name]
-    make = engression if name == "CensoredEngression" else getattr(cs, name)
+    make = engression if name == "CensoredEngression" else partial(likelihood, getattr(cs, name))
     for value in SETTINGS[setting]:
         with pytest.raises(CenscoreError, match=f"{setting}.*(must|got|expected)"):
             make(**{**settings, setting: value}).fit(X, y)
@@ -89,6 +91,8 @@ def test_settings_of_likelihood_models_are_checked():
     for settings, words in (({"bins": None}, "bins must be"), ({"tail": None}, "tail must be")):
         with pytest.raises(CenscoreError, match=words):
             cs.JointGridModel(epochs=1, **settings).fit(X, TWO)
+    with pytest.raises(InvalidTypeError, match="training: got int, expected Training"):
+        cs.CopulaWeibull(training=3).fit(X, TWO)
 
 
 def test_numbers_of_numpy_are_settings_too():

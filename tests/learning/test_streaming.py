@@ -108,7 +108,7 @@ models = {
         n_networks=1, network=cs.learning.Network(width=8, depth=1, noise_dim=4),
         training=cs.learning.Training(samples=2, batch_size=8192), **small
     ),
-    "copula": lambda: cs.CopulaWeibull(batch_size=8192, **small),
+    "copula": lambda: cs.CopulaWeibull(training=cs.learning.Training(batch_size=8192), **small),
 }
 for make in models.values():  # what the libraries themselves take is not counted
     make().fit(np.array(X[some]), y[some])

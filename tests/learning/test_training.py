@@ -1,9 +1,11 @@
 """The training loop: what it minimises, keeps, resumes and refuses."""
 
+import copy
 import math
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,6 @@ from tests.learning.small_trainings import WITH_TESTS, Regression
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.learning.data.standardised import rows_of
 from censcore.learning.training.batches import Batches
-from censcore.learning.training.checkpoints import TrainingState
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, share_of
 from censcore.learning.training.loop import Recipe, mix_seed, train
@@ -155,7 +156,8 @@ def test_the_two_parts_of_a_captured_step_are_the_whole_step(group_of_one):
         task = Regression()
         network = task.network
         optimizer = torch.optim.SGD(network.parameters(), lr=torch.tensor(0.0), foreach=False)
-        state = TrainingState(network, optimizer)
+        averaged = copy.deepcopy(network).requires_grad_(False)
+        state = SimpleNamespace(network=network, averaged=averaged, optimizer=optimizer, steps=0)
         recipe = Recipe(
             epochs=2, learning_rate=0.05, schedule="constant", warmup=0.0, averaging=0.9, compile=False
         )
@@ -168,7 +170,7 @@ def test_the_two_parts_of_a_captured_step_are_the_whole_step(group_of_one):
         for _ in range(4):
             for part in epochs._parts():
                 part()
-        found.append([*network.parameters(), *state.averaged.parameters(), epochs.total, epochs.weight])
+        found.append([*network.parameters(), *averaged.parameters(), epochs.total, epochs.weight])
     for whole, parts in zip(*found, strict=True):
         torch.testing.assert_close(parts, whole)
     assert float(found[0][-1]) == pytest.approx(float(rows["weight"][subjects].sum()))

@@ -3,9 +3,9 @@
 import torch  # noqa: F401  (without it no part of this is imported)
 
 from censcore.learning.data.sources import TrainingTable
-from censcore.learning.engression.settings import Network, Training
 from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.learning.neural_estimator import NeuralEstimator
+from censcore.learning.settings import Network, Training
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe

@@ -16,6 +16,7 @@ from censcore.distributions import Copula, Distribution, Independent, Weibull
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.standardised import Data, blocks
 from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.learning.settings import Training
 
 __all__ = ["CopulaWeibull"]
 
@@ -41,16 +42,16 @@ class CopulaWeibull(LikelihoodEstimator):
         for all subjects (inference functions for margins [3]_). Less efficient than a joint fit where the
         copula is right; where it is wrong, a joint fit distorts the margins, and this does not.
     solver : {"auto", "lbfgs", "adam"}
-        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with ``weight_decay`` as the
-        penalty and no validation split; ``"adam"`` trains in minibatches and stops early. ``"auto"`` is the
-        first without hidden layers and the second with them.
+        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with the ``weight_decay`` of
+        ``training`` as the penalty and no validation split; ``"adam"`` trains in minibatches and stops early.
+        ``"auto"`` is the first without hidden layers and the second with them.
     max_iter : int
         Most iterations of L-BFGS.
-    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
-    validate_every, tolerance
-        How to train in minibatches, see :class:`~censcore.learning.Recipe`.
-    validation_fraction, random_state, device, progress, checkpoint
+    epochs, patience, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
+    training : Training, optional
+        Of its fields those that concern any network; ``CopulaWeibull.default_training`` if omitted, of which
+        :func:`dataclasses.replace` changes some.
 
     Attributes
     ----------
@@ -83,6 +84,9 @@ class CopulaWeibull(LikelihoodEstimator):
     """
 
     _kind: ClassVar[str] = "CopulaWeibull"
+    default_training: ClassVar[Training] = Training(
+        batch_size=512, learning_rate=1e-2, weight_decay=1e-4, validate_every=1, tolerance=0.0
+    )
 
     def __init__(
         self,
@@ -94,21 +98,12 @@ class CopulaWeibull(LikelihoodEstimator):
         solver: str = "auto",
         max_iter: int = 1000,
         epochs: int = 200,
-        batch_size: int = 512,
-        learning_rate: float = 1e-2,
-        weight_decay: float = 1e-4,
-        schedule: str = "cosine",
-        warmup: float = 0.05,
-        clip: float | None = 1.0,
-        averaging: float | None = 0.99,
         patience: int | None = 20,
-        validate_every: int = 1,
-        tolerance: float = 0.0,
-        validation_fraction: float = 0.2,
         random_state: Any = None,
         device: str = "cpu",
         progress: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
+        training: Training | None = None,
     ) -> None:
         self.copula = copula
         self.hidden = hidden
@@ -117,21 +112,12 @@ class CopulaWeibull(LikelihoodEstimator):
         self.solver = solver
         self.max_iter = max_iter
         self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.warmup = warmup
-        self.clip = clip
-        self.averaging = averaging
         self.patience = patience
-        self.validate_every = validate_every
-        self.tolerance = tolerance
-        self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.device = device
         self.progress = progress
         self.checkpoint = checkpoint
+        self.training = training
 
     def _new_network(self) -> ParameterNetwork:
         self._check_options()

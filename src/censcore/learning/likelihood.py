@@ -117,7 +117,6 @@ class LikelihoodEstimator(NeuralEstimator):
     hidden: Sequence[int]
     solver: str
     max_iter: int
-    weight_decay: float
 
     @abstractmethod
     def _new_network(self) -> ParameterNetwork:
@@ -251,6 +250,7 @@ class LikelihoodEstimator(NeuralEstimator):
 
     def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
+        self._training.check_for(type(self).__name__)
         check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
         as_count(self.max_iter, "max_iter", most=MOST_EPOCHS)
         linear = not _widths(self.hidden)
@@ -258,12 +258,12 @@ class LikelihoodEstimator(NeuralEstimator):
 
     def _minimise(self, task: LikelihoodTask, fold: Fold, callbacks: Sequence[Callback]) -> History:
         rows = fold.training.taken
-        self._recipe(len(rows["x"]))  # checks the parameters that both solvers share
+        self._recipe(len(rows["x"]))  # checks the settings that both solvers share
         return minimise(
             task,
             rows,
             None if fold.validation is None else fold.validation.taken,
-            penalty=self.weight_decay,
+            penalty=self._training.weight_decay,
             max_iter=int(self.max_iter),
             device=pick_device(self.device),
             bounds=self._bounds(task.network),

@@ -27,6 +27,7 @@ from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardis
 from censcore.learning.density_network import DensityTask, LogNormalComponents, moments_of
 from censcore.learning.likelihood import LikelihoodEstimator
 from censcore.learning.model_files import MOST_SAMPLES, check_number
+from censcore.learning.settings import Training
 from censcore.learning.structures import Branching, structure_of
 from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.exchange import pick_device
@@ -113,7 +114,8 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     _kind: ClassVar[str] = "MixtureDensityNetwork"
     _takes_causes: ClassVar[bool] = True
     epochs: int | str  # type: ignore[assignment]
-    validation_fraction = 0.0  # the number of steps follows from that of the subjects
+    # the number of steps follows from that of the subjects
+    default_training: ClassVar[Training] = Training(validation_fraction=0.0)
 
     def __init__(
         self,

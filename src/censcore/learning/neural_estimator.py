@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
-from censcore._validation import as_count, as_number, as_seed
+from censcore._validation import as_count, as_number, as_seed, check_kind
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
@@ -32,6 +32,7 @@ from censcore.learning.model_files import (
     read_model_file,
     write_model_file,
 )
+from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure, structure_for
 from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
 from censcore.learning.training.history import History
@@ -49,10 +50,8 @@ _MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one o
 class NeuralEstimator(SurvivalEstimator):
     """Base class of estimators that are networks; a subclass defines the network and its loss.
 
-    Parameters with the same names mean the same in every subclass: ``epochs``, ``batch_size``,
-    ``learning_rate``, ``weight_decay``, ``schedule``, ``warmup``, ``clip``, ``averaging``, ``patience``,
-    ``validate_every``, ``tolerance``, ``validation_fraction``, ``random_state``, ``device``, ``progress``,
-    ``checkpoint``.
+    Parameters with the same names mean the same in every subclass: ``epochs``, ``patience``,
+    ``random_state``, ``device``, ``progress``, ``checkpoint``, ``training``.
 
     See Also
     --------
@@ -70,7 +69,9 @@ class NeuralEstimator(SurvivalEstimator):
     device: str
     progress: bool
     checkpoint: str | os.PathLike[str] | None
+    training: Training | None = None
     ordered = False
+    default_training: ClassVar[Training] = Training()
     _structure: Structure
 
     # ---- data ----------------------------------------------------------------------------------
@@ -238,9 +239,11 @@ class NeuralEstimator(SurvivalEstimator):
     # ---- training ------------------------------------------------------------------------------
 
     @property
-    def _training(self) -> Any:
-        """What has the settings of training other than epochs and patience."""
-        return self
+    def _training(self) -> Training:
+        """The settings of training other than epochs and patience."""
+        given = self.default_training if self.training is None else self.training
+        check_kind(given, "training", Training, "Training(learning_rate=..., ...)")
+        return given
 
     def _recipe(self, n: int) -> Recipe:
         settings = self._training
@@ -249,12 +252,8 @@ class NeuralEstimator(SurvivalEstimator):
         if isinstance(size, str) and not automatic:
             raise InvalidInputError(f"batch_size must be a number or 'auto'; got {size!r}.")
         shared = {f.name: getattr(settings, f.name) for f in fields(Recipe) if hasattr(settings, f.name)}
-        given = {
-            "epochs": self.epochs,
-            "patience": self.patience,
-            "batch_size": min(256, max(32, n // 8)) if automatic else size,
-        }
-        return Recipe(**{"compile": False} | shared | given)
+        batch_size = min(256, max(32, n // 8)) if automatic else size
+        return Recipe(**shared | {"epochs": self.epochs, "patience": self.patience, "batch_size": batch_size})
 
     def _train(
         self, task: Task, fold: Fold, callbacks: Sequence[Callback], epochs: int | None = None, **options: Any
@@ -395,7 +394,9 @@ class NeuralEstimator(SurvivalEstimator):
     @classmethod
     def _of_parameters(cls, parameters: dict[str, Any]) -> Self:
         """An estimator with parameters as ``_plain_parameters`` gives them."""
-        return cls(**parameters)
+        kinds: dict[str, Any] = {"network": Network, "training": Training}
+        given = {name: make(**parameters[name]) for name, make in kinds.items() if parameters.get(name)}
+        return cls(**parameters | given)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:

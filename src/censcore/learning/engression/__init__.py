@@ -2,6 +2,6 @@
 
 from censcore.learning.engression.estimator import CensoredEngression
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.settings import Network, Training
+from censcore.learning.settings import Network, Training
 
 __all__ = ["CensoredEngression", "Generator", "Network", "Training"]

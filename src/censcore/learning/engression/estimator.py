@@ -31,11 +31,11 @@ from censcore.learning.engression.codings import check_order, warn_of_ties
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.generators import Generators, is_worse
 from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
-from censcore.learning.engression.settings import Network, Training
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.model_files import MOST_SAMPLES, check_number
 from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
+from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
 from censcore.learning.training.history import History
@@ -388,7 +388,6 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
 
     def _check_settings(self) -> None:
         check_kind(self._shape, "network", Network, "Network(width=..., ...)")
-        check_kind(self._training, "training", Training, "Training(learning_rate=..., ...)")
         self._shape.check()
         self._training.check()
         check_flag(self.ordered, "ordered")
@@ -400,10 +399,6 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     @property
     def _shape(self) -> Network:
         return Network() if self.network is None else self.network
-
-    @property
-    def _training(self) -> Training:
-        return Training() if self.training is None else self.training
 
     def _learn_units(
         self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, found: FirstPass | None = None
@@ -696,14 +691,6 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         return -float(np.average(losses, weights=weight))
 
     # ---- model files ---------------------------------------------------------------------------
-
-    @classmethod
-    def _of_parameters(cls, parameters: dict[str, Any]) -> Self:
-        kinds = {"network": Network, "training": Training}
-        given = {
-            name: make(**parameters[name]) for name, make in kinds.items() if parameters[name] is not None
-        }
-        return cls(**parameters | given)
 
     def _networks(self) -> list[nn.Module]:
         return list(self._generators)

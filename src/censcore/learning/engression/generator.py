@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._validation import as_count, as_number, check_option
-from censcore.learning.engression.settings import Network
+from censcore.learning.settings import Network
 from censcore.learning.training.recipe import MOST_LAYERS, MOST_UNITS
 
 __all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]

@@ -16,9 +16,9 @@ from censcore.learning.data.standardised import OnDemand, Standardised, Subjects
 from censcore.learning.engression.censoring_quantiles import censoring_quantiles
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.loss import EngressionTask, scale_of_loss
-from censcore.learning.engression.settings import Network, Training
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.neural_estimator import followed_outcome
+from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure
 from censcore.learning.training.task import held_out_losses
 from censcore.outcomes import SemiCompetingRisks

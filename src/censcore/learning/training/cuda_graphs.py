@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from censcore.learning.data.standardised import Data, rows_of
 from censcore.learning.training.batches import Batches
-from censcore.learning.training.checkpoints import TrainingState
 from censcore.learning.training.exchange import SharedGradient
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.task import Task
@@ -63,8 +62,8 @@ class GraphedEpochs:
     ----------
     task, recipe : Task, Recipe
         What is trained, and how.
-    state : TrainingState
-        What changes; its optimiser is capturable, with a tensor as its learning rate.
+    state : Run
+        Has the network, its average, and an optimiser that is capturable, with a tensor as its learning rate.
     rows : mapping of tensors, or covariates in a mapped file
         The data.
     batches : Batches
@@ -81,7 +80,7 @@ class GraphedEpochs:
         self,
         task: Task,
         recipe: Recipe,
-        state: TrainingState,
+        state: Any,
         rows: Data,
         batches: Batches,
         resident: bool,

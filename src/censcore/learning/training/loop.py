@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import math
+import copy
 import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.exceptions import InvalidInputError
 from censcore.learning.data.standardised import Data, gather
 from censcore.learning.data.streamed import StreamedRows, subjects_in
+from censcore.learning.model_files import part_of
 from censcore.learning.training.batches import Batches
-from censcore.learning.training.checkpoints import TrainingState, among_best, digests, identity_of
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.runs import Run, digests
 from censcore.learning.training.task import Callback, Rows, Task, held_out_losses, mix_seed, seeded
-from censcore.progress import ProgressBar
 
-__all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "drive", "finite", "mix_seed", "train"]
+__all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "mix_seed", "train"]
 
 
 def train(
@@ -92,43 +89,14 @@ def train(
     True
     """
     run = _Run(task, rows, validation, recipe, seed, device, groups)
-    drive(run, callbacks, checkpoint, progress)
-    run.state.finish()
-    return run.state.history
+    run.train(callbacks, checkpoint, progress)
+    run.network.load_state_dict(run.kept.state_dict())
+    run.network.eval()
+    return run.histories[0]
 
 
-def drive(
-    run: Any, callbacks: Sequence[Callback], checkpoint: str | os.PathLike[str] | None, progress: bool
-) -> None:
-    """Train epoch by epoch: from a checkpoint on, until the run is finished or Ctrl-C ends it."""
-    first = run.rank == 0
-    if checkpoint is not None and Path(checkpoint).exists():
-        run.resume(checkpoint)
-    with ProgressBar("training", run.recipe.epochs, run.next_epoch, first and progress) as bar:
-        try:
-            while run.next_epoch < run.recipe.epochs and not run.finished:
-                loss = run.epoch()
-                if checkpoint is not None and first:
-                    run.save(checkpoint)
-                bar.advance(f"loss {loss:.4f}")
-                run.call(callbacks)
-        except KeyboardInterrupt:
-            for history in run.histories:
-                history.interrupted = True
-
-
-def finite(loss: float, epoch: int) -> float:
-    """A loss that is a number; anything else is an error."""
-    if not math.isfinite(loss):
-        raise InvalidInputError(
-            f"The training loss became {loss} in epoch {epoch}. Lower learning_rate, or look for extreme "
-            "values among the covariates and times."
-        )
-    return loss
-
-
-class _Run:
-    """One training run, epoch by epoch; what changes on the way is its ``state``."""
+class _Run(Run):
+    """The training of one network: itself, the moving average of its weights, and those to keep."""
 
     def __init__(
         self,
@@ -141,12 +109,12 @@ class _Run:
         groups: np.ndarray | None,
         captured: bool = True,
     ) -> None:
-        self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
-        self.seed, self.device = seed, device
+        super().__init__(task, recipe, device, [0 if validation is None else subjects_in(validation)])
+        self.rows, self.validation, self.seed = rows, validation, seed
         self.rank, self.processes = rank_and_processes()
         n = subjects_in(rows)
         self.batches = Batches(n, recipe.batch_size, groups)
-        network = task.network.to(device)
+        self.network = task.network.to(device)
         self.subjects: np.ndarray | None = None
         self.shared: SharedGradient | None = None
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -154,46 +122,32 @@ class _Run:
                 self.subjects = share_of(n, groups, self.rank, self.processes)
                 own = None if groups is None else np.asarray(groups)[self.subjects]
                 self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
-            self.shared = SharedGradient(network)
+            self.shared = SharedGradient(self.network)
         captured &= device.type == "cuda" and not isinstance(rows, StreamedRows)
-        self.state = TrainingState(network, _optimizer(network, recipe, device if captured else None))
-        self.stopped, self.graphed = False, None
+        self.optimizer = _optimizer(self.network, recipe, device if captured else None)
+        self.averaged, self.kept = (copy.deepcopy(self.network).requires_grad_(False) for _ in range(2))
+        self.graphed: GraphedEpochs | None = None
         if captured and not isinstance(rows, StreamedRows):  # epochs are replays of one captured step
             resident = fits_on_device(rows, device, self.processes)
             self.graphed = GraphedEpochs(
-                task, recipe, self.state, rows, self.batches, resident, self.subjects, self.shared
+                task, recipe, self, rows, self.batches, resident, self.subjects, self.shared
             )
 
-    @property
-    def histories(self) -> list[History]:
-        return [self.state.history]
-
-    @property
-    def next_epoch(self) -> int:
-        return len(self.state.history.epochs)
-
-    @property
-    def finished(self) -> bool:
-        """Whether a callback or the lack of a better loss ends the run."""
-        if self.stopped or self.validation is None or self.recipe.patience is None or not self.next_epoch:
-            return self.stopped
-        return self.next_epoch - 1 - self.state.history.best_epoch >= self.recipe.patience
-
-    def call(self, callbacks: Sequence[Callback]) -> None:
-        epoch = self.state.history.epochs[-1]
-        self.stopped = sum(callback(epoch, self.state.averaged) is True for callback in callbacks) > 0
-
-    def epoch(self) -> float:
-        """One epoch; its loss, of validation where it was due."""
-        number, state = self.next_epoch, self.state
-        state.network.train()
-        with seeded(state.network, self._noise_seed(number), self.device):
+    def epoch(self) -> None:
+        number = self.next_epoch
+        self.network.train()
+        with seeded(self.network, self._noise_seed(number), self.device):
             steps = self._eager_steps if self.graphed is None else self.graphed.run
             total, weight = steps(self.seed, number, self._noise_seed(number))
-        rate = float(state.optimizer.param_groups[0]["lr"])
-        validated, loss = self._validated(number), finite(float(total / weight), number)
-        state.history.epochs.append(Epoch(number, loss, validated, rate, state.history.best_epoch == number))
-        return loss if validated is None else validated
+        rate = float(self.optimizer.param_groups[0]["lr"])
+        due = self.validation is not None and self.recipe.validates(number)
+        self._note(0, float(total / weight), rate, self.validate() if due else None)
+
+    def _keep(self, i: int) -> None:
+        self.kept.load_state_dict(self.averaged.state_dict())
+
+    def _averaged(self, i: int) -> nn.Module:
+        return self.averaged
 
     def _eager_steps(self, seed: int, number: int, noise_seed: int) -> tuple[Tensor, Tensor]:
         """One epoch; sums of losses and of weights."""
@@ -218,73 +172,80 @@ class _Run:
         seed = mix_seed(self.seed, number)
         return mix_seed(seed, self.rank) if self.processes > 1 else seed
 
-    def _validated(self, number: int) -> float | None:
-        """The validation loss, if it is due; keeps the weights if it is among the best."""
-        state = self.state
-        if self.validation is None:
-            # without validation data the last weights are kept
-            state.keep(number)
-            state.history.best_epoch = number
-            return None
-        if not self.recipe.validates(number):
-            return None
-        losses = self.validate()
-        state.best_losses, kept = among_best(losses, state.best_losses, self.recipe.tolerance)
-        if state.best_losses is losses:
-            state.history.best_epoch = number
-        if kept:
-            state.keep(number)
-        return float(losses.mean())
-
     def step(self, batch: Rows, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """One update; the sums of losses and of weights, over all processes."""
-        n, state = _size(batch), self.state
-        for group in state.optimizer.param_groups:
-            group["lr"] = self.recipe.rate(state.steps, self.recipe.epochs * len(self.batches))
+        n = _size(batch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
         random = self.task.draw(n, generator, self.device)
         weight = batch.get("weight", torch.ones(n, device=self.device))
         if self.shared is None:
             size = weight.sum()
-            loss = (self.task.loss(state.network, batch, random) * weight).sum() / size
-            state.optimizer.zero_grad(set_to_none=True)
+            loss = (self.task.loss(self.network, batch, random) * weight).sum() / size
+            self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             total = loss.detach() * size
         else:
-            losses = self.task.loss(state.network, batch, random) if n else weight
+            losses = self.task.loss(self.network, batch, random) if n else weight
             self.shared.add(losses, weight)
             self.shared.exchange()
             total, size = self.shared.finish()
         if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(state.network.parameters(), self.recipe.clip)
-        state.optimizer.step()
-        state.steps += 1
-        state.average(self.recipe.averaging)
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        self.steps += 1
+        self._average()
         return total, size
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Exponential moving average whose memory grows with the run, so that the start is forgotten."""
+        step, decay = self.steps, self.recipe.averaging
+        weight = 1.0 if decay is None else 1 - min(decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.averaged.parameters()), list(self.network.parameters()), weight)
+        for old, new in zip(self.averaged.buffers(), self.network.buffers(), strict=True):
+            old.copy_(new)
 
     def validate(self) -> Tensor:
         """Validation losses of the averaged weights, weighted, with the same noise every time."""
         assert self.validation is not None
         return held_out_losses(
             self.task,
-            self.state.averaged,
+            self.averaged,
             self.validation,
             seed=mix_seed(self.seed, -1),
             at_once=self.recipe.validation_batch,
             weighted=True,
         )
 
-    @cached_property
-    def identity(self) -> dict[str, Any]:
-        """What must be equal for a checkpoint to be continued."""
+    @property
+    def _data(self) -> dict[str, Any]:
         data = {"training": digests(self.rows), "validation": digests(self.validation or {})}
-        return identity_of(self.task, self.state.network, self.recipe, seed=self.seed, data=data)
+        return {"seed": self.seed, "data": data}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        self.state.save(path, self.identity)
+    @property
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"network": self.network, "averaged": self.averaged, "kept": self.kept}
 
-    def resume(self, path: str | os.PathLike[str]) -> None:
-        held_out = 0 if self.validation is None else subjects_in(self.validation)
-        self.state.resume(path, self.identity, held_out)
+    @property
+    def _tensors(self) -> dict[str, Tensor]:
+        modules = {prefix: module.state_dict() for prefix, module in self._modules.items()}
+        moments = {f"optimizer.{i}": state for i, state in self.optimizer.state_dict()["state"].items()}
+        return {
+            f"{prefix}.{name}": v for prefix, part in (modules | moments).items() for name, v in part.items()
+        }
+
+    def _restore(self, tensors: dict[str, Tensor]) -> None:
+        for name, module in self._modules.items():
+            module.load_state_dict(part_of(tensors, name))
+        state: dict[int, dict[str, Tensor]] = {}
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        for name, value in part_of(tensors, "optimizer").items():
+            i, entry = name.split(".")
+            if value.ndim and value.shape != parameters[int(i)].shape:
+                raise ValueError(f"optimizer.{name} has the shape {tuple(value.shape)}")
+            state.setdefault(int(i), {})[entry] = value
+        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
 
 
 def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import operator
 import os
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,18 +13,14 @@ from torch import Tensor, nn
 
 from censcore.learning.data.first_pass import content_hash
 from censcore.learning.data.standardised import Data, Fold, gather
-from censcore.learning.model_files import write_model_file
 from censcore.learning.training.batches import Batches
-from censcore.learning.training.checkpoints import among_best, checkpoint_of, digests, identity_of
-from censcore.learning.training.history import Epoch, History
-from censcore.learning.training.loop import drive, finite
+from censcore.learning.training.history import History
 from censcore.learning.training.recipe import Recipe
+from censcore.learning.training.runs import Run, digests
 from censcore.learning.training.stacks import StackedAdamW, fill, flat_weights, parts_of
 from censcore.learning.training.task import Callback, Task, mix_seed, seeded
 
 __all__ = ["train_side_by_side"]
-
-_CHECKPOINT = "checkpoint of networks"
 
 
 def train_side_by_side(
@@ -50,17 +44,15 @@ def train_side_by_side(
     callbacks see one network after the other, and stop one.
     """
     run = _Run(task, networks, folds, recipe, seeds, device)
-    drive(run, callbacks, checkpoint, progress)
+    run.train(callbacks, checkpoint, progress)
     kept = parts_of(task.network, run.kept)
     for i, network in enumerate(networks):
         fill(network.to(device), kept, i)
     return run.histories
 
 
-class _Run:
+class _Run(Run):
     """The stack, its moving average, and the weights that each network keeps."""
-
-    rank = 0
 
     def __init__(
         self,
@@ -71,8 +63,9 @@ class _Run:
         seeds: Sequence[int],
         device: torch.device,
     ) -> None:
-        self.task, self.networks, self.recipe = task, networks, recipe
-        self.seeds, self.device = seeds, device
+        held_out = [0 if fold.validation is None else fold.validation.n for fold in folds]
+        super().__init__(task, recipe, device, held_out)
+        self.networks, self.seeds = networks, seeds
         self.data = folds[0].training.data
         self.held_out = [fold.validation for fold in folds]
         self.numbers = [fold.training.numbers for fold in folds]
@@ -90,13 +83,8 @@ class _Run:
         self.weights, self.mean = flat_weights(self.network), flat_weights(self.averaged)
         self.kept = self.mean.clone()
         self.adam = StackedAdamW(self.network, self.weights, recipe)
-        self.histories = [History() for _ in folds]
-        self.best: list[Tensor | None] = [None] * len(folds)
-        self.going = np.ones(len(folds), dtype=bool)
-        self.steps = 0
 
-    def epoch(self) -> float:
-        """One epoch of every network; the mean of their losses."""
+    def epoch(self) -> None:
         number = self.next_epoch
         self.network.train()
         seed = mix_seed(self.seeds[0], number)
@@ -105,84 +93,38 @@ class _Run:
         with seeded(self.network, seed, self.device):
             for index, share in self._batches(number):
                 sums += self._step(index, share, generator)
-        train_losses, rate = (sums[0] / sums[1]).tolist(), self.adam.rate
-        validated = self._validated(number)
-        for i, history in enumerate(self.histories):
-            if self.going[i]:
-                loss, best = finite(train_losses[i], number), history.best_epoch == number
-                history.epochs.append(Epoch(number, loss, validated[i], rate, best))
-                self.going[i] = self._goes_on(i, number)
-        return float(np.mean([history.epochs[-1].train_loss for history in self.histories]))
-
-    def _goes_on(self, i: int, number: int) -> bool:
-        """Whether a network has patience left after an epoch."""
-        patience = self.recipe.patience
-        if patience is None or self.held_out[i] is None:
-            return True
-        return number - self.histories[i].best_epoch < patience
-
-    @property
-    def next_epoch(self) -> int:
-        return max(len(history.epochs) for history in self.histories)
-
-    @property
-    def finished(self) -> bool:
-        return not self.going.any()
-
-    def call(self, callbacks: Sequence[Callback]) -> None:
-        """Show every network, with averaged weights, to the callbacks; those that one ends do not go on."""
-        if not callbacks:
-            return
-        averaged = parts_of(self.network, self.mean)
+        train_losses = (sums[0] / sums[1]).tolist()
+        losses = self._held_out_losses() if any(self.sizes) and self.recipe.validates(number) else None
         for i in np.flatnonzero(self.going).tolist():
-            network = self.networks[i].to(self.device)
-            fill(network, averaged, i)
-            epoch = self.histories[i].epochs[-1]
-            self.going[i] &= not sum(callback(epoch, network) is True for callback in callbacks)
+            due = None if losses is None or not self.sizes[i] else losses[i]
+            self._note(i, train_losses[i], self.adam.rate, due)
+
+    def _keep(self, i: int) -> None:
+        self.kept = torch.where(self.adam.owner == i, self.mean, self.kept)
+
+    def _averaged(self, i: int) -> nn.Module:
+        network = self.networks[i].to(self.device)
+        fill(network, parts_of(self.network, self.mean), i)
+        return network
 
     # ---- checkpoints ---------------------------------------------------------------------------
 
-    @cached_property
-    def _identity(self) -> dict[str, Any]:
-        """What must be equal for a checkpoint to be continued."""
+    @property
+    def _data(self) -> dict[str, Any]:
         held_out = [None if part is None else part.numbers for part in self.held_out]
         some = next((part.data for part in self.held_out if part is not None), {})
         data = [digests(self.data), digests(some), content_hash(self.numbers), content_hash(held_out)]
-        return identity_of(self.task, self.network, self.recipe, seeds=list(self.seeds), data=data)
+        return {"seeds": list(self.seeds), "data": data}
 
     @property
     def _tensors(self) -> dict[str, Tensor]:
-        """What changes, apart from the best losses."""
-        return {
-            "weights": self.weights,
-            "mean": self.mean,
-            "kept": self.kept,
-            "first": self.adam.first,
-            "second": self.adam.second,
-        }
+        moments = {"first": self.adam.first, "second": self.adam.second}
+        return {"weights": self.weights, "mean": self.mean, "kept": self.kept} | moments
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint."""
-        best = {f"best.{i}": losses for i, losses in enumerate(self.best) if losses is not None}
-        settings = {
-            "histories": [history.to_dict() for history in self.histories],
-            "steps": self.steps,
-            "identity": self._identity,
-        }
-        write_model_file(path, _CHECKPOINT, self._tensors | best, settings)
-
-    def resume(self, path: str | os.PathLike[str]) -> None:
-        """Continue from a checkpoint of a run of the same identity."""
-        with checkpoint_of(path, _CHECKPOINT, self._identity) as (tensors, settings):
-            for name, value in self._tensors.items():
-                value.copy_(tensors[name])
-            self.best = [tensors.get(f"best.{i}") for i in range(len(self.best))]
-            self.histories = [
-                History.from_dict(history | {"interrupted": False}) for history in settings["histories"]
-            ]
-            self.steps = self.adam.steps = operator.index(settings["steps"])
-        last = self.next_epoch - 1
-        self.going = np.array([self._goes_on(i, last) for i in range(len(self.best))])
+    def _restore(self, tensors: dict[str, Tensor]) -> None:
+        for name, value in self._tensors.items():
+            value.copy_(tensors[name])
+        self.adam.steps = self.steps
 
     # ---- epochs --------------------------------------------------------------------------------
 
@@ -221,27 +163,6 @@ class _Run:
     def _rate(self) -> float:
         """The learning rate of the next step."""
         return self.recipe.rate(self.steps, self.recipe.epochs * self.count)
-
-    def _validated(self, number: int) -> list[float | None]:
-        """The validation loss of every network, where it is due; weights among the best are kept."""
-        found: list[float | None] = [None] * len(self.histories)
-        due = self.recipe.validates(number) and any(part is not None for part in self.held_out)
-        losses = self._held_out_losses() if due else None
-        for i, history in enumerate(self.histories):
-            if not self.going[i]:
-                continue
-            kept = self.held_out[i] is None  # then the last weights are kept
-            if kept:
-                history.best_epoch = number
-            elif losses is not None:
-                found[i] = float(losses[i].mean())
-                self.best[i], kept = among_best(losses[i], self.best[i], self.recipe.tolerance)
-                if self.best[i] is losses[i]:
-                    history.best_epoch = number
-            if kept:
-                history.kept_epoch = number
-                self.kept = torch.where(self.adam.owner == i, self.mean, self.kept)
-        return found
 
     @torch.no_grad()
     def _held_out_losses(self) -> list[Tensor]:

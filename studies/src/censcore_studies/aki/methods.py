@@ -13,7 +13,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.aki.data import AkiRows
 from censcore_studies.aki.preprocessing import Preprocessing
-from censcore_studies.kit.networks import ONE_NETWORK, engression
+from censcore_studies.kit.networks import ONE_NETWORK, engression, likelihood_model
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,10 +150,10 @@ class Method:
         if self.kind == "grid":
             from censcore.learning.grid import JointGridModel
 
-            return JointGridModel(preset.bins, hidden=hidden, **preset.likelihood, **shared)
+            return likelihood_model(JointGridModel, preset.bins, hidden=hidden, **preset.likelihood, **shared)
         from censcore.learning.copula import CopulaWeibull
 
-        return CopulaWeibull(hidden=hidden, **self.options, **preset.likelihood, **shared)
+        return likelihood_model(CopulaWeibull, hidden=hidden, **self.options, **preset.likelihood, **shared)
 
     def load(self, path: Path, device: str) -> NeuralEstimator:
         """A trained estimator from its file."""

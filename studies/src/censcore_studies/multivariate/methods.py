@@ -81,7 +81,10 @@ def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
     return fit
 
 
-_MLP: dict[str, Any] = {"hidden": (128, 128), "learning_rate": 1e-3, "weight_decay": 1e-3}
+_MLP: dict[str, Any] = {
+    "hidden": (128, 128),
+    "training": replace(CopulaWeibull.default_training, learning_rate=1e-3, weight_decay=1e-3),
+}
 
 #: Name in the tables, and how to fit it.
 METHODS: dict[str, Callable[..., Fitted]] = {

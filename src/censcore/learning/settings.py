@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from censcore._validation import as_number, check_flag, check_option
+from censcore.exceptions import InvalidInputError
 from censcore.learning.structures import Branching, Structure
 
 __all__ = ["OBJECTIVES", "TRANSFORMS", "Network", "Training"]
@@ -63,7 +64,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Training:
-    r"""How the generators are trained.
+    r"""How networks are trained; the first five fields and ``precision`` concern CensoredEngression alone.
 
     Attributes
     ----------
@@ -124,6 +125,16 @@ class Training:
         if self.time_transform != "auto":
             return self.time_transform
         return "bounded" if isinstance(structure, Branching) else "scale"
+
+    def check_for(self, name: str) -> None:
+        """Check that nothing is set which the estimator ``name``, unlike engression, does not know."""
+        others = ("objective", "time_transform", "beta", "samples", "sparsity", "precision")
+        changed = [field for field in others if getattr(self, field) != getattr(Training, field)]
+        if changed:
+            raise InvalidInputError(
+                f"training: got {', '.join(changed)}, which CensoredEngression alone has; {name} expected "
+                "settings of batches, optimiser and validation. Leave them out."
+            )
 
     def check(self) -> None:
         """Check what a :class:`~censcore.learning.Recipe` does not."""
