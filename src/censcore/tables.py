@@ -8,27 +8,18 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from censcore._validation import as_frame, check_kind
-from censcore.exceptions import (
-    InvalidInputError,
-    InvalidTypeError,
-    MissingDependencyError,
-    MissingPackageError,
-)
+from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingPackageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Batch", "CsvBatch", "DelayedBatch", "FrameBatch", "ParquetBatch", "batches_of", "check_batch_rows",
-    "column_names",
-]  # fmt: skip
+__all__ = ["Batch", "CsvBatch", "DelayedBatch", "FrameBatch", "ParquetBatch", "batches_of", "check_columns"]
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".txt")
 SAMPLE = 2**20  # bytes of a CSV file from which the length of its lines is learned
@@ -199,30 +190,13 @@ def batches_of(data: Any, rows: int) -> list[Batch]:
         names = tuple(str(name) for name in data.columns)
         return [DelayedBatch(part, names) for part in data.to_delayed()]
     elif hasattr(data, "columns"):
-        return [FrameBatch(_as_pandas(data))]
+        return [FrameBatch(as_frame(data, name="data").to_pandas())]
     else:
         raise InvalidTypeError(
             f"data: got {type(data).__name__}, expected a path of Parquet or CSV files, a list of paths, a "
             "Dask data frame or a data frame."
         )
     return [batch for path in paths for batch in _parts(path, rows)]
-
-
-def check_batch_rows(rows: Any) -> None:
-    """How many rows are read at a time must be a whole number of at least one.
-
-    >>> check_batch_rows(0)
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidInputError: rows: got 0, expected a whole number of at least 1.
-    """
-    if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
-        raise InvalidInputError(f"rows: got {rows!r}, expected a whole number of at least 1.")
-
-
-def column_names(batches: Sequence[Batch]) -> list[str]:
-    """Names of the columns, of the first part."""
-    return batches[0].names()
 
 
 def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> None:
@@ -233,10 +207,6 @@ def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> No
     if missing:
         shown = ", ".join(list(there)[:12]) + (", ..." if len(there) > 12 else "")
         raise InvalidInputError(f"{where}: there is no column {', '.join(missing)}. There are: {shown}")
-
-
-def _as_pandas(data: Any) -> Any:
-    return as_frame(data, name="data").to_pandas()
 
 
 def _files(text: str) -> list[str]:
@@ -275,10 +245,9 @@ def _parts(path: str, rows: int) -> list[Batch]:
 
 def _row_groups(path: str, rows: int, version: str) -> Iterator[ParquetBatch]:
     """Consecutive row groups, as many as make up ``rows`` rows."""
+    read = _parquet().read_metadata
     try:
-        metadata = _parquet().read_metadata(path)
-    except MissingDependencyError:
-        raise
+        metadata = read(path)
     except Exception as error:
         raise InvalidInputError(f"{path} could not be read as a table: {error}") from error
     groups: list[int] = []

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
-from censcore.evaluation.inference import bootstrap
+from censcore.evaluation.inference import losses
 from censcore.exceptions import InvalidInputError
 
 COX = cs.CoxRegression
@@ -90,12 +90,12 @@ def test_few_subjects_do_not_end_the_comparison():
 
 def test_the_cost_of_refits_is_announced(caplog, monkeypatch):
     clock = iter(range(0, 10_000, 7))
-    monkeypatch.setattr(bootstrap, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(losses, "perf_counter", lambda: next(clock))
     with caplog.at_level(logging.WARNING, logger="censcore"):
         compared(cs.WeibullRegression(alpha=1.0), refits=5, scores=["log_score"], horizon=1.0)
     assert "fitted to 5 bootstrap samples, about 28 seconds" in caplog.text
     caplog.clear()
-    monkeypatch.setattr(bootstrap, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(losses, "perf_counter", lambda: 0.0)
     with caplog.at_level(logging.WARNING, logger="censcore"):
         compared(cs.WeibullRegression(alpha=1.0), refits=5, scores=["log_score"], horizon=1.0)
     assert not caplog.text

@@ -24,7 +24,7 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
 from censcore.plain_text import one_line
-from censcore.tables import batches_of, column_names
+from censcore.tables import batches_of
 
 __all__ = ["read_batches", "score_batches"]
 
@@ -64,7 +64,7 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
         store=store,
     )  # fmt: skip
     estimator = source.estimator()
-    there = column_names(batches_of(table.data, table.rows))
+    there = batches_of(table.data, table.rows)[0].names()
     forecasts = column_forecasts(there, columns.used, **source.reading)
     train: Any = None
     if source.named in NEED_COVARIATES and estimator is not None:

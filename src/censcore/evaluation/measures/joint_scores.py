@@ -21,7 +21,6 @@ from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.measures.case import Case, as_losses
 from censcore.evaluation.measures.case_scores import CaseScore, WithoutCensoring, of_single_times
-from censcore.exceptions import NoDensityError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
 from censcore.scores.compatible_times import subject_keys
@@ -56,8 +55,6 @@ class JointLog(OfAllTimes, WithoutCensoring):
             return super().losses(case)
         y = case.y
         time, event = np.where(case.mask, y.time, 0.0), np.where(case.mask, y.event, False)
-        if not getattr(case.F, "has_density", False):
-            raise NoDensityError(f"{type(case.F).__name__} has no density, so it has no log score.")
         cut = RightCensored(time, event).censor_at(case.horizon)
         return as_losses(-case.F.log_likelihood(cut.time, cut.event))
 

@@ -39,14 +39,8 @@ def elementary_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
-        Outcomes of n subjects; of competing risks, that of one cause.
-    forecast, censoring : Distribution
-        Of T and of C; ``censoring=None`` only where C is known.
-    time : float
-        :math:`\tau`.
-    thresholds : array, (q,)
-        :math:`\theta`.
+    y, forecast, censoring, time, thresholds
+        As in :func:`~censcore.evaluation.net_benefit`.
     scale : {"localized", "ipcw"}
         As in :func:`~censcore.brier_score`.
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.lines import Line
-from censcore.evaluation.report.calibrated import LARGE
 from censcore.evaluation.report.page import cell, pairs_table, style_sheet, table, whole_page
 from censcore.evaluation.report.plots import verdict_chart
 from censcore.evaluation.report.risk_charts import at_time, looks_of
@@ -33,7 +32,7 @@ from censcore.evaluation.report.text import (
     time_of,
     with_unit,
 )
-from censcore.evaluation.report.verdict import Verdict, distance_text
+from censcore.evaluation.report.verdict import LARGE, Verdict, distance_text
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.plain_text import html_text, one_line
 
@@ -247,9 +246,7 @@ def _scores(comparison: Comparison, outcome: str) -> str:
 
 
 def _legend(grids: list[Grid], sortable: bool = True) -> str:
-    cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
-    marked = [MARKED] if any(cell.mark for cell in cells) else []
-    words = [*marked, *legend_of([Grid("", [], {"": [Cell(c.text) for c in cells]})])]
+    words = legend_of(grids, MARKED)
     sorting = "; click on the head of a column to sort" if sortable else ""
     words.append(f"Hover over a number for its interval, rank and skill{sorting}.")
     return f"<p class='soft'>{html_text(' '.join(word.rstrip('.') + '.' for word in words))}</p>"

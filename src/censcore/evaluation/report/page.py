@@ -10,15 +10,11 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-from censcore.evaluation.report.style import PALETTE, svg_of
+from censcore.evaluation.report.style import PALETTE
 from censcore.plain_text import html_text, one_line
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["cell", "image", "image_source", "note", "pairs_table", "soft", "table", "whole_page"]
+__all__ = ["cell", "pairs_table", "style_sheet", "table", "whole_page"]
 
 
 def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style: str = "") -> str:
@@ -37,9 +33,8 @@ def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style:
 
     Examples
     --------
-    >>> from censcore.evaluation.report.page import note, table, whole_page
-    >>> lines = [["CRPS", "0.25"]]
-    >>> page = whole_page("Cox & others", [note("Lower is better."), table(["score", "mean"], lines)])
+    >>> from censcore.evaluation.report.page import table, whole_page
+    >>> page = whole_page("Cox & others", [table(["score", "mean"], [["CRPS", "0.25"]])])
     >>> "<title>Cox &amp; others</title>" in page
     True
     """
@@ -76,16 +71,6 @@ def style_sheet() -> str:
 
 def _file(name: str) -> str:
     return files("censcore.evaluation").joinpath(name).read_text(encoding="utf-8")
-
-
-def note(text: str) -> str:
-    """A paragraph in small print."""
-    return f"<p class='soft'>{text}</p>"
-
-
-def soft(text: str) -> str:
-    """Text that stands back."""
-    return f"<span class='soft'>{text}</span>"
 
 
 def cell(text: str, hover: str = "") -> str:
@@ -157,13 +142,3 @@ def pairs_table(caption: str, lines: Sequence[tuple[str, str]]) -> str:
     """A table of what and value, both plain text."""
     rows = [[html_text(name), html_text(value)] for name, value in lines]
     return table(["what", "value"], rows, name=caption, caption=caption, text_columns=2)
-
-
-def image(figure: Figure, alternative: str) -> str:
-    """A figure inside the page; ``alternative`` describes it for screen readers."""
-    return f"<img alt='{html_text(alternative)}' src='{image_source(figure)}'>"
-
-
-def image_source(figure: Figure) -> str:
-    """A figure as the address of an image that holds its content, the same bytes for the same figure."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg_of(figure)).decode()

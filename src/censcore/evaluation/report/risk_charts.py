@@ -13,9 +13,9 @@ from censcore._validation import check_option
 from censcore.evaluation import lines as of_tables
 from censcore.evaluation.measures.classification import ROC_POINTS, STATUS, auc_lines, roc_lines
 from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines
-from censcore.evaluation.report.calibrated import d_calibrations
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule, look_of
 from censcore.evaluation.report.text import with_unit
+from censcore.evaluation.report.verdict import d_calibrations
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line
 

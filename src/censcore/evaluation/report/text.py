@@ -265,10 +265,10 @@ def text_of(comparison: Comparison) -> str:
     return "\n".join(line.rstrip() for line in text)
 
 
-def legend_of(grids: list[Grid]) -> list[str]:
+def legend_of(grids: list[Grid], marked: str = MARKED) -> list[str]:
     """What the marks and words in these tables mean."""
     cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
-    found = [MARKED] if any(cell.mark for cell in cells) else []
+    found = [marked] if any(cell.mark for cell in cells) else []
     if any(CANNOT_TELL in cell.text for cell in cells):
         found.append(
             f"{CANNOT_TELL}: fewer than {MINIMUM_EVENTS} effective events, or subjects beyond the time"

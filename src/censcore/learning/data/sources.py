@@ -11,13 +11,13 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._numerics import scramble
-from censcore._validation import as_frame, as_list, check_instance
+from censcore._validation import as_count, as_frame, as_list, check_instance
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.learning.data.checks import as_past, check_mask
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
-from censcore.tables import Batch, batches_of, check_batch_rows, check_columns, column_names
+from censcore.tables import Batch, batches_of, check_columns
 
 __all__ = ["Block", "Source", "TrainingTable", "as_source", "joined_blocks"]
 
@@ -167,7 +167,7 @@ class TrainingTable:
     _columns: list[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_batch_rows(self.rows)
+        as_count(self.rows, "rows")
         if self.covariates is not None:
             as_list(self.covariates, "covariates", "column names")
         times, masks = _names(self.time, "time"), _names(self.mask, "mask")
@@ -180,7 +180,7 @@ class TrainingTable:
         batches = batches_of(self.data, self.rows)
         if not batches:
             raise InvalidInputError("data: got a table without rows, expected at least one subject.")
-        there, used = column_names(batches), self._used()
+        there, used = batches[0].names(), self._used()
         check_columns(used, there, "the table")
         others = [name for name in there if name not in used]
         object.__setattr__(self, "_columns", others if self.covariates is None else list(self.covariates))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from censcore.evaluation.report.page import image, note, soft, table
+from censcore.evaluation.report.page import table
 from censcore.evaluation.report.page import whole_page as _whole_page
+from censcore.evaluation.report.style import svg_of
+from censcore.plain_text import html_text
 from censcore_studies.kit.figures import new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["note", "panels", "soft", "table", "whole_page"]
 
@@ -24,6 +28,22 @@ pre { overflow-x: auto; background: var(--shade); padding: .8rem; }
 .panels { display: flex; flex-wrap: wrap; gap: .5rem 1rem; } .panels img { max-width: 100%; height: auto; }
 @media (min-width: 60rem) { th[scope=row] { white-space: nowrap; } }
 """
+
+
+def note(text: str) -> str:
+    """A paragraph in small print."""
+    return f"<p class='soft'>{text}</p>"
+
+
+def soft(text: str) -> str:
+    """Text that stands back."""
+    return f"<span class='soft'>{text}</span>"
+
+
+def image(figure: Figure, alternative: str) -> str:
+    """A figure inside the page, the same bytes for the same figure; ``alternative`` is for screen readers."""
+    content = base64.b64encode(svg_of(figure)).decode()
+    return f"<img alt='{html_text(alternative)}' src='data:image/svg+xml;base64,{content}'>"
 
 
 def whole_page(title: str, sections: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ from censcore.exceptions import (
     MissingCensoringError,
     UnsupportedOutcomeError,
 )
-from censcore.tables import Batch, batches_of, check_columns, column_names
+from censcore.tables import Batch, batches_of, check_columns
 
 __all__ = ["Prepared", "prepare"]
 
@@ -101,7 +101,7 @@ def prepare(runner: Runner, asked: Request) -> Prepared:
     estimator, known = estimator_of(asked.censoring)
     before = train is None and hasattr(estimator, "estimators_")
     columns, batches = _columns(asked, estimator)
-    there = column_names(batches)
+    there = batches[0].names()
     models = table_forecasts(asked.forecasts, there, columns.all)
     first = _first_rows(batches, columns)
     kind, asked = _kind_of(first, asked, estimator)
@@ -206,7 +206,7 @@ def _columns(asked: Request, estimator: Censoring | None) -> tuple[Columns, list
     batches = batches_of(table.data, table.rows)
     if not batches:
         raise InvalidInputError(EMPTY)
-    check_columns(columns.all, column_names(batches), "the table")
+    check_columns(columns.all, batches[0].names(), "the table")
     return columns, batches
 
 
@@ -253,7 +253,7 @@ def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counti
     if isinstance(train, OutcomeTable):
         counting = replace(counting, columns=Columns(train.reader, stratify=stratify), rows=train.rows)
         batches = batches_of(train.data, train.rows)
-        check_columns(counting.columns.all, column_names(batches), "train")
+        check_columns(counting.columns.all, batches[0].names(), "train")
         return Counted.of(runner.total(counting, batches, "counting training subjects").keyed, "train")
     labels = {} if stratify is None else {stratify: labels_of(column_of(train.X, stratify), stratify, False)}
     weight = np.ones(len(train)) if train.weight is None else train.weight

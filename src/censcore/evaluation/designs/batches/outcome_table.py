@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from censcore._validation import as_list, check_kind
+from censcore._validation import as_count, as_list, check_kind
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
-from censcore.tables import check_batch_rows
 
 __all__ = ["IN_MEMORY", "ColumnOutcome", "OutcomeTable", "check_in_memory"]
 
@@ -94,7 +93,7 @@ class OutcomeTable:
     outcome: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        check_batch_rows(self.rows)
+        as_count(self.rows, "rows")
         named = [name for name in OF_COLUMNS if getattr(self, name) is not None]
         if self.outcome is not None:
             if named or not callable(self.outcome):
