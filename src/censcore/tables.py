@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,12 +41,26 @@ class Batch(Protocol):
 
 
 @dataclass(frozen=True)
-class ParquetBatch(Batch):
-    """Some row groups of a Parquet file."""
+class FileBatch(Batch):
+    """A part of a file; its fields, with the size and the date of the file, say what it holds."""
 
     path: str
-    groups: tuple[int, ...]
     version: str
+
+    @property
+    def identity(self) -> str:
+        """The file as it is now, and the part."""
+        return " ".join(str(getattr(self, field.name)) for field in fields(self))
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class ParquetBatch(FileBatch):
+    """Some row groups of a Parquet file."""
+
+    groups: tuple[int, ...]
 
     def names(self) -> list[str]:
         """Names of the columns; an index that pandas told in two numbers is one."""
@@ -69,24 +83,14 @@ class ParquetBatch(Batch):
                 first += len(part)
                 yield frame if len(read) == len(kept) else frame[kept]
 
-    @property
-    def identity(self) -> str:
-        """The file as it is now, and the row groups."""
-        return f"{self.path} {self.version} {self.groups}"
-
-    def __str__(self) -> str:
-        return self.path
-
 
 @dataclass(frozen=True)
-class CsvBatch(Batch):
+class CsvBatch(FileBatch):
     """Some lines of a CSV file, by the bytes that they occupy."""
 
-    path: str
     start: int
     stop: int
     header: bytes
-    version: str
 
     @property
     def _separator(self) -> str:
@@ -117,14 +121,6 @@ class CsvBatch(Batch):
         except Exception as error:
             raise InvalidInputError(f"{self} could not be read as a table: {error}") from error
         yield from FrameBatch(frame).frames(columns, rows, text)
-
-    @property
-    def identity(self) -> str:
-        """The file as it is now, and the bytes."""
-        return f"{self.path} {self.version} {self.start} {self.stop}"
-
-    def __str__(self) -> str:
-        return self.path
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +252,7 @@ def _row_groups(path: str, rows: int, version: str) -> Iterator[ParquetBatch]:
         groups.append(number)
         count += metadata.row_group(number).num_rows
         if count >= rows or number == metadata.num_row_groups - 1:
-            yield ParquetBatch(path, tuple(groups), version)
+            yield ParquetBatch(path, version, tuple(groups))
             groups, count = [], 0
 
 
@@ -279,7 +275,7 @@ def _line_ranges(path: str, rows: int, version: str) -> Iterator[CsvBatch]:
                     size *= 2  # a line that is longer than the block
                     continue
                 block = block[:end]
-            yield CsvBatch(path, start, start + len(block), header, version)
+            yield CsvBatch(path, version, start, start + len(block), header)
             start += len(block)
 
 

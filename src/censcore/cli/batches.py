@@ -34,23 +34,22 @@ class _Outcome:
     """What reads the outcome of the rows of a batch, as that of a whole file is read."""
 
     named: OutcomeColumns
-    censoring_time: str | None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Those that it needs."""
-        return (*self.named.used, *(() if self.censoring_time is None else (self.censoring_time,)))
+        return self.named.used
 
     def __call__(self, frame: Any) -> Any:
         """The outcome of some rows."""
-        return outcome_of(frame, self.named, self.censoring_time, part=True)
+        return outcome_of(frame, self.named, part=True)
 
 
 def read_batches(source: Source, store: Path | None = None) -> Inputs:
     """The table and forecasts of a source; what cannot be read in batches is an error."""
     columns, batch = source.columns, source.batch
     _check_files(source.predictions)
-    check_options(columns, source.censoring_time)
+    check_options(columns)
     if columns.intervals:
         raise InvalidInputError(
             "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and "
@@ -58,10 +57,9 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
         )
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
-    outcome = _Outcome(columns, source.censoring_time)
     table = cs.OutcomeTable(
-        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=outcome, n_jobs=source.jobs,
-        store=store,
+        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=_Outcome(columns),
+        n_jobs=source.jobs, store=store,
     )  # fmt: skip
     estimator = source.estimator()
     there = batches_of(table.data, table.rows)[0].names()
@@ -78,7 +76,8 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
         )
     elif source.train is not None:
         _check_files(source.train)
-        train = cs.OutcomeTable(str(source.train), rows=table.rows, outcome=_Outcome(columns, None))
+        outcome = _Outcome(columns._replace(censoring_time=None))
+        train = cs.OutcomeTable(str(source.train), rows=table.rows, outcome=outcome)
     return Inputs(None, dict(forecasts), table, estimator, None, train)
 
 

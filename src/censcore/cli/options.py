@@ -207,7 +207,9 @@ class Source:
             time = "time" if time is None else time
             event = "event" if event is None and self.cause is None else event
         causes, visits = (tuple(words(text)) for text in (self.causes, self.visits))
-        return OutcomeColumns(time, event, self.cause, causes, self.entry, self.lower, self.upper, visits)
+        return OutcomeColumns(
+            time, event, self.cause, causes, self.entry, self.lower, self.upper, visits, self.censoring_time
+        )
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -264,7 +266,7 @@ class Source:
         if self.train is None:
             return None
         frame = read_table(self.train)
-        return self.covariates_of(frame), outcome_of(frame, self.columns)
+        return self.covariates_of(frame), outcome_of(frame, self.columns._replace(censoring_time=None))
 
     def read(self) -> Inputs:
         """Read the files whole."""
@@ -275,7 +277,7 @@ class Source:
                 "got standard input for the table and for --train, expected a file for one of them."
             )
         frame = read_table(self.predictions)
-        X, y = self.covariates_of(frame), outcome_of(frame, self.columns, self.censoring_time)
+        X, y = self.covariates_of(frame), outcome_of(frame, self.columns)
         training, estimator = self.training(), self.estimator()
         if self.named in NEED_COVARIATES and estimator is not None:
             if X is None:

@@ -46,6 +46,7 @@ class OutcomeColumns(NamedTuple):
     lower: str | None = None
     upper: str | None = None
     visits: tuple[str, ...] = ()
+    censoring_time: str | None = None
 
     @property
     def intervals(self) -> bool:
@@ -55,7 +56,7 @@ class OutcomeColumns(NamedTuple):
     @property
     def used(self) -> tuple[str, ...]:
         """All of them but the visits."""
-        given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper)
+        given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
         return tuple(name for name in given if name is not None)
 
 
@@ -117,20 +118,17 @@ def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
 
 
 def outcome_of(
-    frame: pd.DataFrame,
-    columns: OutcomeColumns,
-    censoring_time: str | None = None,
-    part: bool = False,
+    frame: pd.DataFrame, columns: OutcomeColumns, part: bool = False
 ) -> cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored:
     """The outcome from its columns; in ``part`` of a table there may be no event."""
-    check_options(columns, censoring_time)
+    check_options(columns)
 
     def numbers(name: str | None, option: str) -> np.ndarray | None:
         from censcore._arrays import as_float
 
         return None if name is None else as_float(column(frame, name, option), f"{option} {name}")
 
-    c = numbers(censoring_time, "--censoring-time")
+    c = numbers(columns.censoring_time, "--censoring-time")
     a = numbers(columns.entry, "--entry")
     if columns.intervals:
         return _intervals(frame, columns)
@@ -143,11 +141,11 @@ def outcome_of(
     return cs.CompetingRisks(time, cause, c, entry=a, names=columns.causes or None, n_causes=some)
 
 
-def check_options(columns: OutcomeColumns, censoring_time: str | None) -> None:
+def check_options(columns: OutcomeColumns) -> None:
     """One kind of outcome is named, and wholly."""
     others = {
         "--time": columns.time, "--event": columns.event, "--cause": columns.cause,
-        "--censoring-time": censoring_time,
+        "--censoring-time": columns.censoring_time,
     }  # fmt: skip
     given = [option for option, name in others.items() if name is not None]
     if columns.intervals:

@@ -17,17 +17,11 @@ from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line, data_frame
+from censcore.evaluation.measures import classification, net_benefit
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve, calibration_curve
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.classification import (
-    auc_lines,
-    classification_lines,
-    risk_lines,
-    roc_lines,
-)
 from censcore.evaluation.measures.discrimination import Discrimination, Measure
-from censcore.evaluation.measures.net_benefit import decision_lines
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
@@ -253,9 +247,7 @@ class Comparison(KeepsValues):
 
     def _one(self, picture: str, outcome: str | None) -> Comparison:
         """The comparison of the outcome that a picture or a table of one event is about."""
-        if not self.kind.views:
-            if outcome is not None:
-                self.kind.view(outcome)  # an error
+        if outcome is None and not self.kind.views:
             return self
         outcome = self.kind.default_outcome(picture) if outcome is None else outcome
         self.kind.check_picture(picture, outcome)
@@ -384,12 +376,10 @@ class Comparison(KeepsValues):
 
         Parameters
         ----------
-        time : float, optional
-            By default the middle one of the evaluation times.
+        time, outcome
+            As in :meth:`calibration`.
         thresholds : array, optional
             Risks in (0, 1); by default 50 up to the largest that some forecast gives to many subjects.
-        outcome : str, optional
-            As in :meth:`calibration`.
 
         Returns
         -------
@@ -404,7 +394,7 @@ class Comparison(KeepsValues):
         PositivityError
             If a subject has P(C > t) = 0, and C is not known for all.
         """
-        return data_frame(decision_lines(self._one("decision", outcome), time, thresholds))
+        return data_frame(net_benefit.decision_lines(self._one("decision", outcome), time, thresholds))
 
     def classification(
         self, time: float | None = None, thresholds: Any = None, outcome: str | None = None
@@ -413,12 +403,10 @@ class Comparison(KeepsValues):
 
         Parameters
         ----------
-        time : float, optional
-            Of the risk; by default the middle one of the evaluation times.
+        time, outcome
+            As in :meth:`calibration`.
         thresholds : array, optional
             Risks in (0, 1), by default 0.1 to 0.5.
-        outcome : str, optional
-            As in :meth:`calibration`.
 
         Returns
         -------
@@ -427,7 +415,9 @@ class Comparison(KeepsValues):
             ``_high``: see :mod:`censcore.evaluation.measures.classification`. PPV is NaN where nobody is
             above the threshold.
         """
-        return data_frame(classification_lines(self._one("decision", outcome), time, thresholds))
+        return data_frame(
+            classification.classification_lines(self._one("decision", outcome), time, thresholds)
+        )
 
     def roc(self, time: float | None = None, outcome: str | None = None) -> pd.DataFrame:
         """ROC curves at a time: sensitivity over 1 - specificity, for thresholds from the largest risk down.
@@ -443,7 +433,7 @@ class Comparison(KeepsValues):
             ``model``, ``time``, ``threshold``, ``fpr``, and ``tpr`` with ``_standard_error``, ``_low`` and
             ``_high``. The area is that of the AUC, up to ties and 200 thresholds.
         """
-        return data_frame(roc_lines(self._one("decision", outcome), time))
+        return data_frame(classification.roc_lines(self._one("decision", outcome), time))
 
     def auc(self, times: Any = None, outcome: str | None = None) -> pd.DataFrame:
         """AUC at other times than those of the table.
@@ -461,7 +451,7 @@ class Comparison(KeepsValues):
             ``model``, ``time``, ``events`` (effective), ``auc`` with ``standard_error``, ``low`` and
             ``high``, which are pointwise.
         """
-        return data_frame(auc_lines(self._one("decision", outcome), times))
+        return data_frame(classification.auc_lines(self._one("decision", outcome), times))
 
     def risks(self, time: float | None = None, outcome: str | None = None) -> pd.DataFrame:
         """How the forecast risks are distributed in those with and without the event by a time.
@@ -477,7 +467,7 @@ class Comparison(KeepsValues):
             ``model``, ``time``, ``status``, ``share`` (of the subjects), ``mean`` and quantiles of the risk,
             with inverse-probability weights.
         """
-        return data_frame(risk_lines(self._one("decision", outcome), time))
+        return data_frame(classification.risk_lines(self._one("decision", outcome), time))
 
     # ---- pictures and pages ------------------------------------------------------------------------
 
@@ -545,15 +535,13 @@ class Comparison(KeepsValues):
             self.design.refuse(f"the plot {kind!r}")
         outcome = options.pop("outcome", None)
         whole = kind == "folds" or not self.kind.pictured(kind, set())[0]
-        if not self.kind.views or (outcome is None and whole):
-            if outcome is not None:
-                self.kind.view(outcome)  # an error
-            view = self.kind.follow_up_view() if kind == "censoring" else None
-            return CHARTS[kind](self if view is None else self.design.part(self, view), **options)
-        one = self._one(kind, outcome)
-        outcome = self.kind.default_outcome(kind) if outcome is None else outcome
-        chart = one.chart(kind, **options)
-        return replace(chart, title=f"{one_line(outcome)}: {chart.title}")
+        if self.kind.views and not (outcome is None and whole):
+            outcome = self.kind.default_outcome(kind) if outcome is None else outcome
+            chart = self._one(kind, outcome).chart(kind, **options)
+            return replace(chart, title=f"{one_line(outcome)}: {chart.title}")
+        view = self.kind.follow_up_view() if kind == "censoring" else None
+        one = self if self.kind.views else self._one(kind, outcome)
+        return CHARTS[kind](one if view is None else self.design.part(self, view), **options)
 
     def to_html(
         self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts"
@@ -582,7 +570,7 @@ class Comparison(KeepsValues):
         Parameters
         ----------
         path : path, optional
-            Where to write it; ``"-"`` is standard output.
+            As in :meth:`to_html`.
 
         Returns
         -------
@@ -600,7 +588,7 @@ class Comparison(KeepsValues):
         Parameters
         ----------
         path : path, optional
-            Where to write it; ``"-"`` is standard output.
+            As in :meth:`to_html`.
 
         Returns
         -------
@@ -617,7 +605,7 @@ class Comparison(KeepsValues):
         Parameters
         ----------
         path : path, optional
-            Where to write it; ``"-"`` is standard output.
+            As in :meth:`to_html`.
 
         Returns
         -------

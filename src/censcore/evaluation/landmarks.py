@@ -127,8 +127,11 @@ class LandmarkComparison:
         if not len(table):
             raise InvalidInputError(f"score: got {score!r}, expected one of the scores that were compared.")
         there = table["outcome"].unique().tolist() if "outcome" in table else [""]
-        outcome = _chosen(outcome, there)
-        table = table if not outcome else table[table["outcome"] == outcome]
+        if outcome is not None and outcome not in there:
+            expected = f"one of {', '.join(there)}" if there != [""] else "None: there is one event time"
+            raise InvalidInputError(f"outcome: got {outcome!r}, expected {expected}.")
+        outcome = outcome or there[0]
+        table = table[table["outcome"] == outcome] if outcome else table
         last = table.groupby(["landmark", "model"], sort=False).tail(1)
         marks: list[Mark] = []
         for i, (model, lines) in enumerate(last.groupby("model", sort=False)):
@@ -146,14 +149,6 @@ class LandmarkComparison:
         pairs = zip(self.landmarks, self.sample.at_risk, strict=True)
         count = ", ".join(f"{s:g} ({len(subjects)} at risk)" for s, subjects in pairs)
         return f"Comparisons at landmarks {count}"
-
-
-def _chosen(outcome: str | None, there: list[str]) -> str:
-    """The outcome asked for, or the first; empty where there is one event time."""
-    if outcome is not None and outcome not in there:
-        expected = f"one of {', '.join(there)}" if there != [""] else "None: there is one event time"
-        raise InvalidInputError(f"outcome: got {outcome!r}, expected {expected}.")
-    return there[0] if outcome is None else outcome
 
 
 def compare_landmarks(

@@ -13,10 +13,9 @@ from censcore.evaluation.inference.losses import Losses, estimate_means, score_a
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.lines import Line
-from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.measures.effective_events import counted_events, effective_events, weighted_events
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.request import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic

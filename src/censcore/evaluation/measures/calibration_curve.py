@@ -203,18 +203,20 @@ def _in_bins(comparison: Comparison, model: str, data: _Data, number: np.ndarray
         loads = np.where(inside, (D[:, None] - observed) / total, 0.0)
         predicted = (inside * (w * p)[:, None]).sum(axis=0) / (inside * w[:, None]).sum(axis=0)
     estimate = _estimate(comparison, model, data.time, observed, np.nan_to_num(loads))
-    lines = []
-    for j in range(len(total)):
-        error, kish = float(estimate.standard_error[j]), effective_number(k[:, j], comparison.groups)
-        low, high = (np.nan, np.nan)
-        if told and total[j] > 0:
-            low, high = _wilson(float(observed[j]), error, kish, comparison.confidence)
-        lines.append(
-            {"predicted": float(predicted[j]), "observed": float(observed[j]),
-             "standard_error": error if told and error > 0 else np.nan, "low": low, "high": high,
-             "n": int(inside[:, j].sum())}
-        )  # fmt: skip
-    return lines
+    ends = np.full((2, len(total)), np.nan)
+    for j in np.nonzero(total > 0)[0] if told else ():
+        kish = effective_number(k[:, j], comparison.groups)
+        ends[:, j] = _wilson(float(observed[j]), estimate.standard_error[j], kish, comparison.confidence)
+    errors = np.where(told & (estimate.standard_error > 0), estimate.standard_error, np.nan)
+    return _points(predicted, observed, errors, *ends, inside.sum(axis=0))
+
+
+def _points(*columns: np.ndarray) -> list[Line]:
+    """Points of a curve: forecast and observed risk, error and interval, and how many subjects each has."""
+    names = ("predicted", "observed", "standard_error", "low", "high", "n")
+    return [
+        dict(zip(names, point, strict=True)) for point in zip(*map(np.ndarray.tolist, columns), strict=True)
+    ]
 
 
 def _wilson(share: float, error: float, kish: float, confidence: float) -> tuple[float, float]:
@@ -240,13 +242,10 @@ def _with_curve(
     level, loads = _local_linear(data, at, span)
     curve = _estimate(comparison, binned.model, data.time, level, loads)
     low, high = curve.interval(comparison.confidence) if told else (np.full(len(at), np.nan),) * 2
-    inside = np.clip(level, 0.0, 1.0)  # a risk is within [0, 1], so are the ends of its interval
-    smoothed = [
-        {"predicted": float(at[j]), "observed": float(inside[j]),
-         "standard_error": float(curve.standard_error[j]) if told and curve.varies[j] else np.nan,
-         "low": float(np.clip(low[j], 0, 1)), "high": float(np.clip(high[j], 0, 1)), "n": len(data.p)}
-        for j in range(len(at))
-    ]  # fmt: skip
+    # a risk is within [0, 1], so are the ends of its interval
+    inside, low, high = (np.clip(values, 0.0, 1.0) for values in (level, low, high))
+    errors = np.where(told & curve.varies, curve.standard_error, np.nan)
+    smoothed = _points(at, inside, errors, low, high, np.full(len(at), len(data.p)))
     distance = np.repeat(np.abs(inside - at), counts)
     facts: dict[str, Any] = {
         "ici": float(distance.mean()),

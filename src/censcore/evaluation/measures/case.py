@@ -14,18 +14,24 @@ from censcore._kept_values import KeepsValues
 from censcore.distributions import Distribution, Grouped, Independent, Univariate
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.risk_sets import entries_of
+from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.measures.cell_sums import cell_sums
 from censcore.exceptions import PositivityError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import brier_score
-from censcore.scores.inputs import scoring_inputs
-from censcore.scores.known_at import seen_beyond
+from censcore.scores.inputs import scoring_inputs, without_forecast
+from censcore.scores.known_at import seen_beyond, weights_of_events
 
 if TYPE_CHECKING:
     from censcore.evaluation.kinds.views import View
+    from censcore.evaluation.measures.case_scores import CaseScore
+    from censcore.evaluation.measures.discrimination import Measure
 
-__all__ = ["CELLS", "Case", "RiskAt", "as_losses", "cells_of", "in_time", "sums_at"]
+__all__ = [
+    "CELLS", "Case", "RiskAt", "as_losses", "cells_of", "counted_events", "effective_events", "first_event",
+    "in_time", "sums_at", "weighted_events", "weights_of_counted",
+]  # fmt: skip
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 #: What is derived of a case without its C.
@@ -245,6 +251,67 @@ def cells_of(time: np.ndarray, horizon: float) -> np.ndarray:
 def in_time(C: Distribution, y: Any) -> Distribution:
     """A censoring distribution; one of the number of the last visit, on the visits of the subjects of y."""
     return C.on(y.visits) if isinstance(C, LastVisit) and isinstance(y, DetectionTimes) else C
+
+
+def effective_events(
+    counted: tuple[np.ndarray, ...], weight: np.ndarray, groups: np.ndarray | None
+) -> np.ndarray:
+    """The effective number of events, (q,), as ``Comparison.effective_events`` describes it.
+
+    ``counted`` are the subjects that count as an event, and as free of it, (n, q) each: see
+    :func:`counted_events`. The fewer of them decide.
+    """
+    numbers = [
+        [effective_number(np.where(column, weight, 0.0), groups) for column in who.T] for who in counted
+    ]
+    return np.min(numbers, axis=0)
+
+
+def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.ndarray, ...]:
+    """Who counts as an event for a score and, where its columns are times, who as free of it: (n, q) each.
+
+    ``cases`` are those of all forecasts, whose quantiles a score of levels is about.
+    """
+    case = cases[0]
+    if score.axis == "time":
+        inputs = without_forecast(case.y, case.C)
+        times = np.minimum(score.at(case), case.horizon)[None, :]
+        known = inputs.known_at(inputs.xp.asarray(times, dtype=inputs.time.dtype)).weights()
+        return tuple(to_numpy(weight) > 0 for weight in known)
+    time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
+    if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
+        counted = event & (time <= case.horizon)
+        counted = counted if case.mask is None else counted & case.mask[:, None]
+        return (np.repeat(np.any(counted, axis=2), len(score.at(case)), axis=1),)
+    until = np.max([of.quantiles for of in cases], axis=0) if score.axis == "level" else case.horizon
+    return (event & (time <= until),)
+
+
+def weighted_events(
+    y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray, groups: np.ndarray | None
+) -> tuple[int, float]:
+    """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
+    counted, of_event = weights_of_counted(y, G, horizon, weight)
+    return int(counted.sum()), effective_number(weight * of_event, groups)
+
+
+def weights_of_counted(
+    y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whose event counts up to the horizon, and its inverse-probability weight, (n,) each."""
+    of_event = weights_of_events(y, G, horizon)
+    counted = (of_event > 0) & (to_numpy(y.time) > 0) & (weight > 0)
+    return counted, np.where(counted & np.isfinite(of_event), of_event, 0.0)
+
+
+def first_event(y: RightCensored) -> RightCensored:
+    """The first event of any of the event times, (n,); where none was seen, the first of the times."""
+    if y.time.ndim == 1:
+        return y
+    time, event = to_numpy(y.time), to_numpy(y.event)
+    first = np.argmin(np.where(event, time, np.inf), axis=1)[:, None]
+    time, event = (np.take_along_axis(part, first, axis=1)[:, 0] for part in (time, event))
+    return RightCensored(time, event)._with_entry(y.entry)
 
 
 def as_losses(values: Any) -> np.ndarray:

@@ -31,8 +31,7 @@ class Generator:
     inverse: Callable[[np.ndarray], np.ndarray]
 
 
-def _independence() -> Generator:
-    return Generator(lambda u: -np.log(u), lambda s: np.exp(-s))
+INDEPENDENCE = Generator(lambda u: -np.log(u), lambda s: np.exp(-s))
 
 
 def _clayton(tau: float) -> Generator:
@@ -95,7 +94,7 @@ def generator(copula: str, tau: float) -> Generator:
             f"Kendall's tau of a {copula} copula must lie between {max(lowest, -STRONGEST):g} and "
             f"{STRONGEST:g}; got {tau:g}. The frank copula has negative values too."
         )
-    return _independence() if abs(tau) < WEAKEST else make(float(tau))
+    return INDEPENDENCE if abs(tau) < WEAKEST else make(float(tau))
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,9 +114,8 @@ def dependent_censoring_sensitivity(
     t, h = _check_times(times, horizon)
     levels = np.unique(as_numbers(tau, "tau"))
     phis = [generator(copula, float(level)) for level in levels]
-    subjects = [
-        _Stratum(y, rows, list(distributions.values()), t, h) for rows in _members(strata, len(y), "strata")
-    ]
+    stratum, given = _codes(strata, len(y), "strata"), list(distributions.values())
+    subjects = [_Stratum(y, np.nonzero(stratum == s)[0], given, t, h) for s in range(int(stratum.max()) + 1)]
     weights = _bootstrap_weights(len(y), replicates, groups, seed)
     means = np.stack([_means(subjects, phi, weights, len(y)) for phi in phis])
     lines = [("brier_score", float(at)) for at in t] + ([] if h is None else [("integrated_brier_score", h)])
@@ -230,14 +229,11 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
     replicates = as_count(replicates, "replicates", least=0, most=10**6)
     if replicates == 1:
         raise InvalidInputError("replicates must be 0 or at least 2; got 1.")
-    members = _members(np.arange(n) if groups is None else groups, n, "groups")
-    code = np.empty(n, dtype=np.intp)
-    for number, rows in enumerate(members):
-        code[rows] = number
-    if replicates and len(members) < 2:
+    code = np.arange(n) if groups is None else _codes(groups, n, "groups")
+    m = int(code.max()) + 1
+    if replicates and m < 2:
         raise InvalidInputError("A bootstrap needs at least 2 groups; got 1. Pass replicates=0 without one.")
-    rng = separate_stream(seed)
-    counts = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=replicates)
+    counts = separate_stream(seed).multinomial(m, np.full(m, 1 / m), size=replicates)
     drawn = counts[:, code].astype(float)
     return np.concatenate([np.ones((1, n)), drawn * (n / drawn.sum(axis=1, keepdims=True))])
 
@@ -270,10 +266,6 @@ def _check_times(times: Array, horizon: float | None) -> tuple[np.ndarray, float
     return np.unique(t), None if horizon is None else as_number(horizon, "horizon", above=0)
 
 
-def _members(labels: Any, n: int, name: str) -> list[np.ndarray]:
-    """The subjects of each label."""
-    if labels is None:
-        return [np.arange(n)]
-    _, code = np.unique(as_labels(labels, n, name), return_inverse=True)
-    order = np.argsort(code, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(code))[:-1])
+def _codes(labels: Any, n: int, name: str) -> np.ndarray:
+    """Labels of subjects as numbers from 0; None is one label for all."""
+    return np.unique(np.zeros(n) if labels is None else as_labels(labels, n, name), return_inverse=True)[1]

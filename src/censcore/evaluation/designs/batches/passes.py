@@ -27,9 +27,8 @@ from censcore.evaluation.designs.batches.table_censoring import TableCensoring
 from censcore.evaluation.designs.batches.table_plan import Columns, Plan, Rows, rows_of
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.kinds import Kind
-from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case import Case, weights_of_counted
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.effective_events import weights_of_counted
 from censcore.evaluation.plan.checks import expected_events
 from censcore.evaluation.plan.horizon import FOLLOWED, LEAST
 from censcore.exceptions import InvalidInputError
