@@ -20,7 +20,7 @@ from censcore.evaluation.designs.fold_store import (
     load_forecast,
     model_key,
     path_of,
-    save_forecast,
+    save_value,
 )
 from censcore.evaluation.plan.forecasts import forecast_fold
 from censcore.evaluation.sample import Sample
@@ -74,7 +74,7 @@ class _Task:
             return self, error, perf_counter() - start, True
         seconds = perf_counter() - start
         about = {"model": self.name, "repeat": self.split.repeat, "fold": self.split.fold, "seconds": seconds}
-        kept = self.path is None or save_forecast(self.path, forecast, about)
+        kept = self.path is None or save_value(self.path, (forecast, about))
         return self, forecast, seconds, kept
 
     def failed(self, error: Exception) -> str:
