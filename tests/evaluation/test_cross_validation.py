@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 import censcore as cs
 from censcore.distributions import Grouped
 from censcore.evaluation.designs.fold_runs import make_splits
-from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, save_forecast
+from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, save_value
 from censcore.evaluation.designs.folds import refit_influence
 from censcore.evaluation.kinds.several_times import kaplan_meier_curves
 from censcore.evaluation.sample import Sample
@@ -711,7 +711,7 @@ def test_a_change_leads_to_new_fits(change, tmp_path):
 def test_a_killed_run_leaves_no_part_of_a_file(tmp_path):
     """Only whole files have the name that is looked for."""
     path = tmp_path / "a.npz"
-    assert save_forecast(path, cs.Weibull([1.0, 2.0], 3.0), {"seconds": 1.0})
+    assert save_value(path, (cs.Weibull([1.0, 2.0], 3.0), {"seconds": 1.0}))
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.npz"]
     (tmp_path / "b.npz").write_bytes(b"")
     assert load_forecast(tmp_path / "b.npz") is None
@@ -771,7 +771,7 @@ def test_the_store_takes_every_kind_of_outcome(kind, tmp_path):
     ids=lambda forecast: type(forecast).__name__,
 )
 def test_forecasts_survive_the_store(forecast, tmp_path):
-    assert save_forecast(tmp_path / "a.npz", forecast, {"seconds": 1.0})
+    assert save_value(tmp_path / "a.npz", (forecast, {"seconds": 1.0}))
     found, about = load_forecast(tmp_path / "a.npz")
     t = np.full(forecast.shape, 1.5)
     np.testing.assert_array_equal(found.sf(t), forecast.sf(t))

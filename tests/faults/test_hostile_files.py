@@ -17,7 +17,7 @@ import torch
 
 import censcore as cs
 from censcore.evaluation.designs.batches.runners import read_partial
-from censcore.evaluation.designs.fold_store import load_forecast, save_forecast
+from censcore.evaluation.designs.fold_store import load_forecast, save_value
 from censcore.evaluation.report.export import latex_table
 from censcore.evaluation.report.page import whole_page
 from censcore.exceptions import ModelFileError
@@ -59,7 +59,7 @@ STORED = {
 @pytest.mark.parametrize("name", STORED)
 def test_a_store_takes_what_it_did_not_write_as_not_there(tmp_path, name):
     file = tmp_path / "a.npz"
-    assert save_forecast(file, cs.Weibull([1.0, 2.0], 1.0), {"seconds": 1.0})
+    assert save_value(file, (cs.Weibull([1.0, 2.0], 1.0), {"seconds": 1.0}))
     assert load_forecast(file) is not None
     file.write_bytes(STORED[name]())
     assert load_forecast(file) is None

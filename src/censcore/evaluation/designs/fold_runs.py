@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from censcore.evaluation.designs.fold_store import (
     load_forecast,
     model_key,
     path_of,
-    save_forecast,
+    save_value,
 )
 from censcore.evaluation.plan.forecasts import forecast_fold
 from censcore.evaluation.sample import Sample
@@ -52,8 +52,7 @@ class FoldRuns:
         return [(self.splits[i].test, self.forecasts[model, i]) for i in numbers]
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
+class _Task(NamedTuple):
     """One model in one fold."""
 
     name: str
@@ -74,15 +73,7 @@ class _Task:
             return self, error, perf_counter() - start, True
         seconds = perf_counter() - start
         about = {"model": self.name, "repeat": self.split.repeat, "fold": self.split.fold, "seconds": seconds}
-        kept = self.path is None or save_forecast(self.path, forecast, about)
-        return self, forecast, seconds, kept
-
-    def failed(self, error: Exception) -> str:
-        """What went wrong, where."""
-        where = (
-            f"Model {self.name!r} failed in {self.split.name}, on {len(self.split.train)} training subjects"
-        )
-        return f"{where}: {type(error).__name__}: {error}"
+        return self, forecast, seconds, self.path is None or save_value(self.path, (forecast, about))
 
 
 def run_folds(
@@ -94,23 +85,24 @@ def run_folds(
     progress: bool | None = None,
 ) -> FoldRuns:
     """Fit every model in every fold, but for those that the store has already."""
-    tasks = _tasks(models, subjects, splits, folds.store)
-    runs = FoldRuns(splits, list(models), {}, {})
-    failures: dict[str, str] = {}
-    unstored: set[str] = set()
+    tasks, runs = _tasks(models, subjects, splits, folds.store), FoldRuns(splits, list(models), {}, {})
+    failures, unstored = dict[str, str](), set[str]()
     with ProgressBar("fitting", len(tasks), show=progress) as bar:
-        for task, result, seconds, stored in _results(tasks, kind, subjects, folds.n_jobs):
-            bar.advance(f"{task.name}, {task.split.name}")
+        for (name, number, _, split, _), result, seconds, kept in _results(
+            tasks, kind, subjects, folds.n_jobs
+        ):
+            bar.advance(f"{name}, {split.name}")
             if isinstance(result, Exception):
+                where = f"failed in {split.name}, on {len(split.train)} training subjects"
+                failed = f"Model {name!r} {where}: {type(result).__name__}: {result}"
                 if folds.on_error == "raise":
                     hint = "cv=Folds(5, on_error='skip') compares the others; store= keeps what is finished."
-                    raise FoldError(f"{task.failed(result)} ({hint})") from result
-                failures.setdefault(task.name, task.failed(result))
+                    raise FoldError(f"{failed} ({hint})") from result
+                failures.setdefault(name, failed)
                 continue
-            runs.forecasts[task.name, task.number] = result
-            runs.seconds[task.name, task.number] = seconds
-            if not stored:
-                unstored.add(f"{task.name} ({type(result).__name__})")
+            runs.forecasts[name, number], runs.seconds[name, number] = result, seconds
+            if not kept:
+                unstored.add(f"{name} ({type(result).__name__})")
     runs.models[:] = [name for name in runs.models if name not in failures]
     runs.notes.extend(f"{text} The model is left out." for text in failures.values())
     if unstored:
@@ -123,20 +115,13 @@ def run_folds(
 
 def _tasks(models: Mapping[str, Any], subjects: Sample, splits: list[Split], store: Any) -> list[_Task]:
     """All models of a fold, then the next fold: so the first failure shows early."""
-    paths: dict[Key, Path] = {}
-    if store is not None:
-        data, folder = data_key(subjects), Path(store)
-        for name, model in models.items():
-            key = model_key(name, model, subjects.y)
-            paths |= {
-                (name, i): path_of(folder, data, key, s.train.tobytes(), s.test.tobytes())
-                for i, s in enumerate(splits)
-            }
-    return [
-        _Task(name, i, model, split, paths.get((name, i)))
-        for i, split in enumerate(splits)
-        for name, model in models.items()
-    ]
+    tasks = [_Task(name, i, model, s, None) for i, s in enumerate(splits) for name, model in models.items()]
+    if store is None:
+        return tasks
+    data, folder = data_key(subjects), Path(store)
+    keys = {name: model_key(name, model, subjects.y) for name, model in models.items()}
+    folds = [(split.train.tobytes(), split.test.tobytes()) for split in splits]
+    return [task._replace(path=path_of(folder, data, keys[task.name], *folds[task.number])) for task in tasks]
 
 
 def _results(tasks: Iterable[_Task], kind: Kind, subjects: Sample, n_jobs: int | None) -> Iterator[Any]:

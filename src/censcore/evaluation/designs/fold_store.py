@@ -32,18 +32,13 @@ from censcore.files import write_atomically
 from censcore.outcomes.base import Outcome
 
 __all__ = [
-    "data_key", "load_forecast", "load_value", "model_key", "path_of", "save_forecast", "save_value",
+    "data_key", "load_forecast", "load_value", "model_key", "path_of", "save_value",
 ]  # fmt: skip
 
 
 def path_of(folder: Path, *parts: Any) -> Path:
     """Where what depends on these parts is kept, or would be."""
     return folder / f"{_hash(*parts)}.npz"
-
-
-def save_forecast(path: Path, forecast: Distribution, about: dict[str, Any]) -> bool:
-    """Write a forecast in one piece; False where it holds something other than arrays."""
-    return save_value(path, (forecast, about))
 
 
 def load_forecast(path: Path) -> tuple[Distribution, dict[str, Any]] | None:

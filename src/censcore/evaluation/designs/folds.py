@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -131,11 +131,11 @@ class CrossValidation(Design):
         together = Discrimination(folds[0].ranked.measures)
         for key in product(range(len(of.subsets)), of.models, range(len(together.measures))):
             used = [fold for fold in folds if fold.share[key[0]] > 0]
-            missing = [text for fold in used if (text := fold.missing(key))]
-            if missing:
-                together.unavailable[key] = missing[0]
-            else:
+            missing = next((fold for fold in used if key in fold.ranked.unavailable), None)
+            if missing is None:
                 together.values[key] = self._pooled(used, key)
+            else:
+                together.unavailable[key] = f"{missing.split.name}: {missing.ranked.unavailable[key]}"
         return together
 
     def ranked_at(self, of: Comparison, times: np.ndarray) -> Discrimination:
@@ -148,7 +148,7 @@ class CrossValidation(Design):
         cases = {model: case.ungrouped(rows) for model, case in base.cases.items()}
         weights = [subset.weight[rows] for subset in of.subsets]
         shares = [float(w.sum()) / len(self.repeats) for w in weights]
-        of_fold = [Subset("", "", w / w.sum() if w.any() else w) for w in weights]
+        used = [s for s, w in enumerate(weights) if w.any()]
         C = next(iter(cases.values())).C
         training = np.zeros(0, dtype=np.intp)
         censoring = ResolvedCensoring(C, "", estimated=False)
@@ -157,10 +157,14 @@ class CrossValidation(Design):
             training = part.training
             alone = replace(part, subjects=np.arange(len(rows)), training=np.arange(len(training)))
             censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
-        scope = Scope([subset for subset in of_fold if subset.weight.any()], censoring)
-        ranked = discriminate(cases, scope)
-        number = np.cumsum([w.any() for w in weights]) - 1
-        return _RankedFold(split, weights, shares, number, training, ranked)
+        subsets = [Subset("", "", weights[s] / weights[s].sum()) for s in used]
+        ranked = discriminate(cases, Scope(subsets, censoring))
+        values, missing = (
+            {(used[s], *key): value for (s, *key), value in every.items()}
+            for every in (ranked.values, ranked.unavailable)
+        )
+        ranked = replace(ranked, values=values, unavailable=missing)
+        return _RankedFold(split, weights, shares, training, ranked)
 
     def _pooled(self, folds: list[_RankedFold], key: Key) -> Estimate:
         """The mean over folds; a subject contributes as one of a pair, and as a training subject."""
@@ -168,7 +172,7 @@ class CrossValidation(Design):
         n = 1 + max(int(max(split.train[-1], split.test[-1])) for split in self.splits)
         value, influence = 0.0, np.zeros(n)
         for fold in folds:
-            estimate, scored = fold.estimate(key), fold.split.test[fold.weights[s] > 0]
+            estimate, scored = fold.ranked.values[key], fold.split.test[fold.weights[s] > 0]
             value += fold.share[s] * (float(estimate.value[0]) - HALF)
             influence[scored] += fold.share[s] * estimate.influence[: len(scored), 0]
             if len(fold.training):
@@ -177,28 +181,14 @@ class CrossValidation(Design):
         return Estimate(np.array([HALF + value]), sums[:, None])
 
 
-@dataclass(frozen=True, eq=False)
-class _RankedFold:
+class _RankedFold(NamedTuple):
     """Measures of one fold: weights and share of its subjects in every subset, and the training subjects."""
 
     split: Split
     weights: list[np.ndarray]
     share: list[float]
-    number: np.ndarray
     training: np.ndarray
     ranked: Discrimination
-
-    def estimate(self, key: Key) -> Estimate:
-        return self.ranked.values[int(self.number[key[0]]), key[1], key[2]]
-
-    def missing(self, key: Key) -> str:
-        """Why there is no value, in words; empty where there is one."""
-        mine = (int(self.number[key[0]]), key[1], key[2])
-        if mine in self.ranked.unavailable:
-            return f"{self.split.name}: {self.ranked.unavailable[mine]}"
-        if not np.isfinite(self.ranked.values[mine].value[0]):
-            return f"{self.split.name} has no pairs of subjects that can be ranked."
-        return ""
 
 
 def refit_influence(

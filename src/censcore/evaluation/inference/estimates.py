@@ -225,11 +225,25 @@ def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95
     .. [1] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16, 175-185.
     """
     from scipy.optimize import brentq
+    from scipy.special import stdtrit
 
     ratio = mean.skill(reference)
     if not (mean.varies[0] or reference.varies[0]) or not ratio.varies[0]:
         return np.nan, np.nan
-    refuted = _Refuted(mean, reference, confidence)
+    # psi = beta psi_0 + epsilon by least squares, so that psi - r psi_0 = epsilon + (beta - r) psi_0, whose
+    # power sums are polynomials in r without cancellation
+    scale, beta, products, m = mean.residual_products(reference)
+    sums = {p: [comb(p, i) * float(products[p - i, i]) for i in range(p + 1)] for p in POWERS}
+
+    def refuted(r: float) -> float:
+        """How far mean - r reference is beyond its critical value."""
+        power = {p: sum(c * (beta - r) ** i for i, c in enumerate(sums[p])) for p in POWERS}
+        if power[2] < 1e-28:  # nothing varies at this r
+            return np.inf
+        z = (float(mean.value[0]) - r * float(reference.value[0])) / (scale * np.sqrt(power[2]))
+        gamma, nu = corrections(power, m)
+        return float(abs(hall(z, gamma)) - stdtrit(nu, 0.5 + confidence / 2))
+
     center, step = 1 - float(ratio.value[0]), float(ratio.standard_error[0])
     ends = []
     for sign in (-1.0, 1.0):
@@ -243,32 +257,6 @@ def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95
         else:
             ends.append(sign * np.inf)
     return 1 - ends[1], 1 - ends[0]
-
-
-class _Refuted:
-    r"""How far mean - r reference is beyond its critical value, as a function of r.
-
-    With :math:`\psi=\beta\psi_0+\varepsilon` by least squares,
-    :math:`\psi-r\psi_0=\varepsilon+(\beta-r)\psi_0`, whose power sums are polynomials in r without
-    cancellation.
-    """
-
-    def __init__(self, mean: Estimate, reference: Estimate, confidence: float) -> None:
-        self.a, self.b = float(mean.value[0]), float(reference.value[0])
-        self.level = 0.5 + confidence / 2
-        self.scale, self.beta, products, self.m = mean.residual_products(reference)
-        self.sums = {p: [comb(p, i) * float(products[p - i, i]) for i in range(p + 1)] for p in POWERS}
-
-    def __call__(self, r: float) -> float:
-        from scipy.special import stdtrit
-
-        s = self.beta - r
-        power = {p: sum(c * s**i for i, c in enumerate(self.sums[p])) for p in POWERS}
-        if power[2] < 1e-28:  # nothing varies at this r
-            return np.inf
-        z = (self.a - r * self.b) / (self.scale * np.sqrt(power[2]))
-        gamma, nu = corrections(power, self.m)
-        return float(abs(hall(z, gamma)) - stdtrit(nu, self.level))
 
 
 def powers_up_to_6(values: np.ndarray) -> np.ndarray:

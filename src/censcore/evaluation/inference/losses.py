@@ -127,17 +127,17 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
     for model, case in cases.items():
         of_all = [part.pieces(case, weight) for part in censoring.parts]
         for score in losses.scores:
-            if (model, score.name) not in losses.values:
+            of_score = losses.values.get(key := (model, score.name))
+            if of_score is None:
                 continue
-            of_score, who = losses.values[model, score.name], score.counted(case)
+            who = score.counted(case)
             w = shares_of(weight, who)
             every = of_all if who is None else [part.pieces(case, w) for part in censoring.parts]
             xi = np.zeros((censoring.n_train, m, of_score.shape[1]))
             for part, pieces in zip(censoring.parts, every, strict=True):
                 xi[part.training] += part.influence_on(score, of_score, pieces, m)
             for s in range(m):
-                mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s], counted)
-                values[s, model, score.name] = mean
+                values[s, *key] = mean_with_influence(of_score, w[:, s], clusters, xi[:, s], counted)
     return Means(values, method_of(censoring))
 
 

@@ -58,8 +58,9 @@ class Kind(ABC):
     #: Names of the scores that are taken by default; the first that all forecasts have decides the verdict.
     default_scores: ClassVar[tuple[str, ...]]
 
-    #: Name of the whole outcome, where it is one of several.
+    #: Name of the whole outcome, where it is one of several, and what there are several of.
     whole: ClassVar[str] = ""
+    whole_of: ClassVar[str] = "subjects"
     #: Whether the outcome says who is at risk at a landmark: ``y.at_risk(s)`` and ``y.after(s)``.
     has_landmarks: ClassVar[bool] = True
     #: Whether a table of such outcomes is read in batches.
@@ -255,9 +256,31 @@ class Kind(ABC):
         """What ``scores="all"`` adds to the default."""
         return list(CASE_SCORES)
 
-    @abstractmethod
     def named_score(self, name: str) -> list[CaseScore]:
-        """The scores that a name stands for: without an outcome, of every outcome that has the score."""
+        """The scores that a name stands for, such as ``crps`` or, of one outcome, ``crps[death]``."""
+        base, _, outcome = name.partition("[")
+        possible = self.possible_scores(base)
+        if outcome:
+            chosen = [score for score in possible if f"{score.outcome}]" == outcome]
+        else:
+            chosen = self.without_outcome(possible)
+        if not chosen:
+            known = [score for score in SCORES if self.possible_scores(score)]
+            raise InvalidInputError(
+                f"There is no score called {name!r} for these {self.whole_of}. There are {', '.join(known)}, "
+                f"each of the outcomes that have it, such as 'crps[{self.ranked[0]}]', with one of "
+                f"{', '.join(self.outcomes)}. A custom score is given as {{name: function}}, with "
+                "function(y, forecast, censoring, horizon=h) giving one loss per subject."
+            )
+        return chosen
+
+    def possible_scores(self, base: str) -> list[CaseScore]:
+        """The score called ``base``, of every outcome that has it."""
+        return []
+
+    def without_outcome(self, possible: list[CaseScore]) -> list[CaseScore]:
+        """Those of them that are meant where no outcome is named."""
+        return possible
 
     def one_score(self, name: str, function: Any) -> CaseScore:
         """The one score of the whole outcome that a scorer takes."""

@@ -62,6 +62,7 @@ class Causes(Kind):
     names: tuple[str, ...] | None = None  #: as they were asked for, or settled
 
     whole: ClassVar[str] = ALL_CAUSES
+    whole_of: ClassVar[str] = "causes"
     reference: ClassVar[str] = AALEN_JOHANSEN
     default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
 
@@ -196,7 +197,7 @@ class Causes(Kind):
     # ---- what is scored --------------------------------------------------------------------------------
 
     @property
-    def views(self) -> Sequence[View]:
+    def views(self) -> Sequence[CauseView]:
         """All causes together, each cause, and any cause."""
         each = (CauseView(name, j) for j, name in enumerate(self.y.names, start=1))
         return [CauseView(ALL_CAUSES, None), *each, CauseView(ANY_CAUSE, 0)]
@@ -206,40 +207,25 @@ class Causes(Kind):
         """Each cause, and the first event of any."""
         return [*self.y.names, ANY_CAUSE]
 
-    def named_score(self, name: str) -> list[CaseScore]:
-        """``"crps"`` is of all causes, of each and of any; ``"crps[death]"`` of one.
+    def possible_scores(self, base: str) -> list[CaseScore]:
+        """Of all causes together where it has such a score, of each cause, and of any."""
+        info, score = registry.SCORES.get(base), CASE_SCORES.get(base)
+        if info is not None and info.function is energy_score:
+            return [Energy(info, outcome=ALL_CAUSES)]
+        if score is None:
+            return []
+        of_one = LogOfCause(score.info) if score.info.function is log_score else score
+        possible: list[CaseScore] = []
+        for view in self.views:
+            if view.number is None and not score.info.over_causes:
+                continue
+            title = score.info.title.replace("binomial", "multinomial") if view.number is None else None
+            possible.append(OfView.score(of_one if view.number else score, view, title))
+        return possible
 
-        The log score of one cause, which depends on the censoring distribution, is taken only where it is
-        asked for.
-        """
-        base, _, outcome = name.partition("[")
-        outcome = outcome.removesuffix("]")
-        if base in _energy() and outcome in ("", ALL_CAUSES):
-            return [Energy(registry.SCORES[base], outcome=ALL_CAUSES)]
-        score, views = CASE_SCORES.get(base), [v for v in self.views if isinstance(v, CauseView)]
-        if score is not None:
-            views = [v for v in views if v.number is not None or score.info.over_causes]
-            apart = score.info.function is log_score and not outcome
-            views = [v for v in views if outcome in ("", v.name) and not (apart and v.number)]
-        if score is None or not views:
-            raise InvalidInputError(self._no_such_score(name))
-        return [self._of(score, view) for view in views]
-
-    @staticmethod
-    def _of(score: CaseScore, view: CauseView) -> OfView:
-        base = LogOfCause(score.info) if score.info.function is log_score and view.number else score
-        title = score.info.title.replace("binomial", "multinomial") if view.number is None else None
-        return OfView.score(base, view, title)
-
-    def _no_such_score(self, name: str) -> str:
-        names = self.y.names
-        return (
-            f"There is no score called {name!r} for these causes. There are {', '.join(CASE_SCORES)}, each "
-            f"also of one outcome, such as 'crps[{names[0]}]', with one of {', '.join(self.outcomes)} "
-            f"(pinball_score: not of {ALL_CAUSES}); and {', '.join(_energy())} of {ALL_CAUSES}. A custom "
-            "score is given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
-            "loss per subject."
-        )
+    def without_outcome(self, possible: list[CaseScore]) -> list[CaseScore]:
+        """Not the log score of one cause, which depends on the censoring distribution."""
+        return [s for s in possible if not (isinstance(s, OfView) and isinstance(s.base, LogOfCause))]
 
     def one_score(self, name: str, function: Any) -> CaseScore:
         """Of all causes, unless the name says another outcome."""
@@ -303,10 +289,6 @@ class Causes(Kind):
                 f"{picture}: got outcome={ALL_CAUSES!r}, expected a cause ({', '.join(self.y.names)}) or "
                 f"{ANY_CAUSE!r}: it shows the risk of one event."
             )
-
-
-def _energy() -> list[str]:
-    return [name for name, info in registry.SCORES.items() if info.function is energy_score]
 
 
 def _is_named(names: Sequence[str]) -> bool:

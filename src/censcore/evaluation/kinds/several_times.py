@@ -112,6 +112,7 @@ class SeveralTimes(Kind):
     masked: bool = False  #: whether a mask was passed, be it true everywhere
 
     whole: ClassVar[str] = JOINT
+    whole_of: ClassVar[str] = "event times"
     reference: ClassVar[str] = KAPLAN_MEIER
     default_scores: ClassVar[tuple[str, ...]] = ("energy_score", "log_score", "crps", "brier_score")
 
@@ -252,34 +253,19 @@ class SeveralTimes(Kind):
         """The event times."""
         return list(self.names)
 
-    def named_score(self, name: str) -> list[CaseScore]:
-        """``"energy_score"`` and ``"log_score"`` are of all event times, ``"log_score[death]"`` is of one.
-
-        ``"crps"`` is of each of them, ``"brier_score"`` of each of them and of every joint event.
-        """
-        base, _, outcome = name.partition("[")
-        outcome, whole = outcome.removesuffix("]"), _of_all(base)
-        if whole is not None and outcome in ("", JOINT):
-            return [whole]
-        possible: list[CaseScore] = []
+    def possible_scores(self, base: str) -> list[CaseScore]:
+        """Of all event times together, of each of them, and of every joint event."""
+        whole = _of_all(base)
+        possible: list[CaseScore] = [] if whole is None else [whole]
         if base in CASE_SCORES:
             possible += [OfView.score(CASE_SCORES[base], TimeView(n, j)) for j, n in enumerate(self.names)]
         if base in EventBrier.functions:
             possible += [EventBrier.of(base, event, rule) for event, rule in self.events.items()]
-        chosen = [score for score in possible if outcome in ("", score.outcome)]
-        if not chosen:
-            raise InvalidInputError(self._no_such_score(name))
-        return chosen
+        return possible
 
-    def _no_such_score(self, name: str) -> str:
-        whole = [score for score in registry.SCORES if _of_all(score) is not None]
-        briers, events = ", ".join(EventBrier.functions), ", ".join(self.events) or "joint events"
-        return (
-            f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all "
-            f"of them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{self.names[0]}]', with one "
-            f"of {', '.join(self.names)}; and {briers} of {events}. A custom score is given as {{name: "
-            "function}, with function(y, forecast, censoring, horizon=h) giving one loss per subject."
-        )
+    def without_outcome(self, possible: list[CaseScore]) -> list[CaseScore]:
+        """The score of all event times where there is one."""
+        return [score for score in possible if score.outcome == JOINT] or possible
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """With the mask of subjects who are not followed for all event times."""

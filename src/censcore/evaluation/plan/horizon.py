@@ -184,7 +184,10 @@ def find_horizon(
 
 def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
     """Subjects as followed for censoring time j, (n,): for one that all event times share, the last time."""
-    return replace(sample, y=sample.y.marginal(j) if sample.y.time.ndim == 1 or C.k > 1 else sample.y.last())
+    if sample.y.time.ndim == 1 or C.k > 1:
+        return replace(sample, y=sample.y.marginal(j))
+    last = RightCensored(to_numpy(sample.y.time).max(axis=1), np.ones(len(sample), dtype=bool))
+    return replace(sample, y=last._with_entry(sample.y.entry))
 
 
 def settle_horizon(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -97,10 +96,6 @@ def reading_notes(
     return [*notes, *_depends(cases, losses, means, weight, confidence, seed)]
 
 
-def _names(names: Any) -> str:
-    return ", ".join(repr(name) for name in names)
-
-
 def _chosen(matrices: Mapping[str, Case]) -> list[str]:
     """What was decided for the caller."""
     by_reading: dict[str, list[str]] = {}
@@ -110,7 +105,8 @@ def _chosen(matrices: Mapping[str, Case]) -> list[str]:
             J = reading.size
             by_reading.setdefault(f"of {J} time{'s' * (J > 1)}: {reading}", []).append(name)
     return [
-        f"{_names(names)}: survival matrix {how}. as_forecast(..., interpolation=, tail=) reads it otherwise."
+        f"{', '.join(map(repr, names))}: survival matrix {how}. as_forecast(..., interpolation=, tail=) "
+        "reads it otherwise."
         for how, names in by_reading.items()
     ]
 
@@ -129,8 +125,8 @@ def _beyond(matrices: Mapping[str, Case]) -> list[str]:
             by_end.setdefault((last, _reading(case.F).tail), []).append(name)
     horizon = next(iter(matrices.values())).horizon
     return [
-        f"{_names(names)}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What is scored "
-        f"beyond it follows the rule tail={tail!r}; horizon={last:.6g} stops there."
+        f"{', '.join(map(repr, names))}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What "
+        f"is scored beyond it follows the rule tail={tail!r}; horizon={last:.6g} stops there."
         for (last, tail), names in by_end.items()
     ]
 
@@ -185,7 +181,9 @@ def _depends(
     open_ = [name for name, case in cases.items() if _is_interpolated(case.F)]
     if not open_ or len(cases) < 2:
         return []
-    rows = _sample(weight, seed)
+    rows = np.nonzero(weight > 0)[0]
+    if len(rows) > CHECKED:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, CHECKED, replace=False))
     shifts = {name: _shifts(cases[name], losses, name, rows, weight[rows]) for name in open_}
     pairs = []
     for a, b in combinations(cases, 2):
@@ -201,13 +199,6 @@ def _depends(
         "The answer depends on how survival matrices are read between their times, which are too few to "
         f"tell. {' '.join(pairs)}"
     ]
-
-
-def _sample(weight: np.ndarray, seed: int) -> np.ndarray:
-    rows = np.nonzero(weight > 0)[0]
-    if len(rows) <= CHECKED:
-        return rows
-    return np.sort(np.random.default_rng(seed).choice(rows, CHECKED, replace=False))
 
 
 def _shifts(case: Case, losses: Losses, name: str, rows: np.ndarray, weight: np.ndarray) -> Shifts:
@@ -234,7 +225,8 @@ def _answers(
     answers: dict[int, tuple[str, ...]] = {}
     ours = _winners(d, a, b, alpha)
     for reading in READINGS:
-        moves = [_move(shifts, name, reading, score) for name in (a, b)]
+        key = reading, score  # nothing changes for a forecast that is no matrix
+        moves = [shifts[name].get(key) if name in shifts else np.zeros(1) for name in (a, b)]
         if any(move is None for move in moves):  # it is the one taken, or has no such score
             continue
         with np.errstate(invalid="ignore"):
@@ -249,13 +241,6 @@ def _answers(
     return answers
 
 
-def _move(shifts: Mapping[str, Shifts], name: str, reading: str, score: str) -> Any:
-    """What a reading changes: nothing for a forecast that is no matrix, None where it has no such score."""
-    if name not in shifts:
-        return np.zeros(1)
-    return shifts[name].get((reading, score))
-
-
 def _winners(difference: Estimate, a: str, b: str, alpha: float) -> list[str]:
     clear = np.nan_to_num(difference.p_value, nan=1.0) < alpha
     return [
@@ -267,13 +252,11 @@ def _winners(difference: Estimate, a: str, b: str, alpha: float) -> list[str]:
 def _too_coarse(a: str, b: str, answers: Answers, cases: Mapping[str, Case]) -> str:
     sizes = {_reading(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
     J = " and ".join(map(str, sorted(sizes)))
-    details = " ".join(
-        f"{'; '.join(_title(score, at) for score, at in where.items())}: {', '.join(answer)}."
-        for answer, where in answers.items()
-    )
-    return f"{a!r} against {b!r} ({J} time{'s' * (J != '1')}): {details}"
-
-
-def _title(score: CaseScore, at: list[float]) -> str:
-    """A score with the times or levels at which the answer depends on the reading."""
-    return ", ".join([label(score.title, at[0], score.axis), *(f"{place:.4g}" for place in at[1:])])
+    details = []
+    for answer, where in answers.items():
+        titles = (
+            ", ".join([label(score.title, at[0], score.axis), *(f"{t:.4g}" for t in at[1:])])
+            for score, at in where.items()
+        )
+        details.append(f"{'; '.join(titles)}: {', '.join(answer)}.")
+    return f"{a!r} against {b!r} ({J} time{'s' * (J != '1')}): {' '.join(details)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -11,7 +11,7 @@ from censcore._validation import as_count, as_list, check_kind
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
 
-__all__ = ["IN_MEMORY", "ColumnOutcome", "OutcomeTable", "check_in_memory"]
+__all__ = ["IN_MEMORY", "OutcomeTable", "check_in_memory"]
 
 IN_MEMORY = (
     "not available for a table that is read in batches. Read the table into memory, and pass its outcome in "
@@ -114,44 +114,28 @@ class OutcomeTable:
 
     @property
     def reader(self) -> Callable[[Any], Any]:
-        """What reads the outcome of some rows."""
-        if self.outcome is not None:
-            return self.outcome
-        time, event = (x if x is None or isinstance(x, str) else list(x) for x in (self.time, self.event))
-        names = None if self.names is None else tuple(self.names)
-        return ColumnOutcome(time, event, self.censoring_time, self.entry, self.cause, names)
-
-
-@dataclass(frozen=True)
-class ColumnOutcome:
-    """The outcome of the subjects in some rows of a table, from its columns."""
-
-    time: Any
-    event: Any
-    censoring_time: str | None
-    entry: str | None
-    cause: str | None
-    names: tuple[str, ...] | None
+        """What reads the outcome of some rows, without the table."""
+        return replace(self, data=None, dask=None, store=None) if self.outcome is None else self.outcome
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that it needs."""
+        """Those that the outcome is read from."""
         parts = (self.time, self.event, self.cause, self.censoring_time, self.entry)
         lists = ([x] if isinstance(x, str) else x for x in parts if x is not None)
         return tuple(dict.fromkeys(name for names in lists for name in names))
 
     def __call__(self, frame: Any) -> RightCensored | CompetingRisks:
-        """One event time, several, or competing risks."""
+        """The outcome in the columns of some rows: one event time, several, or competing risks."""
         known = (self.censoring_time, self.entry)
+        names = None if self.names is None else tuple(self.names)
         if self.cause is None:
-            y = RightCensored.from_frame(frame, self.time, self.event, *known)
-            y.names = y.names if self.names is None else list(self.names)
+            time, event = (x if isinstance(x, str) else list(x or ()) for x in (self.time, self.event))
+            y = RightCensored.from_frame(frame, time, event, *known)
+            y.names = y.names if names is None else list(names)
             return y
-        told = self.names is not None or (frame[self.cause] != 0).any()
+        told = names is not None or (frame[self.cause] != 0).any()
         n_causes = None if told else 1  # others may have more
-        return CompetingRisks.from_frame(
-            frame, self.time, self.cause, *known, names=self.names, n_causes=n_causes
-        )
+        return CompetingRisks.from_frame(frame, self.time, self.cause, *known, names=names, n_causes=n_causes)
 
 
 def check_in_memory(y: Any, what: str) -> None:

@@ -122,9 +122,10 @@ class LossSums:
         for model, case in cases.items():
             pieces = {} if moving is None else plan.pieces(moving, case, w)
             for score in plan.scores:
-                if (model, score.name) not in losses.values:
+                values = losses.values.get(key := (model, score.name))
+                if values is None:
                     continue
-                values, name = losses.values[model, score.name], f"{model}|{score.name}"
+                name = "|".join(key)
                 part.sums[f"loss|{name}"] = weighted_sums(values, w)
                 part.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
                 for i, piece in pieces.items():
