@@ -84,7 +84,7 @@ def test_a_generator_that_has_learned_nothing_has_a_small_share():
 
 
 @pytest.fixture(scope="module")
-def exchangeable(brief_members):
+def exchangeable():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     T = rng.exponential(np.exp(0.5 * X[:, :1]), (400, 2)) / rng.gamma(1.0, 1.0, (400, 1))

@@ -141,7 +141,9 @@ class BoostedHazards(SurvivalEstimator):
         everyone = completed_folds(len(time), folds, seed_of(self.random_state))
         self._slope, self._models = 1.0, self._boosted(codes, time, event, entry, weight, everyone)
         self.n_trees_ = max(0 if model is None else model.n_iter_ for model in self._models)
-        alone = [self._alone(i) for i in range(len(self._models))]
+        alone = [copy(self) for _ in self._models]
+        for model, trees in zip(alone, self._models, strict=True):
+            model._models = [trees]
         factors = np.ones((len(time), int(self._interval[-1]) + 1))
         if codes is not None:
             for model, (_, held) in zip(alone, everyone, strict=True):
@@ -160,11 +162,6 @@ class BoostedHazards(SurvivalEstimator):
         as_count(self.max_iter, "max_iter", most=10**6)
         as_count(self.min_samples_leaf, "min_samples_leaf", most=10**9)
         as_number(self.l2_regularization, "l2_regularization", least=0)
-
-    def _alone(self, i: int) -> Self:
-        model = copy(self)
-        model._models = [self._models[i]]
-        return model
 
     # ---- the pooled hazard ---------------------------------------------------------------------
 
@@ -309,9 +306,7 @@ class BoostedHazards(SurvivalEstimator):
     def predict_distribution(self, X: Array | None = None) -> PiecewiseExponential:
         """Predict the distribution of the event time."""
         self.check_fitted()
-        return self._forecast(self._codes(X, reset=False))
-
-    def _forecast(self, codes: np.ndarray | None) -> PiecewiseExponential:
+        codes = self._codes(X, reset=False)
         if codes is None:
             return PiecewiseExponential(self._times, self._rates)
         factors = self._factors(codes) ** self._slope

@@ -361,7 +361,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         for i, (some, outcome, C, own) in enumerate(self._parts(X, y, weight, folds)):
             models = [of_member[i] for of_member in held]
             if self._by_likelihood:
-                found.append((*log_losses(models, some, outcome), own))
+                found.append((log_losses(models, some, outcome), own))
             else:
                 losses = self._members.energy_losses(models, some, outcome, C, len(folds), self._seed)
                 found.append((*losses, own))

@@ -20,17 +20,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = [
-    "MOST_SAMPLES",
-    "MemberDraws",
-    "accepted",
-    "draws_for",
-    "fit_member",
-    "in_turn",
-    "log_losses",
-    "mixed",
-    "taken",
-]
+__all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
 
 MOST_SAMPLES = 10**6
 _ORDERS = 720  # of the times, of more than six not all
@@ -130,6 +120,11 @@ class MemberDraws:
             drawn[rows] = z
         return drawn
 
+    def count(self, n: int) -> int:
+        """Draws of a forecast, whose noise is small beside the spread of n subjects in a comparison."""
+        most, *bounds = _DRAWS
+        return int(np.clip(most // n, *bounds))
+
     def ensemble(self, z: np.ndarray) -> Any:
         """Draws as a forecast."""
         return Ensemble(z) if self.causes is None else of_draws(z, self.causes)
@@ -138,7 +133,7 @@ class MemberDraws:
         self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
-        m = draws_for(folds * len(y))
+        m = self.count(folds * len(y))
         draws = [
             [self.apart(model, X, y, seed + 7919 * j + i, m) for i, model in enumerate(member[:2])]
             for j, member in enumerate(models)
@@ -172,16 +167,9 @@ class MemberDraws:
         return s, D
 
 
-def draws_for(n: int) -> int:
-    """Draws of a forecast: what sampling adds to a comparison is small beside the spread of n subjects."""
-    most, *bounds = _DRAWS
-    return int(np.clip(most // n, *bounds))
-
-
-def log_losses(models: list[Any], X: Any, y: Any) -> tuple[np.ndarray]:
+def log_losses(models: list[Any], X: Any, y: Any) -> np.ndarray:
     """Log scores (n, J)."""
-    forecasts = [model.predict_distribution(X) for model, *_ in models]
-    return (np.stack([to_numpy(log_score(y, F)) for F in forecasts], axis=1),)
+    return np.stack([to_numpy(log_score(y, model.predict_distribution(X))) for model, *_ in models], axis=1)
 
 
 def in_turn(z: np.ndarray, share: float) -> np.ndarray:

@@ -20,7 +20,7 @@ from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.parametric_regressions import LogNormalRegression, WeibullRegression
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
 from censcore.estimators.stacking import Part, Stacking
-from censcore.estimators.stacking_members import draws_for, in_turn, mixed
+from censcore.estimators.stacking_members import in_turn, mixed
 from censcore.estimators.stacking_weights import EVENLY, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.turnbull import Turnbull
 from censcore.learning.engression import CensoredEngression, Network, Training
@@ -180,7 +180,7 @@ class BestForecast(Stacking):
     def _exchangeable(self, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> float:
         """The share of draws whose times take turns, by the held-out score of draws that all do."""
         found, parts = [], list(parts)
-        m = 2 * draws_for(sum(len(y) for _, y, _, _ in parts))
+        m = 2 * self._members.count(sum(len(y) for _, y, _, _ in parts))
         sizes = shares(m, [self.weights_[name] for name in self.estimators_])
         chosen = [(held[name], size) for name, size in zip(self.estimators_, sizes, strict=True) if size]
         for i, (X, y, C, weight) in enumerate(parts):
