@@ -353,11 +353,6 @@ class IntervalCensored(Outcome):
         dropped_out : array of bool, (n,), optional
             Subjects whose visits ended because they dropped out; the visits that they missed are drawn too.
 
-        Returns
-        -------
-        IntervalCensored
-            With more ``visits`` for subjects in which the event was found, or who dropped out.
-
         Examples
         --------
         >>> import numpy as np, censcore as cs
