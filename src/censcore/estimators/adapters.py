@@ -17,7 +17,7 @@ from censcore.estimators.libraries import Curves, read_model
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.pipelines import last_step
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
-from censcore.outcomes import OutcomeLike, as_outcome
+from censcore.outcomes import as_outcome
 
 __all__ = ["as_forecast"]
 
@@ -128,7 +128,8 @@ def as_forecast(
     check_flag(repair, "repair")
     if n is not None:
         n = as_count(n, "n")
-    events = None if train is None else event_times(train[1])
+    seen = None if train is None else as_outcome(train[1])
+    events = None if seen is None else to_numpy(seen.time)[to_numpy(seen.event)]
     reader = MatrixReader(interpolation, tail, repair, events)
     distribution = _distribution(forecast, X, times, levels, reader, train)
     expected = count_rows(X) if n is None and X is not None else n
@@ -217,10 +218,8 @@ def _survival_of(model: Any, X: Any, reader: MatrixReader) -> Distribution:
         raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
     if hasattr(model, "predict_surv_df"):
         return _from_frame(model.predict_surv_df(X), reader)
-    curves = model.predict_survival_function(X)
-    if hasattr(curves, "columns") and hasattr(curves, "index"):
-        return _from_frame(curves, reader)
-    return _distribution(curves, None, getattr(model, "unique_times_", None), None, reader)
+    curves, times = model.predict_survival_function(X), getattr(model, "unique_times_", None)
+    return _distribution(curves, None, times, None, reader)
 
 
 def _is_step_model(model: Any) -> bool:
@@ -237,12 +236,6 @@ def _is_step_model(model: Any) -> bool:
 
 
 # ---- curves ------------------------------------------------------------------------------------
-
-
-def event_times(y: OutcomeLike) -> np.ndarray:
-    """Event times of outcomes."""
-    outcome = as_outcome(y)
-    return to_numpy(outcome.time)[to_numpy(outcome.event)]
 
 
 def _values(table: Any, name: str) -> Array:
@@ -292,16 +285,11 @@ def _from_frame(frame: Any, reader: MatrixReader) -> Distribution:
             "to be subjects and columns times. The index must be the times: pass frame.T, or times=..."
         )
     _check_other_curves(sf)
-    times, kept = _distinct(times, sf)
-    return reader.curves(times, sf[:, kept])
-
-
-def _distinct(times: np.ndarray, sf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times without repetitions of equal survival; other repetitions are an error of the distribution."""
     order = np.argsort(times, kind="stable")
-    again = np.append(False, (np.diff(times[order]) == 0) & (np.diff(sf[:, order], axis=1) == 0).all(axis=0))
-    kept = order[~again]
-    return times[kept], kept
+    times, sf = times[order], sf[:, order]
+    # times that are repeated with equal survival count once; others are an error of the distribution
+    new = np.append(True, (np.diff(times) != 0) | (np.diff(sf, axis=1) != 0).any(axis=0))
+    return reader.curves(times[new], sf[:, new])
 
 
 def _check_other_curves(sf: np.ndarray) -> None:

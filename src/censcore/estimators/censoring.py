@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_flag, check_instance, name_subjects
+from censcore._validation import check_flag, check_method, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
@@ -155,12 +155,7 @@ class Censoring(SurvivalEstimator):
         all planned visits, it is drop-out. Several times of which one event ends the follow-up of another, as
         death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
         """
-        check_instance(self.estimator, "estimator")
-        if not hasattr(self.estimator, "fit"):
-            given = self.estimator if isinstance(self.estimator, str) else type(self.estimator).__name__
-            raise InvalidInputError(
-                f"estimator: got {given!r}, expected an estimator such as KaplanMeier() or CoxRegression()."
-            )
+        check_method(self.estimator, "estimator", "fit", "one such as KaplanMeier() or CoxRegression()")
         y = as_followed(y)
         check_rows(X, len(y))
         sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
@@ -218,19 +213,23 @@ class Censoring(SurvivalEstimator):
             says that it is an estimate (see :class:`Origin`).
         """
         self.check_fitted()
-        fitted = zip(self.estimators_, self.ends_, strict=True)
-        parts = [self._up_to(end, _estimate(estimator.predict_distribution(X))) for estimator, end in fitted]
-        predicted = self._kind(parts[0]) if self.shared_ else Independent(parts)
-        predicted.estimated_from = Origin(self, X)
+        return self._with_origin(self._parts(X), X)
+
+    def _parts(self, X: Any) -> list[Any]:
+        """The distribution of each C; of min(C, end) in the precision of the outcome that the end is from."""
+        parts = []
+        for estimator, end in zip(self.estimators_, self.ends_, strict=True):
+            part = copy.copy(estimator.predict_distribution(X))  # an estimator may keep what it predicts
+            part._is_estimate = True  # it claims no certainty
+            parts.append(part if end is None else part.like(self._reference).censor_at(end))
+        return parts
+
+    def _with_origin(self, parts: list[Any], X: Any, subjects: np.ndarray | None = None) -> Distribution:
+        """The distribution of all C, or of the number of the last visit."""
+        predicted: Any = parts[0] if self.shared_ else Independent(parts)
+        predicted = LastVisit(predicted) if self.by_visit_ else predicted
+        predicted.estimated_from = Origin(self, X, subjects)
         return predicted
-
-    def _kind(self, predicted: Any) -> Any:
-        """The distribution of C, or of the number of the last visit."""
-        return LastVisit(predicted) if self.by_visit_ else predicted
-
-    def _up_to(self, end: float | None, predicted: Any) -> Any:
-        """The distribution of min(C, end), in the precision of the outcome, which the end comes from."""
-        return predicted if end is None else predicted.like(self._reference).censor_at(end)
 
     def fit_predict_distribution(
         self,
@@ -267,24 +266,14 @@ class Censoring(SurvivalEstimator):
             clone(fold).fit(take_rows(X, rows), y.take(rows), None if weight is None else weight[rows])
             for rows, _ in folds
         ]
-        distributions: list[Any] = [
-            fit.predict_distribution(take_rows(X, test))
-            for fit, (_, test) in zip(self.fold_estimators_, folds, strict=True)
-        ]
-        if self.by_visit_:
-            distributions = [fold.numbers for fold in distributions]
         self.fold_ = np.zeros(len(y), dtype=np.intp)
         for number, (_, test) in enumerate(folds):
             self.fold_[test] = number
         self.fold_training_ = [train for train, _ in folds]
-        predicted: Distribution
-        if self.shared_:
-            predicted = self._kind(Grouped(distributions, self.fold_))
-        else:
-            marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]
-            predicted = Independent([Grouped(marginal, self.fold_) for marginal in marginals])
-        predicted.estimated_from = Origin(self, X, np.arange(len(y)))
-        return predicted
+        fits = zip(self.fold_estimators_, folds, strict=True)
+        by_fold = [fit._parts(take_rows(X, test)) for fit, (_, test) in fits]
+        parts = [Grouped(list(of_folds), self.fold_) for of_folds in zip(*by_fold, strict=True)]
+        return self._with_origin(parts, X, np.arange(len(y)))
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Subjects to train on and to predict, both ascending; every subject is predicted once."""
@@ -315,13 +304,6 @@ class Censoring(SurvivalEstimator):
         if any(np.isin(test, train).any() for train, test in folds):
             raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
         return folds
-
-
-def _estimate(predicted: Any) -> Any:
-    """A copy, since an estimator may keep what it predicts, that claims no certainty."""
-    predicted = copy.copy(predicted)
-    predicted._is_estimate = True
-    return predicted
 
 
 def _numbers(rows: Any, n: int) -> np.ndarray:

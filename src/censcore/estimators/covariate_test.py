@@ -295,7 +295,10 @@ def _under_signs(
     """Standardised scores under changes of signs, (FLIPS + 1, q); the first line is as observed."""
     error = np.sqrt((L**2).sum(axis=0))
     z = _signs(len(L), rng) @ (L / error)
-    z[0] = _shrunk(z[0] * error / np.sqrt(variance), inflation, len(L))
+    # scores divided by the inflation as Student's t: |z| cannot exceed the root of the number of groups
+    g, observed = len(L), z[0] * error / np.sqrt(variance)
+    t_squared = observed**2 / np.maximum(1 - observed**2 / g, 1e-12) / inflation**2
+    z[0] = np.sign(observed) * np.sqrt(t_squared / (1 + t_squared / g))
     return z
 
 
@@ -325,12 +328,6 @@ def _decide(z: np.ndarray, features: _Features, kept: np.ndarray) -> dict[str, A
         "kinds": {words[which]: p_value(found[0]) for which, found in evidence.items()},
         "features": {features.name(int(kept[j])): float(z[0, j]) for j in order},
     }
-
-
-def _shrunk(z: np.ndarray, inflation: float, g: int) -> np.ndarray:
-    """Scores divided by the inflation as Student's t: |z| cannot exceed the root of the number of groups."""
-    t_squared = z**2 / np.maximum(1 - z**2 / g, 1e-12) / inflation**2
-    return np.sign(z) * np.sqrt(t_squared / (1 + t_squared / g))
 
 
 def _signs(groups: int, rng: np.random.Generator) -> np.ndarray:

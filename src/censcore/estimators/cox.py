@@ -75,7 +75,7 @@ class CoxRegression(CoefficientInference):
     center_ : array, (p,)
         Means of the columns.
     columns_, notes_, n_features_in_, feature_names_in_
-        As in :class:`~censcore.estimators.regression.CoefficientInference`.
+        Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
 
     Notes
     -----

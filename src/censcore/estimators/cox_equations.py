@@ -82,6 +82,8 @@ class PartialScore:
     Risks are relative to the largest, so that they do not overflow; ``valid`` is False where they underflow.
     """
 
+    certain_failure_says_nothing = False
+
     def __init__(self, sets: RiskSets, Z: np.ndarray, gamma: np.ndarray) -> None:
         self.sets, self.Z, self.gamma = sets, Z, gamma
         eta = Z @ gamma
@@ -89,7 +91,7 @@ class PartialScore:
         self.r = np.exp(eta - self.top)
         wr = sets.weight * self.r
         self.S, self.B = sets.at_risk(wr)
-        self.open = self._informative()
+        self.open = sets.survived if self.certain_failure_says_nothing else np.ones(len(self.S), dtype=bool)
         self.valid = bool((self.S > 0).all() and (self.B[self.open & sets.survived] > 0).all())
         self.valid &= bool((self.r[sets.failed] > 1e-250).all())
         if not self.valid:
@@ -98,9 +100,6 @@ class PartialScore:
         self.Z_failed, self.w_failed = Z[sets.failed], sets.weight[sets.failed]
         self.h = np.full(len(sets.d), np.inf)
         self._solve()
-
-    def _informative(self) -> np.ndarray:
-        return np.ones(len(self.S), dtype=bool)
 
     def _solve(self) -> None:
         """Set the jumps h, phi and phi (1 - kappa) of each failure, kappa = d log phi / d log(h r)."""
@@ -182,8 +181,7 @@ class ProductLimitScore(PartialScore):
     Prentice's. Where one subject fails U is Cox's term; where all at risk fail it is zero.
     """
 
-    def _informative(self) -> np.ndarray:
-        return self.sets.survived
+    certain_failure_says_nothing = True
 
     def _solve(self) -> None:
         """Newton's method in log h, within bounds that hold the solution."""

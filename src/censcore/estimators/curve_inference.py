@@ -30,21 +30,6 @@ class CurveInference(SurvivalEstimator):
     ----------
     stratify : str or int, optional
         A column of X: curves for each of its values.
-
-    See Also
-    --------
-    censcore.KaplanMeier, censcore.AalenJohansen : The estimators.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> y = cs.RightCensored([1.0, 2.0, 2.0, 3.0, 4.0, 5.0], [1, 1, 0, 1, 0, 1])
-    >>> model = cs.KaplanMeier().fit(None, y)
-    >>> model.standard_errors([1.0, 3.0]).round(3)
-    array([[0.152, 0.222]])
-    >>> model.confidence_interval([1.0, 3.0]).round(2)
-    array([[[0.27, 0.97],
-            [0.07, 0.78]]])
     """
 
     represents_atoms = True

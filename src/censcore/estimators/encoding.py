@@ -31,18 +31,6 @@ class Encoding:
     with an indicator for every level but the reference, and one for missing numbers of each column with
     ``gaps``; which of these are an ``indicator``; which the regression has ``kept``, the others being
     constant or linear combinations of those before; and the ``median`` that missing numbers become.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X = pd.DataFrame({"age": [50.0, None, 70.0], "stage": ["I", "III", "II"]})
-    >>> encoding = Encoding.of(X).with_gaps(Encoding.of(X).matrix(X))
-    >>> encoding.names, encoding.levels
-    (['age', 'stage = II', 'stage = III', 'age is missing'], {'stage': ['I', 'II', 'III']})
-    >>> encoding.completed(encoding.matrix(X))
-    array([[50.,  0.,  0.,  0.],
-           [60.,  0.,  1.,  1.],
-           [70.,  1.,  0.,  0.]])
     """
 
     levels: dict[Any, list[str]]

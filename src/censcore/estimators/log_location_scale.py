@@ -88,7 +88,7 @@ class LogLocationScale(IntervalRegression):
         Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
         with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
     columns_, notes_, n_features_in_, feature_names_in_
-        As in :class:`~censcore.estimators.regression.CoefficientInference`.
+        Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
     """
 
     _baseline: ClassVar[Baseline]

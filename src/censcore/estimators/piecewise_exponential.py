@@ -43,7 +43,7 @@ class PiecewiseExponentialRegression(IntervalRegression):
     covariance_, standard_errors_ : array, (p + K, p + K) and (p + K,)
         Of ``coef_`` and the logarithms of ``rates_``, in this order, under the model.
     columns_, notes_, n_features_in_, feature_names_in_
-        As in :class:`~censcore.estimators.regression.CoefficientInference`.
+        Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
 
     See Also
     --------

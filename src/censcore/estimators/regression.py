@@ -41,22 +41,6 @@ class CoefficientInference(SurvivalEstimator):
     R does. Levels that separate events from others are held by a penalty of 0.1. ``columns_`` are the
     names that ``coef_`` belongs to, and ``notes_`` say the reference levels, where numbers were missing, what
     was left out and what is held; so does :meth:`summary`.
-
-    See Also
-    --------
-    censcore.CoxRegression, censcore.WeibullRegression : The regressions of this library.
-
-    Examples
-    --------
-    >>> import numpy as np, censcore as cs
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 1))
-    >>> y = cs.RightCensored(rng.exponential(np.exp(-X[:, 0])), np.ones(200)).censor_at(2.0)
-    >>> model = cs.CoxRegression().fit(X, y)
-    >>> model.confidence_interval().round(2)
-    array([[0.74, 1.16]])
-    >>> model.robust_covariance(groups=np.arange(200) // 2).shape
-    (1, 1)
     """
 
     alpha: float
@@ -270,12 +254,6 @@ class CoefficientTable:
 
     Values, standard errors, z statistics, two-sided p values and ends of confidence intervals of a ``level``;
     whether the errors are model-based or robust (``kind``), and ``notes`` on categories and columns left out.
-
-    >>> import numpy as np, censcore as cs
-    >>> y = cs.RightCensored(np.arange(1.0, 9.0), np.ones(8))
-    >>> table = cs.WeibullRegression().fit(None, y).summary()
-    >>> table.names, table.coef.round(2)
-    (['intercept', 'log shape'], array([1.62, 0.72]))
     """
 
     names: list[str]

@@ -90,7 +90,7 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
         return Shared(np.column_stack([np.arange(len(a))] * 2), in_order=True)
     key_a, key_b = a.outcome, b.outcome
     if a.covariates is not None and b.covariates is not None and a.n_columns == b.n_columns:
-        key_a, key_b = (keys.outcome ^ scramble(keys.covariates) for keys in (a, b))
+        key_a, key_b = a.outcome ^ scramble(a.covariates), b.outcome ^ scramble(b.covariates)
     _, number = np.unique(np.concatenate([key_a, key_b]), return_inverse=True)
     number = number.reshape(-1)
     of_a, of_b = number[: len(key_a)], number[len(key_a) :]

@@ -9,16 +9,15 @@ import numpy as np
 from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
 from censcore._validation import check_flag, check_kind, check_method, check_positive, name_subjects
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingVisitsError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.outcomes.parts import check_entry, one_each, read_columns
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import (
+    REMEDY,
     as_visits,
-    check_attended,
     check_detection_times,
-    check_planned,
     check_visits,
     first_missed,
     last_visit,
@@ -265,6 +264,9 @@ class IntervalCensored(Outcome):
     def detection(self, until: Array = None, *, dropout: bool = False) -> RightCensored:
         """The detection time, the first visit at or after T, as a right-censored outcome.
 
+        With the visits (``DetectionTimes``), ``Censoring(KaplanMeier())`` estimates from it how subjects drop
+        out.
+
         Parameters
         ----------
         until : number or array (n,), optional
@@ -275,12 +277,6 @@ class IntervalCensored(Outcome):
             Say that this holds only for subjects who attended all planned visits up to ``until`` (by default
             up to their last one). Who dropped out is censored just before the first visit that it missed:
             until then its last result stands.
-
-        Returns
-        -------
-        RightCensored
-            With the visits (``DetectionTimes``), so that ``Censoring(KaplanMeier())`` estimates from it how
-            subjects drop out.
 
         Examples
         --------
@@ -307,8 +303,15 @@ class IntervalCensored(Outcome):
         else:
             until = one_each(until, self.lower, "until")
             check_positive(until, "until", zero=True, infinite=True)
-            if self.visits is not None:
-                check_attended(self.visits, self._known_free, found, until)
+            gone = np.nonzero(to_numpy(self.dropped_out(until)))[0] if self.visits is not None else ()
+            if len(gone):
+                raise MissingVisitsError(
+                    f"Nothing was found in {name_subjects(gone)}, whose visits end before the planned ones "
+                    f"do (after {float(self._known_free[gone[0]]):g}). If they dropped out, pass how subjects "
+                    "do: censoring=Censoring(KaplanMeier()).fit(X, y).predict_distribution(X); compare and "
+                    "cross-validation estimate it by themselves. If no later visit was planned, leave it out "
+                    "of visits."
+                )
             end = xp.maximum(seen, until)
             outcome = RightCensored(xp.where(found, seen, end), found, end)
         return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
@@ -331,7 +334,14 @@ class IntervalCensored(Outcome):
         check_detection_times(self.visits, self.lower, self.upper)
         if self.visits is None:
             return
-        check_planned(self.visits, self.upper, self.last_visit, name)
+        found, last = to_numpy(self.found), to_numpy(self.last_visit)
+        stop = found & (last == to_numpy(self.upper))
+        several = np.isfinite(to_numpy(self.visits)).sum(axis=1).max() > 1
+        if several and found.any() and stop[found].all() and last.max() > last[found].min():
+            raise MissingVisitsError(
+                f"{name} needs the visits that would have followed the detection, and the visits of all "
+                f"{int(found.sum())} subjects with an event end at it. {REMEDY}"
+            )
 
     def continue_visits(
         self, gaps: Any, until: float, seed: int = 0, *, dropped_out: Array = None
@@ -352,11 +362,6 @@ class IntervalCensored(Outcome):
             Seed of the draws.
         dropped_out : array of bool, (n,), optional
             Subjects whose visits ended because they dropped out; the visits that they missed are drawn too.
-
-        Returns
-        -------
-        IntervalCensored
-            With more ``visits`` for subjects in which the event was found, or who dropped out.
 
         Examples
         --------

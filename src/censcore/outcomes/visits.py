@@ -11,10 +11,9 @@ from censcore._validation import as_generator, as_number, check_positive, name_s
 from censcore.exceptions import InvalidInputError, MissingVisitsError, UnsupportedOutcomeError
 
 __all__ = [
+    "REMEDY",
     "as_visits",
-    "check_attended",
     "check_detection_times",
-    "check_planned",
     "check_visits",
     "first_missed",
     "last_visit",
@@ -26,7 +25,7 @@ __all__ = [
 
 MOST_VISITS = 10_000  # drawn for one subject at most
 
-_REMEDY = (
+REMEDY = (
     "Pass IntervalCensored(..., visits=schedule) with all planned visits, (K,) for one schedule or (n, K), "
     "or y.continue_visits(gaps, until) to draw those after the detection from a distribution of the gaps "
     "between visits. The log score needs no visits. Visits or event times are never filled in by the "
@@ -118,7 +117,7 @@ def missed_visits(visits: Array, lower: Array, found: Array, until: Array = np.i
 
 def missing_visits(name: str) -> MissingVisitsError:
     """The error where ``name`` needs visits and none are given."""
-    return MissingVisitsError(f"{name} needs the examination times, and visits=None. {_REMEDY}")
+    return MissingVisitsError(f"{name} needs the examination times, and visits=None. {REMEDY}")
 
 
 def check_detection_times(visits: Array, lower: Array, upper: Array) -> None:
@@ -135,31 +134,6 @@ def check_detection_times(visits: Array, lower: Array, upper: Array) -> None:
             "Some event times are known exactly and lie between visits, so that there is no common "
             f"rule by which events were found; they do in {name_subjects(between)}. The log score takes "
             "such data."
-        )
-
-
-def check_attended(visits: Array, lower: Array, found: Array, until: Array) -> None:
-    """A subject without a finding had all its visits up to ``until``."""
-    gone = np.nonzero(to_numpy(missed_visits(visits, lower, found, until)))[0]
-    if gone.size:
-        raise MissingVisitsError(
-            f"Nothing was found in {name_subjects(gone)}, whose visits end before the planned ones do "
-            f"(after {float(lower[gone[0]]):g}). If they dropped out, pass how subjects do: "
-            "censoring=Censoring(KaplanMeier()).fit(X, y).predict_distribution(X); compare and "
-            "cross-validation estimate it by themselves. If no later visit was planned, leave it out of "
-            "visits."
-        )
-
-
-def check_planned(visits: Array, upper: Array, last: Array, name: str) -> None:
-    """An error where ``name`` needs the visits after detection and no subject with an event has any."""
-    found, last = np.isfinite(to_numpy(upper)), to_numpy(last)
-    stop = found & (last == to_numpy(upper))
-    several = np.isfinite(to_numpy(visits)).sum(axis=1).max() > 1
-    if several and found.any() and stop[found].all() and last.max() > last[found].min():
-        raise MissingVisitsError(
-            f"{name} needs the visits that would have followed the detection, and the visits of all "
-            f"{int(found.sum())} subjects with an event end at it. {_REMEDY}"
         )
 
 
