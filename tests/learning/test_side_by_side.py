@@ -12,10 +12,9 @@ from torch import nn
 import censcore as cs
 from censcore.learning import Network, Recipe, train
 from censcore.learning.data.standardised import Fold, Subjects
-from censcore.learning.density_network import DensityTask, LogNormalComponents
 from censcore.learning.engression import Generator
-from censcore.learning.training.side_by_side import train_side_by_side
-from censcore.learning.training.stacks import stacked
+from censcore.learning.mixture_density_network import DensityTask, LogNormalComponents
+from censcore.learning.training.side_by_side import stacked, train_side_by_side
 from censcore.simulation import LogNormalScenario
 
 CPU = torch.device("cpu")

@@ -179,9 +179,8 @@ class JointGridModel(LikelihoodEstimator):
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         super()._restore_settings(settings)
-        check_numbers("edges", settings["edges"], increasing=True)
-        check_numbers("rate", settings["rate"], count=2)
-        self._edges, self._rate = np.asarray(settings["edges"]), np.asarray(settings["rate"])
+        self._edges = check_numbers("edges", settings["edges"], least=0, increasing=True)
+        self._rate = check_numbers("rate", settings["rate"], count=2, least=0)
 
 
 @lru_cache(maxsize=64)

@@ -7,9 +7,10 @@ import json
 import math
 import os
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from censcore._validation import check_kind
 from censcore.exceptions import MissingPackageError, ModelFileError
@@ -266,8 +267,10 @@ def check_number(name: str, value: Any, positive: bool = False) -> None:
         raise ModelFileError(f"{name}: got {value!r}, expected a {'positive ' if positive else ''}number.")
 
 
-def check_numbers(name: str, values: Any, count: int | None = None, increasing: bool = False) -> None:
-    """Check numbers of at least 0 of a model file, so many of them, in order where they must be.
+def check_numbers(
+    name: str, values: Any, count: int | None = None, *, least: float = -math.inf, increasing: bool = False
+) -> np.ndarray:
+    """Numbers of a model file, so many of them, of at least a value, in order where they must be.
 
     >>> check_numbers("edges", [1.0, 0.5], increasing=True)
     Traceback (most recent call last):
@@ -275,10 +278,13 @@ def check_numbers(name: str, values: Any, count: int | None = None, increasing: 
     censcore.exceptions.ModelFileError: edges: got numbers that do not increase.
     """
     if not isinstance(values, list) or not values or (count is not None and len(values) != count):
-        raise ModelFileError(f"{name}: got {values!r:.60}, expected {count or 'some'} numbers.")
+        got = f"{len(values)} values" if isinstance(values, list) else f"{values!r:.60}"
+        raise ModelFileError(f"{name}: got {got}, expected {count or 'some'} numbers.")
     for value in values:
-        check_number(name, value)
-        if value < 0:
-            raise ModelFileError(f"{name}: got {value!r}, expected a number of at least 0.")
-    if increasing and any(b <= a for a, b in pairwise(values)):
+        check_number(name, value, positive=least > 0)
+        if value < least:
+            raise ModelFileError(f"{name}: got {value!r}, expected a number of at least {least:g}.")
+    found = np.array(values, dtype=np.float64)
+    if increasing and (np.diff(found) <= 0).any():
         raise ModelFileError(f"{name}: got numbers that do not increase.")
+    return found

@@ -8,30 +8,21 @@ from torch import Tensor
 
 from censcore._numerics import scramble
 
-__all__ = ["SubjectWindows", "places", "pool_size"]
+__all__ = ["SubjectWindows", "places"]
 
-_POOL = 2**14  # noise vectors that subjects share; each subject uses a window of them
+_POOL = 2**14  # numbers that subjects share, at least; as any number of them, a power of two
 
 
 class SubjectWindows:
     """Random numbers that all subjects share, of which each uses m from where its covariates tell."""
 
     def __init__(self, m: int, device: torch.device) -> None:
-        self.m, self.device, self.size = m, device, pool_size(m)
+        self.m, self.device, self.size = m, device, max(_POOL, 4 << (m - 1).bit_length())
 
     def window(self, x: Tensor) -> Tensor:
         """Places (n, m) of the numbers of subjects with covariates (n, d)."""
         first = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(self.device)
         return (first[:, None] + torch.arange(self.m, device=self.device)) % self.size
-
-
-def pool_size(m: int) -> int:
-    """How many draws all subjects share, a power of two, where each has m of them.
-
-    >>> pool_size(10)
-    16384
-    """
-    return max(_POOL, 4 << (m - 1).bit_length())
 
 
 def places(x: np.ndarray, size: int) -> np.ndarray:

@@ -207,14 +207,9 @@ def content_hash(arrays: Iterable[np.ndarray | None]) -> str:
 class FollowUp:
     """What the data tell about C: how many subjects were followed for how long.
 
-    Attributes
-    ----------
-    shared : bool
-        Whether all data can come from one C per subject.
-    censored, known : bool
-        Whether any time is censored, and whether all censoring times are given.
-    counts : dict
-        Counted times by stratum and by what they are: -1 the last contact of a subject, j event time j.
+    Whether all data can come from one C per subject (``shared``), whether any time is censored, and whether
+    all censoring times are known. ``counts`` are by stratum and by what is counted: -1 the last contact of a
+    subject, j event time j.
     """
 
     shared: bool = True
@@ -252,25 +247,10 @@ class FollowUp:
 class FirstPass:
     """What was found, the same in every process but for what concerns its share.
 
-    Attributes
-    ----------
-    source : Source
-        What this process reads.
-    seed : int
-        Of the random numbers of the subjects.
-    moments, times, follow_up
-        Of the covariates; sums over the positive times, see :func:`time_sums`; how long subjects were
-        followed.
-    key, drawn : array of int, Block
-        A random sample, with the random numbers of its subjects in ascending order.
-    held_out : int
-        How many of them, the first ones, are held out for validation.
-    extreme : Block
-        Subjects with the latest times, and with an event of every kind.
-    n_here, key_here : int, array of int
-        Subjects that this process has, and the random numbers of those that may be held out among them.
-    digest : str
-        A hash of the data; empty where none was asked for.
+    ``times`` are sums over the positive times, see :func:`time_sums`. ``drawn`` is a random sample, with the
+    random numbers ``key`` of its subjects in ascending order; the first of them are ``held_out``. ``extreme``
+    are subjects with the latest times, and with an event of every kind. This process has ``n_here`` subjects,
+    and ``key_here`` of those that may be held out. The hash ``digest`` is empty where none was asked for.
     """
 
     source: Source

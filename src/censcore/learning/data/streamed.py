@@ -32,20 +32,9 @@ class StreamedRows:
     subjects through a buffer: when it is full, a random half of it becomes batches. The order follows from
     seed and epoch alone, so that a resumed run visits what an uninterrupted one would.
 
-    Attributes
-    ----------
-    source, convert : Source, callable
-        What this process reads; makes tensors, with the subjects as first axis, of a block.
-    n, n_here : int
-        Number of training subjects, of all processes and of this one.
-    seed, held_out : int
-        Subjects whose number, by this seed, is at most ``held_out`` are not trained on; -1 for none.
-    sample : Data
-        A random sample of the training subjects.
-    buffer : int
-        Subjects in the buffer.
-    digest : str
-        A hash of the data, by which a checkpoint knows them.
+    ``convert`` makes tensors of a block. Of the n training subjects this process has ``n_here``. Those whose
+    number, by the seed, is at most ``held_out`` are not trained on; -1 for none. ``sample`` is random and
+    of the others, ``digest`` a hash of the data, by which a checkpoint knows them.
     """
 
     source: Source

@@ -21,7 +21,7 @@ from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import SamplePredictions
 from censcore.estimators.stacking_weights import shares
 from censcore.estimators.tails import end_of_follow_up
-from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import as_past, check_mask
 from censcore.learning.data.first_pass import FirstPass, Moments
 from censcore.learning.data.sources import Block
@@ -33,14 +33,14 @@ from censcore.learning.engression.generators import Generators, is_worse
 from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.model_files import MOST_SAMPLES, check_number
+from censcore.learning.model_files import MOST_SAMPLES, check_number, check_numbers
 from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
 from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed
-from censcore.learning.training.stacks import stacked
+from censcore.learning.training.side_by_side import stacked
 from censcore.learning.training.task import Callback
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
@@ -712,13 +712,10 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
         check_number("unit", settings["unit"], positive=True)
-        if len(settings["scale"]) != self.k_:
-            raise ModelFileError(f"scale: got {len(settings['scale'])} values, expected {self.k_}.")
-        for value in settings["scale"]:
-            check_number("scale", value, positive=True)
+        centre = check_numbers("scale", settings["scale"], self.k_, least=1e-300)
         self._structure = structure_of(self.k_, **settings["structure"])
         self._times = TimeScale(
-            self._training.transform(self._structure), settings["unit"], tuple(settings["scale"])
+            self._training.transform(self._structure), settings["unit"], tuple(centre.tolist())
         )
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
         self._follow_up = np.array([np.inf if end is None else end for end in settings["follow_up"]])

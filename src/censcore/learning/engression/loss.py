@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from censcore.learning.engression.generator import Generator
 from censcore.learning.structures import Free, Structure
-from censcore.learning.training.stacks import with_penalty
+from censcore.learning.training.side_by_side import with_penalty
 from censcore.learning.training.task import Rows
 from censcore.scores.energy_pairs import energy_loss
 

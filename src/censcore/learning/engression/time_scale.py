@@ -21,15 +21,10 @@ class TimeScale:
     Times are divided, never shifted: a positive output on times shifted by their mean could not fall below
     that mean.
 
-    Attributes
-    ----------
-    transform : {"scale", "log1p", "bounded"}
-        :math:`t/u`, or :math:`\log(1+t)/u`; ``"bounded"`` is t/u for the generator and
-        :math:`t/(t+u)` in the loss, where infinity is the point 1.
-    unit : float
-        u: the mean time, or the logarithm of one plus the 95 % quantile of the ends of follow-up.
-    centre : tuple of float
-        Geometric mean of each event time on the scale of the loss: the generator starts around it.
+    ``transform`` is "scale", :math:`t/u`; "log1p", :math:`\log(1+t)/u`; or "bounded", t/u for the generator
+    and :math:`t/(t+u)` in the loss, where infinity is the point 1. The ``unit`` u is the mean time, or the
+    logarithm of one plus the 95 % quantile of the ends of follow-up. The generator starts around ``centre``,
+    the geometric mean of each event time on the scale of the loss.
 
     Examples
     --------

@@ -58,22 +58,8 @@ class GraphedEpochs:
     epoch is arranged while the present one runs. Data that are not ``resident`` are copied to the device in
     blocks of batches, the next of which is gathered while the present one is trained on.
 
-    Parameters
-    ----------
-    task, recipe : Task, Recipe
-        What is trained, and how.
-    state : Run
-        Has the network, its average, and an optimiser that is capturable, with a tensor as its learning rate.
-    rows : mapping of tensors, or covariates in a mapped file
-        The data.
-    batches : Batches
-        The order of subjects.
-    resident : bool
-        Keep all data on the device.
-    subjects : array, optional
-        The subjects of this process, which ``batches`` numbers; only these are copied to the device.
-    shared : SharedGradient, optional
-        What several processes exchange.
+    The ``state`` is a :class:`Run` with the network, its average, and an optimiser that is capturable, with a
+    tensor as its learning rate. Of several processes each has some ``subjects``, which ``batches`` numbers.
     """
 
     def __init__(
