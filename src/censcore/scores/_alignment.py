@@ -52,16 +52,10 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
-    distributions = {"forecast": F, "censoring": C}
-    one_namespace(
-        outcome=y.time,
-        **{
-            name: distribution._reference
-            for name, distribution in distributions.items()
-            if not distribution._is_neutral
-        },
-    )
-    model = y.time if F._is_neutral else F._reference
+    given = {"forecast": F, "censoring": C}
+    bound = {name: part._reference for name, part in given.items() if not part._is_neutral}
+    one_namespace(outcome=y.time, **bound)
+    model = bound.get("forecast", y.time)
     if y.time.dtype != model.dtype:
         y = y.like(model)
     return y, in_dtype_of(F, model), in_dtype_of(C, model)
