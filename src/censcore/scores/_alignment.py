@@ -55,7 +55,7 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
     given = {"forecast": F, "censoring": C}
     bound = {name: part._reference for name, part in given.items() if not part._is_neutral}
     one_namespace(outcome=y.time, **bound)
-    model = bound["forecast"] if "forecast" in bound else y.time
+    model = y.time if F._is_neutral else F._reference
     if y.time.dtype != model.dtype:
         y = y.like(model)
     return y, in_dtype_of(F, model), in_dtype_of(C, model)
