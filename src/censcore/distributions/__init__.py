@@ -69,13 +69,13 @@ from censcore.distributions.grouped import Grouped, GroupedCauses
 from censcore.distributions.hazard import ByHazard, Exponential, Gompertz, LogLogistic, Weibull
 from censcore.distributions.joint import FromMarginals, Independent, Joint
 from censcore.distributions.mixture import JointMixture, Mixture
+from censcore.distributions.other_libraries import ScipyDistribution
 from censcore.distributions.parametric import Gamma, LogNormal, Parametric, Uniform
 from censcore.distributions.piecewise_exponential import PiecewiseExponential
 from censcore.distributions.piecewise_linear import PiecewiseLinear
 from censcore.distributions.point_mass import PointMass
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.distributions.quantiles import Quantiles
-from censcore.distributions.scipy_distribution import ScipyDistribution
 from censcore.distributions.step import CompactStep, Step
 from censcore.distributions.univariate import Univariate
 

@@ -169,7 +169,7 @@ def _distribution(
         return _survival_of(forecast, X, reader)
     kind = type(forecast).__module__.split(".")[0]
     if kind == "torch" and hasattr(forecast, "batch_shape"):
-        from censcore.distributions.torch_distribution import from_torch
+        from censcore.distributions.other_libraries import from_torch
 
         return from_torch(forecast)
     if kind == "scipy":

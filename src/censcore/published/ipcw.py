@@ -11,7 +11,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import as_number, check_flag, check_option, name_subjects
 from censcore.distributions import Distribution
-from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.exceptions import PositivityError
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
 
@@ -206,8 +206,6 @@ def ipcw_binomial_log(
 def _prepare(
     y: Any, forecast: Any, censoring: Any, times: Array, convention: str, *overrides: Any
 ) -> tuple[ScoringInputs, Array, Convention]:
-    if times is None:
-        raise InvalidInputError("IPCW scores need times=..., the times at which F is judged.")
     check_option(convention, "convention", CONVENTIONS)
     given = zip(("left_limit", "normalize", "floor"), overrides, strict=True)
     rule = replace(CONVENTIONS[convention], **{name: value for name, value in given if value is not None})

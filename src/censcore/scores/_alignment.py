@@ -52,15 +52,9 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
-    distributions = {"forecast": F, "censoring": C}
-    one_namespace(
-        outcome=y.time,
-        **{
-            name: distribution._reference
-            for name, distribution in distributions.items()
-            if not distribution._is_neutral
-        },
-    )
+    given = {"forecast": F, "censoring": C}
+    bound = {name: part._reference for name, part in given.items() if not part._is_neutral}
+    one_namespace(outcome=y.time, **bound)
     model = y.time if F._is_neutral else F._reference
     if y.time.dtype != model.dtype:
         y = y.like(model)

@@ -36,25 +36,9 @@ class Method:
     random: RandomNumbers
 
 
-def check_fair(w: Array) -> Array:
-    """Weights (n or 1, m) of which at least two are positive, as a fair score needs them."""
-    if not bool((namespace(w).sum(w**2, axis=1) < 1).all()):
-        raise InvalidInputError(
-            "fair=True compares different members, so it needs at least two of positive weight; got one. "
-            "Use fair=False, which scores the ensemble as the distribution it is."
-        )
-    return w
-
-
 def members_of(ensemble: Ensemble) -> Array:
     """Samples (n or 1, m, k)."""
     return ensemble.samples if ensemble.samples.ndim == 3 else ensemble.samples[:, :, None]
-
-
-def weights_of(ensemble: Ensemble) -> Array:
-    """Weights (n or 1, m), equal ones too."""
-    z, w = ensemble.samples, ensemble.weights
-    return namespace(z).full_like(members_of(ensemble)[:1, :, 0], 1 / ensemble.m) if w is None else w
 
 
 def score_of_samples(inputs: ScoringInputs, mask: Array, method: Method, members: int) -> Array:
@@ -78,9 +62,13 @@ def _samples(block: ScoringInputs, members: int, random: RandomNumbers) -> Array
 
 def score_of_ensemble(inputs: ScoringInputs, mask: Array, method: Method) -> Array:
     """Rows with a known C at that C, the others at draws of it."""
-    z = members_of(inputs.F)
-    if method.fair:
-        check_fair(weights_of(inputs.F))
+    z, w = members_of(inputs.F), inputs.F.weights
+    alone = z.shape[1] == 1 if w is None else bool((inputs.xp.sum(w**2, axis=1) >= 1).any())
+    if method.fair and alone:
+        raise InvalidInputError(
+            "fair=True compares different members, so it needs at least two of positive weight; got one. "
+            "Use fair=False, which scores the ensemble as the distribution it is."
+        )
     _check_endless(inputs, z, mask)
     unit = _unit(z, inputs.y.time, method.beta)
     known = known_rows(inputs.y, inputs.C)

@@ -71,7 +71,7 @@ def line_kernel(
     F, y = inputs.F, inputs.y.time
     if not (are_lines(F, below) and are_lines(F, beyond)):
         return None
-    return on_cpu("censcore.scores._lines_numba", "line_losses", y, 8 * inputs.n * F._times.shape[1])
+    return on_cpu("censcore.scores._panels_numba", "line_losses", y, 8 * inputs.n * F._times.shape[1])
 
 
 def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:

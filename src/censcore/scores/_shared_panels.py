@@ -122,7 +122,7 @@ class StepWeights:
         panels = np.arange(len(self.panels.edges))
         first = np.searchsorted(pieces.panel, panels)
         numbers = self._weight.size * pieces.Q_start.shape[1]
-        kernel = on_cpu("censcore.scores._shared_panels_numba", "sum_pieces", self._weight, numbers)
+        kernel = on_cpu("censcore.scores._panels_numba", "sum_pieces", self._weight, numbers)
         sums: Callable[..., tuple[np.ndarray, np.ndarray]] = kernel or _sum_pieces
         self.whole, self._aside = sums(self._weight, pieces.Q_start, pieces.Q_stop, first, kept, beyond)
 

@@ -126,9 +126,7 @@ def smooth_losses(inputs: ScoringInputs, weights: Weights, otherwise: Loss) -> A
     return otherwise(inputs)
 
 
-@lru_cache(maxsize=32)
-def _panels(end: float, ratio: float, breaks: tuple[float, ...]) -> Panels:
-    return Panels(end, ratio, breaks)
+_panels = lru_cache(maxsize=32)(Panels)
 
 
 class _Route:

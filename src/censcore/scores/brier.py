@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from censcore._arrays import Array, searchsorted
@@ -10,7 +12,7 @@ from censcore._numerics import chunked_rows, fill_rows
 from censcore.distributions import Step, Univariate
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, check_scale
-from censcore.scores.registry import GRAF, ScoreInfo, register
+from censcore.scores.registry import GRAF, SCORES, register
 
 __all__ = ["CACHED_NUMBERS", "brier_score", "columns_of"]
 
@@ -124,17 +126,14 @@ def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 register(
-    ScoreInfo(
-        "brier_score:ipcw",
-        brier_score,
-        "Brier score, ipcw",
-        r"\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2",
-        GRAF,
-        axis="time",
+    replace(
+        SCORES["brier_score"],
+        name="brier_score:ipcw",
+        title="Brier score, ipcw",
+        formula=r"\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2",
+        reference=GRAF,
         scale="ipcw",
-        uses_censoring="at times",
         options=(("scale", "ipcw"),),
-        unit="none (a squared probability)",
         range="0 to 1/G(t)",
         proper="Strictly proper for the probability F(t), if P(C > t) > 0 for every subject.",
         pitfalls=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from censcore._arrays import Array, as_loss, convert, is_torch, namespace, to_numpy
@@ -15,7 +16,7 @@ from censcore.scores.crps import crps
 from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
 from censcore.scores.interval import through_visits
 from censcore.scores.known_at import known_or_raise
-from censcore.scores.registry import GNEITING, ScoreInfo, register
+from censcore.scores.registry import GNEITING, SCORES, ScoreInfo, register
 
 __all__ = ["energy_score"]
 
@@ -208,17 +209,14 @@ register(
 )
 
 register(
-    ScoreInfo(
-        "energy_score:fair",
-        energy_score,
-        "energy score, fair",
-        r"E\|\psi_C(Z)-y\|-\tfrac12E_{Z\ne Z'}\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
-        "Ferro, C. A. T. (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal "
-        "Meteorological Society 140, 1917-1923.",
-        joint=True,
-        univariate=False,
+    replace(
+        SCORES["energy_score"],
+        name="energy_score:fair",
+        title="energy score, fair",
+        formula=r"E\|\psi_C(Z)-y\|-\tfrac12E_{Z\ne Z'}\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+        reference="Ferro, C. A. T. (2014). Fair scores for ensemble forecasts. Quarterly Journal of the "
+        "Royal Meteorological Society 140, 1917-1923.",
         options=(("fair", True),),
-        unit="the unit of time",
         range="may be slightly negative for a small ensemble",
         proper="Strictly proper for the joint distribution from which the members are drawn.",
         pitfalls=("Members must be independent draws. For selected members take the other version.",),

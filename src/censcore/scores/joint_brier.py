@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_loss, namespace
 from censcore._validation import as_count, as_seed, check_instance, shown
-from censcore.distributions import Distribution, Ensemble, Univariate
+from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError
@@ -173,19 +173,11 @@ def joint_weights(
 ) -> Array:
     """W(t), (n, q): the product over censoring times of the weights of what is known of the event at t."""
     weight: Any = 1.0
-    for outcome, C_j in _by_censoring_time(y, C, event):
+    seen = [decided_outcome(y, event)] if C.k == 1 else [y.marginal(j) for j in range(C.k)]
+    for outcome, C_j in zip(seen, (C.marginal(j) for j in range(C.k)), strict=True):
         decided, undecided = known_at(outcome, C_j, t, scale, remedy=LOCALIZED).weights()
         weight = weight * (decided + undecided)
     return weight
-
-
-def _by_censoring_time(
-    y: RightCensored, C: Distribution, event: str | JointEvent
-) -> list[tuple[RightCensored, Univariate]]:
-    """For every censoring time: what was seen of the event under it, (n,), and its distribution."""
-    if C.k == 1:
-        return [(decided_outcome(y, event), C.marginal(0))]
-    return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
 
 
 def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:
