@@ -213,9 +213,9 @@ def _line(frame: _Frame, line: Line) -> str:
     parts = [f"<title>{html_text(one_line(line.name))}</title>", _inside(frame, "".join(parts))]
     if line.look.colour not in ("ink", "grey") and not line.steps:
         every = max(len(line.x) // MARKS, 1)
-        some = np.arange((3 * line.look.number + every // 2) % every, len(line.x), every)
-        some = some[(line.y[some] >= frame.ylim[0]) & (line.y[some] <= frame.ylim[1])]  # where it is known
-        parts.append(_points(frame, line.x[some], line.y[some], line.look))
+        marked = np.arange((3 * line.look.number + every // 2) % every, len(line.x), every)
+        marked = marked[(line.y[marked] >= frame.ylim[0]) & (line.y[marked] <= frame.ylim[1])]
+        parts.append(_points(frame, line.x[marked], line.y[marked], line.look))
     return f"<g class='c-{line.look.colour} curve'{_of(line.name)}>{''.join(parts)}</g>"
 
 
