@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays.libraries import (
-    Array,
-    check_not_batched,
-    in_transform,
-    is_neutral,
-    is_torch,
-    namespace,
-)
+from censcore._arrays.libraries import Array, check_not_batched, in_transform, is_neutral, is_torch, namespace
 from censcore.exceptions import InvalidIndexError, InvalidInputError, InvalidTypeError
 
 __all__ = [

@@ -12,13 +12,7 @@ import typer
 
 import censcore as cs
 from censcore.cli.plugins import load_scores
-from censcore.cli.predictions import (
-    COLUMNS_HELP,
-    OutcomeColumns,
-    is_standard_input,
-    outcome_of,
-    read_table,
-)
+from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns, is_standard_input, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
 
@@ -224,10 +218,7 @@ class Source:
         if scores is not None:
             found["scores"] = words(scores)
             load_scores(found["scores"])
-        return found | {
-            "times": numbers(self.times, "--times"),
-            "levels": numbers(self.levels, "--levels"),
-        }
+        return found | {"times": numbers(self.times, "--times"), "levels": numbers(self.levels, "--levels")}
 
     @property
     def named(self) -> str:

@@ -274,10 +274,7 @@ def _censoring_of(
     if isinstance(fitted, Distribution):
         return fitted if len(fitted) == 1 else fitted.take(who)
     y, X = kind.followed(kind.y), take_rows(sample.X, who)
-    common: dict[str, Any] = {
-        "train": replace(sample, y=y),
-        "n_train": len(sample),
-    }
+    common: dict[str, Any] = {"train": replace(sample, y=y), "n_train": len(sample)}
     C = in_time(fitted.predict_distribution(X), y.take(who))
     name = f"{describe(fitted)}, fitted to all subjects"
     if not has_influence(fitted):

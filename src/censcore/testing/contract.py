@@ -132,6 +132,12 @@ class Examined:
         off = np.abs(samples.mean(axis=1) - expected) / (error * np.maximum(1.0, np.abs(expected)))
         assert (off < 6).all(), f"{what}: simulation is {off.max():.1f} standard errors away."
 
+    def expect_survival(self, draws: np.ndarray, times: np.ndarray, of: Any, what: str) -> None:
+        """Draws (n, m) follow P(T > t) and P(T >= t) of a distribution at times (n, q)."""
+        for word, passes in (("sf", np.greater), ("sf_left", np.greater_equal)):
+            above = passes(draws[:, :, None], times[:, None, :]).astype(float)
+            self.expect_mean(above, self.ask(word, times, of=of), f"{what}{word}")
+
 
 Rule = Callable[[Examined], None]
 

@@ -36,17 +36,10 @@ def coordinates(s: Examined) -> None:
             f"marginal({j}): got {len(distribution)} subjects, expected {s.n}."
         )
         t = times[:, :, j]
-        above = s.draws[:, :, j, None] > t[:, None, :]
-        s.expect_mean(above.astype(float), s.ask("sf", t, of=distribution), f"marginal({j}).sf")
-        above = s.draws[:, :, j, None] >= t[:, None, :]
-        s.expect_mean(above.astype(float), s.ask("sf_left", t, of=distribution), f"marginal({j}).sf_left")
-    last = s.ask("sf", times[:, :, -1], of=s.distribution.marginal(-1))
-    close(
-        last,
-        s.ask("sf", times[:, :, -1], of=s.distribution.marginal(s.distribution.k - 1)),
-        0.0,
-        "marginal(-1)",
-    )
+        s.expect_survival(s.draws[:, :, j], t, distribution, f"marginal({j}).")
+    t, k = times[:, :, -1], s.distribution.k
+    last, same = (s.ask("sf", t, of=s.distribution.marginal(j)) for j in (-1, k - 1))
+    close(last, same, 0.0, "marginal(-1)")
 
 
 def first_event(s: Examined) -> None:
@@ -54,16 +47,10 @@ def first_event(s: Examined) -> None:
     distribution = s.distribution.first()
     earliest = s.draws.min(axis=2)
     t = s.rounded(_levels_of(earliest).T * 1.0137)
-    s.expect_mean(
-        (earliest[:, :, None] > t[:, None, :]).astype(float), s.ask("sf", t, of=distribution), "first().sf"
-    )
-    left = s.ask("sf_left", t, of=distribution)
-    s.expect_mean((earliest[:, :, None] >= t[:, None, :]).astype(float), left, "first().sf_left")
+    s.expect_survival(earliest, t, distribution, "first().")
     limit = t[:, None, -1:]
-    cut = np.minimum(earliest[:, :, None], limit) / limit
-    s.expect_mean(
-        cut, s.ask("integrated_sf", 0.0, t[:, -1:], of=distribution) / limit[:, 0], "first().integrated_sf"
-    )
+    area = s.ask("integrated_sf", 0.0, t[:, -1:], of=distribution) / limit[:, 0]
+    s.expect_mean(np.minimum(earliest[:, :, None], limit) / limit, area, "first().integrated_sf")
     p = np.array([[0.2, 0.5, 0.8]])
     quantile = s.ask("icdf", p, of=distribution)
     inside = np.where(np.isfinite(quantile), quantile, 0.0)

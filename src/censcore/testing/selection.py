@@ -62,23 +62,17 @@ def selection(s: Examined) -> None:
     questions = _questions(s)
     of_all = _answers(s, distribution, questions)
     for kind, rows in _choices(questions.n, is_torch(distribution._reference)):
-        chosen = _as_numpy(rows)
-        _same(
-            s, _answers(s, distribution.take(rows), questions.take(chosen)), of_all, chosen, f"take({kind})"
-        )
+        chosen = to_numpy(rows) if is_torch(rows) else as_rows(rows)
+        of_some = _answers(s, distribution.take(rows), questions.take(chosen))
+        _same(s, of_some, of_all, chosen, f"take({kind})")
     rows = np.array([questions.n - 1, 0, -1, 0])
     some = questions.take(rows)
     for name, derive in _derived(s):
         whole = derive(distribution, questions)
         of_all = _answers(s, whole, questions, few=True)
-        _same(
-            s,
-            _answers(s, derive(distribution.take(rows), some), some, few=True),
-            of_all,
-            rows,
-            f"take.{name}",
-        )
-        _same(s, _answers(s, whole.take(rows), some, few=True), of_all, rows, f"{name}.take")
+        before, after = derive(distribution.take(rows), some), whole.take(rows)
+        for what, part in ((f"take.{name}", before), (f"{name}.take", after)):
+            _same(s, _answers(s, part, some, few=True), of_all, rows, what)
     _expect_draws(s)
 
 
@@ -96,10 +90,6 @@ def _choices(n: int, in_torch: bool) -> Iterator[tuple[str, Any]]:
 
         yield "tensor", torch.as_tensor(order)
         yield "tensor mask", torch.arange(n) % 2 == 1
-
-
-def _as_numpy(rows: Any) -> Any:
-    return to_numpy(rows) if is_torch(rows) else as_rows(rows)
 
 
 def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:

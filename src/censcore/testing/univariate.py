@@ -41,12 +41,9 @@ def shapes(s: Examined) -> None:
         close(column, whole[:, 2], 8 * s.eps, f"{word} of (n,) against (1, q)")
     assert s.ask("integrated_sf", 0.0, 1.0).shape == (s.n,), "integrated_sf of numbers is not (n,)."
     assert s.ask("integrated_sf", 0.0, s.times[:, :3]).shape == (s.n, 3), "integrated_sf is not (n, q)."
-    assert s.ask("integrated_sf", s.times[:, :1] * 0, s.times[:, :1]).shape == (s.n, 1), (
-        "integrated_sf of (n, 1) is not (n, 1)."
-    )
-    assert s.ask("icdf_beyond", s.times[:, 0], s.levels).shape == (s.n, s.levels.shape[1]), (
-        "icdf_beyond of y (n,) and p (1, q) is not (n, q)."
-    )
+    column, beyond = s.times[:, :1], s.ask("icdf_beyond", s.times[:, 0], s.levels)
+    assert s.ask("integrated_sf", column * 0, column).shape == (s.n, 1), "integrated_sf is not (n, 1)."
+    assert beyond.shape == (s.n, s.levels.shape[1]), "icdf_beyond of y (n,) and p (1, q) is not (n, q)."
     for word in ("mean", "mass_at_infinity"):
         assert s.ask(word).shape == (s.n,), f"{word}() is not (n,)."
 
@@ -59,9 +56,8 @@ def probabilities(s: Examined) -> None:
     assert (sf <= 1 + 8 * s.eps).all(), "sf exceeds 1."
     assert (np.diff(sf, axis=1) <= 8 * s.eps).all(), "sf increases."
     assert (left >= sf - 4 * s.eps).all(), "sf_left is below sf."
-    assert (left[:, 1:] <= sf[:, :-1] + 8 * s.eps).all() | _tied(s.times), (
-        "sf_left exceeds sf at an earlier time."
-    )
+    tied = (np.diff(s.times, axis=1) == 0).any()
+    assert tied or (left[:, 1:] <= sf[:, :-1] + 8 * s.eps).all(), "sf_left exceeds sf at an earlier time."
     ends = {"sf": (1.0, 0.0), "cdf": (0.0, 1.0), "logsf": (0.0, -np.inf)}
     for word, (before, after) in ends.items():
         close(s.ask(word, -1.0), np.full(s.n, before), 0.0, f"{word} at -1")
@@ -69,10 +65,6 @@ def probabilities(s: Examined) -> None:
         close(at_infinity, np.full((s.n, 1), after), 0.0, f"{word} at infinity")
     close(s.ask("sf_left", 0.0), np.ones(s.n), 8 * s.eps, "sf_left at 0")
     close(s.ask("sf_left", np.inf), s.ask("mass_at_infinity"), 16 * s.eps, "sf_left at infinity", scale=1.0)
-
-
-def _tied(times: np.ndarray) -> bool:
-    return bool((np.diff(times, axis=1) == 0).any())
 
 
 def logarithms(s: Examined) -> None:
@@ -109,19 +101,17 @@ def quantiles(s: Examined) -> None:
     t = s.ask("icdf", p)
     finite = np.isfinite(t)
     t_in = np.where(finite, t, 1.0)
+    never = s.ask("mass_at_infinity")[:, None]
     assert (~finite | (s.ask("cdf", t_in * up) >= p * (1 - slack) - 4 * s.eps)).all(), "F(icdf(p)) < p."
     assert (~finite | (1 - s.ask("sf_left", t_in * down) <= p + slack)).all(), "F(icdf(p)-) > p."
-    assert (finite | (p > 1 - s.ask("mass_at_infinity")[:, None] - slack)).all(), (
-        "icdf(p) is infinite too soon."
-    )
+    assert (finite | (p > 1 - never - slack)).all(), "icdf(p) is infinite too soon."
     u = s.ask("isf", p)
     finite = np.isfinite(u)
     u_in = np.where(finite, u, 1.0)
     assert (~finite | (s.ask("sf", u_in * up) <= p * (1 + slack) + 4 * s.eps)).all(), "sf(isf(p)) > p."
-    assert (~finite | (s.ask("sf_left", u_in * down) >= p * (1 - slack) - 4 * s.eps)).all(), (
-        "sf_left(isf(p)) < p."
-    )
-    assert (finite | (p < s.ask("mass_at_infinity")[:, None] + slack)).all(), "isf(p) is infinite too soon."
+    before = s.ask("sf_left", u_in * down)
+    assert (~finite | (before >= p * (1 - slack) - 4 * s.eps)).all(), "sf_left(isf(p)) < p."
+    assert (finite | (p < never + slack)).all(), "isf(p) is infinite too soon."
     assert (t[:, 1:] >= t[:, :-1]).all(), "icdf is not monotone."
     assert (u[:, 1:] <= u[:, :-1]).all(), "isf is not monotone."
     _return_from_levels(s)
@@ -145,13 +135,8 @@ def quantiles_at_the_ends(s: Examined) -> None:
     close(s.ask("icdf", 1.0), end, s.rtol, "icdf(1) against isf(0)")
     assert np.isinf(end)[s.ask("mass_at_infinity") > 0].all(), "isf(0) is finite despite mass at infinity."
     inside = np.where(np.isfinite(end), end, 1.0)
-    close(
-        np.where(np.isfinite(end), s.ask("sf", inside), 0.0),
-        np.zeros(s.n),
-        8 * s.eps,
-        "sf(isf(0))",
-        scale=1.0,
-    )
+    beyond = np.where(np.isfinite(end), s.ask("sf", inside), 0.0)
+    close(beyond, np.zeros(s.n), 8 * s.eps, "sf(isf(0))", scale=1.0)
     tiny = np.array([[1e-30, 1e-20, 1e-10]])
     far = s.ask("isf", tiny)
     reached = np.isinf(far) | (s.ask("sf", np.where(np.isinf(far), 0.0, far)) <= tiny * (1 + s.rtol))
@@ -162,21 +147,16 @@ def derived_routes(s: Examined) -> None:
     """Closed forms agree with what the base class derives from the survival function alone."""
     distribution = s.distribution
     levels = s.levels * 0.9973  # not at jumps, which the base class finds up to rounding only
-    for word in ("_icdf", "_isf"):
+    for word, back in (("_icdf", "_cdf"), ("_isf", "_sf")):
         derived = s.plain(getattr(Univariate, word)(distribution, s.native(levels)))
         own = s.ask(word, levels)
-        steep = np.isinf(own) | np.isinf(derived)
-        level = s.ask("_cdf" if word == "_icdf" else "_sf", np.where(steep, 1.0, derived))
-        reached = s.ask("_cdf" if word == "_icdf" else "_sf", np.where(steep, 1.0, own))
-        close(
-            np.where(steep, 0.0, reached), np.where(steep, 0.0, level), s.rtol, f"{word[1:]}: level reached"
-        )
+        finite = np.isfinite(own) & np.isfinite(derived)
+        reached, level = (s.ask(back, np.where(finite, t, 1.0)) * finite for t in (own, derived))
+        close(reached, level, s.rtol, f"{word[1:]}: level reached")
     a, b = s.native(s.times[:, :-1]), s.native(s.times[:, 1:])
     derived = s.plain(Univariate._integrated_sf(distribution, a, b))
-    scale = s.times[:, -1:] * 1e-3
-    close(
-        s.ask("integrated_sf", s.times[:, :-1], s.times[:, 1:]), derived, s.rtol, "integrated_sf", scale=scale
-    )
+    own = s.ask("integrated_sf", s.times[:, :-1], s.times[:, 1:])
+    close(own, derived, s.rtol, "integrated_sf", scale=s.times[:, -1:] * 1e-3)
 
 
 def integral(s: Examined) -> None:
@@ -186,13 +166,8 @@ def integral(s: Examined) -> None:
     steps = s.ask("integrated_sf", np.concatenate([zero, t[:, :-1]], axis=1), t)
     whole = s.ask("integrated_sf", 0.0, t)
     scale = whole[:, -1:]
-    close(
-        np.cumsum(steps, axis=1),
-        whole,
-        max(1e-9, 1e2 * s.eps),
-        "integrated_sf summed over steps",
-        scale=scale,
-    )
+    total = np.cumsum(steps, axis=1)
+    close(total, whole, max(1e-9, 1e2 * s.eps), "integrated_sf summed over steps", scale=scale)
     close(s.ask("integrated_sf", t, t), np.zeros_like(t), 16 * s.eps, "integrated_sf(t, t)", scale=scale)
     assert (whole <= t * (1 + 64 * s.eps)).all(), "integrated_sf(0, t) > t."
     if s.knows_every_break:
@@ -242,14 +217,11 @@ def conditional_quantiles(s: Examined) -> None:
         close(np.where(alive > 0, start, t), start, 8 * s.eps, "icdf_beyond where P(T >= y) = 0")
         ok = (alive > 1e-200) & np.isfinite(t)
         inside, share = np.where(ok, t, start), np.where(alive > 1e-200, alive, 1.0)
-        past = (alive - s.ask("sf", inside)) / share
-        short = (alive - s.ask("sf_left", inside)) / share
-        assert (~ok | (past >= s.levels * (1 - s.rtol) - slack)).all(), (
-            "P(T <= icdf_beyond(y, p) | T >= y) < p."
-        )
-        assert (~ok | (short <= s.levels * (1 + s.rtol) + slack)).all(), (
-            "P(T < icdf_beyond(y, p) | T >= y) > p."
-        )
+        past, short = ((alive - s.ask(word, inside)) / share for word in ("sf", "sf_left"))
+        enough = ~ok | (past >= s.levels * (1 - s.rtol) - slack)
+        assert enough.all(), "P(T <= icdf_beyond(y, p) | T >= y) < p."
+        first = ~ok | (short <= s.levels * (1 + s.rtol) + slack)
+        assert first.all(), "P(T < icdf_beyond(y, p) | T >= y) > p."
         never = s.ask("mass_at_infinity")[:, None] / share
         too_soon = np.isinf(t) & (alive > 1e-200) & (s.levels < 1 - never - slack)
         assert not too_soon.any(), "icdf_beyond(y, p) is infinite too soon."
@@ -261,9 +233,7 @@ def simulation(s: Examined) -> None:
     draws = s.draws
     assert draws.shape[0] == s.n, f"sample(m): got {draws.shape[0]} subjects, expected {s.n}."
     assert (draws >= 0).all(), "A draw is negative or NaN."
-    t = s.times[:, None, :]
-    s.expect_mean((draws[:, :, None] > t).astype(float), s.ask("sf", s.times), "sf")
-    s.expect_mean((draws[:, :, None] >= t).astype(float), s.ask("sf_left", s.times), "sf_left")
+    s.expect_survival(draws, s.times, s.distribution, "")
     never = np.isinf(draws)[:, :, None].astype(float)
     s.expect_mean(never, s.ask("mass_at_infinity")[:, None], "mass_at_infinity")
     limit = s.times_of_levels[:, None, 4:]
@@ -283,23 +253,12 @@ def censoring(s: Examined) -> None:
     expected = np.minimum(s.ask("icdf", s.levels), end)
     close(s.ask("icdf", s.levels, of=cut), expected, s.rtol, "icdf of censor_at(tau)")
     close(s.ask("mass_at_infinity", of=cut), np.zeros(s.n), 0.0, "mass at infinity of censor_at(tau)")
-    close(
-        s.ask("mean", of=cut),
-        s.ask("integrated_sf", 0.0, tau),
-        max(1e-9, 1e2 * s.eps),
-        "mean of censor_at(tau)",
-    )
-    free = s.distribution.censor_at(np.inf)
-    close(
-        s.ask("sf_left", np.inf, of=free), s.ask("sf_left", np.inf), 16 * s.eps, "censor_at(inf)", scale=1.0
-    )
-    twice = cut.censor_at(s.native(tau / 2))
-    close(
-        s.ask("isf", 0.0, of=twice),
-        s.ask("isf", 0.0, of=s.distribution.censor_at(s.native(tau / 2))),
-        8 * s.eps,
-        "censored twice",
-    )
+    area = s.ask("integrated_sf", 0.0, tau)
+    close(s.ask("mean", of=cut), area, max(1e-9, 1e2 * s.eps), "mean of censor_at(tau)")
+    never, free = s.ask("sf_left", np.inf), s.distribution.censor_at(np.inf)
+    close(s.ask("sf_left", np.inf, of=free), never, 16 * s.eps, "censor_at(inf)", scale=1.0)
+    once, twice = (F.censor_at(s.native(tau / 2)) for F in (s.distribution, cut))
+    close(s.ask("isf", 0.0, of=twice), s.ask("isf", 0.0, of=once), 8 * s.eps, "censored twice")
 
 
 def survivors(s: Examined) -> None:

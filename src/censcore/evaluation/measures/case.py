@@ -130,14 +130,10 @@ class Case(KeepsValues):
 
     def of(self, view: View) -> Case:
         """The case of one view of the outcome; made once."""
-        if view not in self._views:
+        if view not in self._made:
             case = view.of(self)
-            self._views[view] = case if self.edges is None else replace(case, edges=(self.edges[view.part],))
-        return self._views[view]
-
-    @cached_property
-    def _views(self) -> dict[View, Case]:
-        return {}
+            self._made[view] = case if self.edges is None else replace(case, edges=(self.edges[view.part],))
+        return self._made[view]
 
     @cached_property
     def time(self) -> np.ndarray:
@@ -152,13 +148,9 @@ class Case(KeepsValues):
 
     def risk_at(self, t: float) -> RiskAt:
         """Forecast risks of the event by t, and what is known of it; made once."""
-        if t not in self._risks:
-            self._risks[t] = _risk_at(self, t)
-        return self._risks[t]
-
-    @cached_property
-    def _risks(self) -> dict[float, RiskAt]:
-        return {}
+        if ("risk", t) not in self._made:
+            self._made["risk", t] = _risk_at(self, t)
+        return self._made["risk", t]
 
     def first(self, u: np.ndarray) -> np.ndarray:
         """The place in the ascending times u of the first that reaches the observed time, (n,).
@@ -171,6 +163,11 @@ class Case(KeepsValues):
 
     @cached_property
     def _placed(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _made(self) -> dict[Any, Any]:
+        """What was made before: cases of views, risks at times, the last sums."""
         return {}
 
     @cached_property
@@ -189,17 +186,13 @@ class Case(KeepsValues):
 
         They serve both scales: the last answer is kept.
         """
-        if self._summed.get("weight") is not weight:
+        if self._made.get("weight") is not weight:
             sums = cell_sums(self, weight)
             if sums is None:
                 first, brier, J = self.first(self.cells), self.brier_in_cells, len(self.cells)
                 sums = np.stack([sums_at(first, column, brier, J) for column in weight.T])
-            self._summed.update(weight=weight, sums=sums)
-        return self._summed["sums"]
-
-    @cached_property
-    def _summed(self) -> dict[str, np.ndarray]:
-        return {}
+            self._made.update(weight=weight, sums=sums)
+        return self._made["sums"]
 
     @cached_property
     def quantiles(self) -> np.ndarray:

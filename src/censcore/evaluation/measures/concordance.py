@@ -271,12 +271,7 @@ class PairsByCurves(_ComparablePairs):
     """Few curves of which the weights of all later subjects are made: O(n log n) for each."""
 
     def __init__(
-        self,
-        some: Followed,
-        counted: np.ndarray,
-        known: KnownAt,
-        risk: np.ndarray,
-        curves: list[_Curves],
+        self, some: Followed, counted: np.ndarray, known: KnownAt, risk: np.ndarray, curves: list[_Curves]
     ) -> None:
         super().__init__(some, counted, known)
         n, count = len(self.time), sum(len(part.curves) for part in curves)

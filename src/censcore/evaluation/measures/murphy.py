@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
-from censcore._validation import as_number
+from censcore._arrays import Array
 from censcore.distributions import Distribution
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import AtOneTime
-from censcore.evaluation.measures.net_benefit import check_thresholds
+from censcore.evaluation.measures.net_benefit import check_thresholds, risk_at
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
 
@@ -74,10 +73,8 @@ def elementary_score(
 
 def _of_inputs(inputs: ScoringInputs, time: float, thresholds: Array, scale: str) -> np.ndarray:
     theta = check_thresholds(thresholds)
-    t = inputs.xp.full_like(inputs.time[:1], as_number(time, "time", least=0))
-    event, free = (to_numpy(weight) for weight in inputs.known_at(t, scale).weights())
-    high = to_numpy(inputs.F._cdf(t)) > theta
-    return 2 * np.where(high, theta * free, (1 - theta) * event)
+    p, event, free = (part[:, None] for part in risk_at(inputs, time, scale))
+    return 2 * np.where(p > theta, theta * free, (1 - theta) * event)
 
 
 @dataclass(frozen=True, eq=False)

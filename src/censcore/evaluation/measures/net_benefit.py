@@ -15,7 +15,7 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import check_scale, scoring_inputs
+from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -100,14 +100,19 @@ def net_benefit(
            [-0.44, -1.33]])
     """
     check_scale(scale)
-    time, theta = as_number(time, "time", least=0), check_thresholds(thresholds)
-    treated: float | None = None
+    theta, treated = check_thresholds(thresholds), None
     if not isinstance(forecast, Distribution):
         treated, forecast = as_number(forecast, "forecast", least=0, most=1), PointMass(np.inf)
-    inputs = scoring_inputs(y, forecast, censoring, one_cause=True)
-    t = inputs.xp.full_like(inputs.time[:1], time)
-    event, free = (to_numpy(weight)[:, 0] for weight in inputs.known_at(t, scale).weights())
-    return _benefit(to_numpy(inputs.F._cdf(t))[:, 0] if treated is None else treated, event, free, theta)
+    p, event, free = risk_at(scoring_inputs(y, forecast, censoring, one_cause=True), time, scale)
+    return _benefit(p if treated is None else treated, event, free, theta)
+
+
+def risk_at(inputs: ScoringInputs, time: float, scale: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The forecast risk by a time, and the weights of "event by t" and of "no event by t", (n,) each."""
+    t = inputs.xp.full_like(inputs.time[:1], as_number(time, "time", least=0))
+    parts = (inputs.F._cdf(t), *inputs.known_at(t, scale).weights())
+    p, event, free = (to_numpy(part)[:, 0] for part in parts)
+    return p, event, free
 
 
 def check_thresholds(thresholds: Array) -> np.ndarray:

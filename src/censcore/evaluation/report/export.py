@@ -73,10 +73,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     grids = _grids(comparison)
     parts = [_inert(str(verdict)) for verdict in comparison.verdicts]
     for grid in grids:
-        parts += [
-            _inert(capital(grid.title)) + ":",
-            markdown_table(["forecast", *grid.columns], _rows(grid)),
-        ]
+        parts += [_inert(capital(grid.title)) + ":", markdown_table(["forecast", *grid.columns], _rows(grid))]
     return "\n\n".join([*parts, *map(_inert, legend_of(grids))]) + "\n"
 
 

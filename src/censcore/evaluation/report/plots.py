@@ -18,14 +18,7 @@ from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.murphy import Elementary
 from censcore.evaluation.report import risk_charts
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Mark, Panel, Rule, look_of
-from censcore.evaluation.report.risk_charts import (
-    GREY,
-    at_time,
-    curves_chart,
-    level_of,
-    looks_of,
-    time_label,
-)
+from censcore.evaluation.report.risk_charts import GREY, at_time, curves_chart, level_of, looks_of, time_label
 from censcore.evaluation.report.table_lines import (
     deciding,
     difference_lines,

@@ -90,7 +90,7 @@ class _Frame:
         self.xlim, self.ylim = panel.xlim or _limits(panel, "x"), panel.ylim or _limits(panel, "y")
         self.xticks = nice_ticks(*self.xlim, 4 if small else 6)
         self.yticks = [] if panel.rows else nice_ticks(*self.ylim, 5)
-        longest = max([len(_number(t, self.yticks)) for t in self.yticks] or [1])
+        longest = max([len(_number(t)) for t in self.yticks] or [1])
         self.left = 8 + LETTER * longest + 6 if not panel.rows else 10
         self.right = self.width - 12
         self.top = 28 if panel.ylabel else 12
@@ -150,8 +150,8 @@ def nice_ticks(low: float, high: float, most: int) -> list[float]:
     return [float(f"{k * step:.10g}") for k in range(first, last + 1)]
 
 
-def _number(value: float, all_ticks: list[float]) -> str:
-    return f"{value:.6g}".replace("-", "−") if all_ticks else ""
+def _number(value: float) -> str:
+    return f"{value:.6g}".replace("-", "−")
 
 
 def _axes(frame: _Frame) -> str:
@@ -159,13 +159,13 @@ def _axes(frame: _Frame) -> str:
     for t in frame.yticks:
         y = frame.y(t)
         parts.append(f"<path class='grid' d='M{frame.left:.1f} {y:.1f}H{frame.right:.1f}'/>")
-        label = _number(t, frame.yticks)
+        label = _number(t)
         parts.append(f"<text x='{frame.left - 6:.1f}' y='{y + 4:.1f}' text-anchor='end'>{label}</text>")
     for t in frame.xticks:
         x = frame.x(t)
         if panel.rows:
             parts.append(f"<path class='grid' d='M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}'/>")
-        label = _number(t, frame.xticks)
+        label = _number(t)
         parts.append(f"<text x='{x:.1f}' y='{frame.bottom + 15:.1f}' text-anchor='middle'>{label}</text>")
         parts.append(f"<path class='axis' d='M{x:.1f} {frame.bottom:.1f}v4'/>")
     parts.append(f"<path class='axis' d='M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}'/>")
@@ -204,10 +204,8 @@ def _line(frame: _Frame, line: Line) -> str:
     parts = []
     if line.low is not None and line.high is not None:
         for some in _runs(np.isfinite(line.low) & np.isfinite(line.high)):
-            xs, low = (line.x[some], line.low[some])
-            high = line.high[some]
-            if line.steps:
-                xs, low, high = _stepped(xs, low)[0], _stepped(xs, low)[1], _stepped(line.x[some], high)[1]
+            sides = ((line.x[some], side[some]) for side in (line.high, line.low))
+            (xs, high), (_, low) = (_stepped(*side) if line.steps else side for side in sides)
             around = _path(frame, np.append(xs, xs[::-1]), np.append(high, low[::-1]))
             parts.append(f"<path class='band' d='{around}Z'/>")
     for some in _runs(np.isfinite(y)):
@@ -215,9 +213,9 @@ def _line(frame: _Frame, line: Line) -> str:
     parts = [f"<title>{html_text(one_line(line.name))}</title>", _inside(frame, "".join(parts))]
     if line.look.colour not in ("ink", "grey") and not line.steps:
         every = max(len(line.x) // MARKS, 1)
-        some = np.arange((3 * line.look.number + every // 2) % every, len(line.x), every)
-        some = some[(line.y[some] >= frame.ylim[0]) & (line.y[some] <= frame.ylim[1])]  # where it is known
-        parts.append(_points(frame, line.x[some], line.y[some], line.look))
+        marked = np.arange((3 * line.look.number + every // 2) % every, len(line.x), every)
+        marked = marked[(line.y[marked] >= frame.ylim[0]) & (line.y[marked] <= frame.ylim[1])]
+        parts.append(_points(frame, line.x[marked], line.y[marked], line.look))
     return f"<g class='c-{line.look.colour} curve'{_of(line.name)}>{''.join(parts)}</g>"
 
 

@@ -249,7 +249,7 @@ def text_of(comparison: Comparison) -> str:
     grids = grids_of(comparison) + subgroup_summary(comparison)
     text = [
         f"Comparison of {len(comparison.models)} forecasts on {settings['subjects']} subjects "
-        f"({settings['events']} events), horizon {with_unit(settings['horizon'], comparison.time_unit, 6)}",
+        f"({settings['events']} events), horizon {with_unit(settings['horizon'], comparison.time_unit, 6)}"
     ]
     for verdict in comparison.verdicts:
         wrapped = textwrap.wrap(str(verdict), WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -57,8 +57,7 @@ def _frank(tau: float) -> Generator:
         )
     whole = np.expm1(size)
     return Generator(
-        lambda u: np.log(whole) - np.log(np.expm1(size * u)),
-        lambda s: np.log1p(np.exp(-s) * whole) / size,
+        lambda u: np.log(whole) - np.log(np.expm1(size * u)), lambda s: np.log1p(np.exp(-s) * whole) / size
     )
 
 
