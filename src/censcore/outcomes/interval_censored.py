@@ -307,8 +307,8 @@ class IntervalCensored(Outcome):
             if len(gone):
                 raise MissingVisitsError(
                     f"Nothing was found in {name_subjects(gone)}, whose visits end before the planned ones "
-                    f"do (after {float(self._known_free[gone[0]]):g}). If they dropped out, pass how subjects "
-                    "do: censoring=Censoring(KaplanMeier()).fit(X, y).predict_distribution(X); compare and "
+                    f"do (after {float(self._known_free[gone[0]]):g}). If they dropped out, pass how: "
+                    "censoring=Censoring(KaplanMeier()).fit(X, y).predict_distribution(X); compare and "
                     "cross-validation estimate it by themselves. If no later visit was planned, leave it out "
                     "of visits."
                 )
