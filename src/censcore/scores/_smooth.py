@@ -200,7 +200,7 @@ class _Route:
 def _has_cdf(forecast: Distribution) -> bool:
     """Whether the forecast and its parts know small probabilities to all digits."""
     own = not isinstance(forecast, Univariate) or type(forecast)._cdf is not Univariate._cdf
-    return own and all(_has_cdf(part) for part in forecast._parts())
+    return own and (not forecast._distributions or all(_has_cdf(part) for part in forecast._parts()))
 
 
 MANY_JUMPS = 64  # from which the panels cost less than the area at every jump

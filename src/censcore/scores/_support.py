@@ -26,12 +26,12 @@ LOCALIZED = "scale='localized' needs no such division."
 
 def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     """P(C >= y), (n,), by which events are divided; a distribution that excludes y is an error."""
-    t, c = y.time[:, None], y.censoring_time
+    t, c, censored = y.time[:, None], y.censoring_time, y.censored
     reached = C._sf_left(t)[:, 0]
     latest = y.time if c is None else c  # C is known to be at least this
-    beyond = (latest > C._end()[:, 0]) | (~y.censored & (reached <= 0))
+    beyond = (latest > C._end()[:, 0]) | (~censored & (reached <= 0))
     _check_beyond(np.nonzero(to_numpy(beyond))[0], y, C)
-    known = y.censored if c is None else namespace(t).ones_like(y.event)
+    known = censored if c is None else namespace(t).ones_like(y.event)
     if possibly(known.any()):
         excluded = known & C._excludes(latest[:, None])[:, 0]
         _check_excluded(np.nonzero(to_numpy(excluded))[0], to_numpy(latest), C)

@@ -235,8 +235,8 @@ def scoring_inputs(
         censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     check_is_distribution(censoring, "censoring")
     y, forecast, censoring = one_library(y, forecast, cast(Distribution, censoring))
-    n = common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring))
-    if len(y) != n:
+    n = common_rows(outcome=(rows := len(y)), forecast=len(forecast), censoring=len(censoring))
+    if rows != n:
         y = y.take(np.zeros(n, dtype=np.int64))
     check_dimensions(y, forecast, censoring, joint)
     tau = None if horizon is None else check_horizon(horizon, y)
