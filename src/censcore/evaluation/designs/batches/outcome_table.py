@@ -136,7 +136,9 @@ class OutcomeTable:
             return y
         told = names is not None or (frame[self.cause] != 0).any()
         n_causes = None if told else 1  # others may have more
-        return CompetingRisks.from_frame(frame, self.time, self.cause, *known, names=names, n_causes=n_causes)
+        return CompetingRisks.from_frame(
+            frame, str(self.time), self.cause, *known, names=names, n_causes=n_causes
+        )
 
 
 def check_in_memory(y: Any, what: str) -> None:
