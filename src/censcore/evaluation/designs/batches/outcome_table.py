@@ -116,7 +116,9 @@ class OutcomeTable:
     @property
     def reader(self) -> Callable[[Any], Any]:
         """What reads the outcome of some rows, without the table."""
-        return replace(self, data=None, dask=None, store=None) if self.outcome is None else self.outcome
+        if self.outcome is not None:
+            return self.outcome
+        return replace(self, data=None, dask=None, store=None, n_jobs=None)
 
     @property
     def columns(self) -> tuple[str, ...]:
