@@ -40,8 +40,8 @@ def score(
     if source.jobs is not None:
         raise InvalidInputError("--jobs belongs to tables that are read in batches: pass --batch.")
     inputs = source.read()
+    from censcore.evaluation.compare import decide
     from censcore.evaluation.inference.losses import score_all  # --help needs none of what it imports
-    from censcore.evaluation.pipeline import decide
     from censcore.evaluation.plan.request import Request
     from censcore.evaluation.sample import Sample
 

@@ -39,6 +39,7 @@ the library of the distribution. Parameters are (n, 1) columns, so that formulas
 ``_breaks()``               times (1 or n, b) where the survival function jumps or bends
 ``_degree``                 0 for step functions, 1 for piecewise-linear ones, None otherwise
 ``_steps()``                of degree 0: the jumps and the survival after each, (1 or n, J)
+``_area_before(t)``         of degrees 0 and 1: the integral of P(T > t) up to t, whole panels and the rest
 ``_panel_edges()``          times between which quadrature is accurate
 ``_dense_edges``            whether they suffice for integrals that begin anywhere
 ``_end()``                  the end of the support, (1 or n, 1)

@@ -20,8 +20,8 @@ from censcore._validation import as_list, as_number, as_numbers
 from censcore.distributions import Distribution
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.at_landmark import AtRisk, Averages
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
-from censcore.evaluation.designs.landmark_average import AtRisk, Averages
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES

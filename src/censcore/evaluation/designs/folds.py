@@ -159,11 +159,11 @@ class CrossValidation(Design):
             censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
         subsets = [Subset("", "", weights[s] / weights[s].sum()) for s in used]
         ranked = discriminate(cases, Scope(subsets, censoring))
-        values, missing = (
-            {(used[s], *key): value for (s, *key), value in every.items()}
-            for every in (ranked.values, ranked.unavailable)
+        ranked = replace(
+            ranked,
+            values={(used[s], m, k): value for (s, m, k), value in ranked.values.items()},
+            unavailable={(used[s], m, k): why for (s, m, k), why in ranked.unavailable.items()},
         )
-        ranked = replace(ranked, values=values, unavailable=missing)
         return _RankedFold(split, weights, shares, training, ranked)
 
     def _pooled(self, folds: list[_RankedFold], key: Key) -> Estimate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -226,7 +227,7 @@ def _answers(
     ours = _winners(d, a, b, alpha)
     for reading in READINGS:
         key = reading, score  # nothing changes for a forecast that is no matrix
-        moves = [shifts[name].get(key) if name in shifts else np.zeros(1) for name in (a, b)]
+        moves: list[Any] = [shifts[name].get(key) if name in shifts else np.zeros(1) for name in (a, b)]
         if any(move is None for move in moves):  # it is the one taken, or has no such score
             continue
         with np.errstate(invalid="ignore"):

@@ -14,14 +14,16 @@ from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.decisions import Prepared, prepare
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.passes import (
+    SUMS,
     Centre,
     Influences,
     LossSums,
+    Moments,
     event_scores,
     event_weights,
+    power_sums,
 )
 from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
-from censcore.evaluation.designs.batches.summed_estimates import SUMS, Moments, power_sums
 from censcore.evaluation.designs.batches.table_plan import Plan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
@@ -65,7 +67,7 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
     missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
     of_losses = Losses({}, missing, plan.scores)
     subsets = [
-        Subset(s.by, s.label, np.ones(1), (s.count, plan.columns.weight is not None)) for s in plan.subsets
+        Subset(s.by, s.label, np.ones(1), (s.size, plan.columns.weight is not None)) for s in plan.subsets
     ]
     C: Any = ready.of_counts
     parts = [] if ready.part is None else [ready.part]
@@ -183,7 +185,7 @@ def _contributing(ready: Prepared, s: int) -> int:
     """How many subjects, or groups of them, contribute to the means of a subset."""
     if ready.plan.columns.groups is not None:
         return len(ready.counted.by["groups"].values) if ready.in_sample else int(_present(ready, s).sum())
-    return ready.plan.subsets[0 if ready.in_sample else s].count
+    return ready.plan.subsets[0 if ready.in_sample else s].size
 
 
 def _means_of(

@@ -15,17 +15,15 @@ from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
 from censcore.evaluation.designs.batches.passes import Counting, Support, ends_of
 from censcore.evaluation.designs.batches.runners import Keyed, Runner
-from censcore.evaluation.designs.batches.table_censoring import (
-    TableCensoring,
-    estimator_of,
-    fitted_regression,
-    is_kaplan_meier,
-)
 from censcore.evaluation.designs.batches.table_plan import (
     Columns,
     Plan,
     Rows,
     Subgroup,
+    TableCensoring,
+    estimator_of,
+    fitted_regression,
+    is_kaplan_meier,
     labels_of,
     read_forecasts,
     rows_of,

@@ -115,7 +115,9 @@ class OutcomeTable:
     @property
     def reader(self) -> Callable[[Any], Any]:
         """What reads the outcome of some rows, without the table."""
-        return replace(self, data=None, dask=None, store=None) if self.outcome is None else self.outcome
+        if self.outcome is not None:
+            return self.outcome
+        return replace(self, data=None, dask=None, store=None, n_jobs=None)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -135,7 +137,9 @@ class OutcomeTable:
             return y
         told = names is not None or (frame[self.cause] != 0).any()
         n_causes = None if told else 1  # others may have more
-        return CompetingRisks.from_frame(frame, self.time, self.cause, *known, names=names, n_causes=n_causes)
+        return CompetingRisks.from_frame(
+            frame, str(self.time), self.cause, *known, names=names, n_causes=n_causes
+        )
 
 
 def check_in_memory(y: Any, what: str) -> None:
