@@ -14,7 +14,6 @@ from censcore._validation import as_number
 from censcore.estimators.covariates import take_rows
 from censcore.evaluation.inference.estimates import Estimate, adjust
 from censcore.evaluation.lines import Line
-from censcore.evaluation.report.table_lines import outcome_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.outcomes.start_stop import read_start_stop
@@ -170,7 +169,7 @@ class Averages:
             of_models = {m: self._average(m, score.name) for m in first.models}
             known = {m: estimate for m, estimate in of_models.items() if estimate is not None}
             if known:
-                about = {"score": score.name, "outcome": outcome_of(score)}
+                about = {"score": score.name, "outcome": score.outcome}
                 yield about | {"landmarks": len(self.comparisons)}, known
 
     def _average(self, model: str, score: str) -> Estimate | None:
