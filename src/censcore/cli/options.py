@@ -63,125 +63,72 @@ class Inputs(NamedTuple):
     train: Any
 
 
+#: What every option means.
+HELP = {
+    "predictions": "Table of outcomes and forecasts, csv or parquet; - for standard input; or a folder or a "
+    "quoted pattern of such files, which are read in batches.",
+    "time": "Column of observed times, by default time; or pass --lower and --upper.",
+    "event": "Column that is 1 for an event, 0 for a censored time, by default event; or pass --cause.",
+    "cause": "For competing risks, in place of --event: column with the cause of the event, 1, 2, ..., and 0 "
+    "for a censored time; or with the names of --causes and 'censored'.",
+    "causes": "Names of the causes 1, 2, ..., between commas, such as relapse,death.",
+    "lower": "For interval-censored data, in place of --time and --event: column of the last time at which "
+    "the event had not happened; 0 where it was found at the first visit.",
+    "upper": "Column of the first time at which the event had happened; missing or inf where it was never "
+    "found.",
+    "visits": "With --lower and --upper: columns of the examination times between commas, or a pattern such "
+    "as 'visit_*'; planned ones included. Without them the log score alone is defined.",
+    "train": "Subjects to fit the censoring distribution, and a reference, to; same column names.",
+    "censoring": f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
+    "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is censored. By "
+    "default kaplan-meier. With --lower, --upper and --visits it is for subjects who drop out, by the number "
+    "of the visit.",
+    "covariates": "Columns for the censoring distribution, between commas; a comparison tests whether they "
+    "predict censoring.",
+    "stratify": "Column with one Kaplan-Meier censoring distribution per value.",
+    "censoring_time": "Column of censoring times, where they are known for all subjects.",
+    "entry": "Column of entry times (left truncation); also read from the table of --train.",
+    "times": "Evaluation times between commas.",
+    "levels": "Quantile levels between commas.",
+    "horizon": "End of the scores, or auto.",
+    "interpolation": "Survival between the times of sf@ and cdf@ columns: step, linear, or auto: step where "
+    "these are the times of the events, linear elsewhere.",
+    "tail": "Survival beyond the last time: exponential, infinity (no event), last (all by then), or auto.",
+    "repair": "Replace curves that are not monotone by the nearest ones that are, and report it.",
+    "batch": "Read the table in batches of so many rows, in bounded memory. By default this is done for "
+    f"folders, patterns, files above {LARGE // 10**9} GB and with --dask, {ROWS} rows at a time.",
+    "jobs": "Processes that score batches at a time.",
+    "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on.",
+}
+
+
 @dataclass(frozen=True)
 class Source:
-    """The files and columns that the options name, and how forecasts and C are read from them."""
+    """The files and columns that the options name, and how forecasts and C are read from them; see HELP."""
 
-    predictions: Annotated[
-        Path,
-        typer.Argument(
-            help="Table of outcomes and forecasts, csv or parquet; - for standard input; or a folder or a "
-            "quoted pattern of such files, which are read in batches."
-        ),
-    ]
-    time: Annotated[
-        str | None,
-        typer.Option(help="Column of observed times, by default time; or pass --lower and --upper."),
-    ] = None
-    event: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that is 1 for an event, 0 for a censored time, by default event; or pass --cause."
-        ),
-    ] = None
-    cause: Annotated[
-        str | None,
-        typer.Option(
-            help="For competing risks, in place of --event: column with the cause of the event, 1, 2, ..., "
-            "and 0 for a censored time; or with the names of --causes and 'censored'."
-        ),
-    ] = None
-    causes: Annotated[
-        str | None, typer.Option(help="Names of the causes 1, 2, ..., between commas, such as relapse,death.")
-    ] = None
-    lower: Annotated[
-        str | None,
-        typer.Option(
-            help="For interval-censored data, in place of --time and --event: column of the last time at "
-            "which the event had not happened; 0 where it was found at the first visit."
-        ),
-    ] = None
-    upper: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the first time at which the event had happened; missing or inf where it was "
-            "never found."
-        ),
-    ] = None
-    visits: Annotated[
-        str | None,
-        typer.Option(
-            help="With --lower and --upper: columns of the examination times between commas, or a pattern "
-            "such as 'visit_*'; planned ones included. Without them the log score alone is defined."
-        ),
-    ] = None
-    train: Annotated[
-        Path | None,
-        typer.Option(
-            help="Subjects to fit the censoring distribution, and a reference, to; same column names."
-        ),
-    ] = None
-    censoring: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
-            "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is "
-            "censored. By default kaplan-meier. With --lower, --upper and --visits it is for subjects who "
-            "drop out, by the number of the visit."
-        ),
-    ] = None
-    covariates: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns for the censoring distribution, between commas; a comparison tests whether they "
-            "predict censoring."
-        ),
-    ] = None
-    stratify: Annotated[
-        str | None, typer.Option(help="Column with one Kaplan-Meier censoring distribution per value.")
-    ] = None
-    censoring_time: Annotated[
-        str | None, typer.Option(help="Column of censoring times, where they are known for all subjects.")
-    ] = None
-    entry: Annotated[
-        str | None,
-        typer.Option(help="Column of entry times (left truncation); also read from the table of --train."),
-    ] = None
-    times: Annotated[str | None, typer.Option(help="Evaluation times between commas.")] = None
-    levels: Annotated[str | None, typer.Option(help="Quantile levels between commas.")] = None
-    horizon: Annotated[str, typer.Option(help="End of the scores, or auto.")] = "auto"
-    interpolation: Annotated[
-        str,
-        typer.Option(
-            help="Survival between the times of sf@ and cdf@ columns: step, linear, or auto: step where "
-            "these are the times of the events, linear elsewhere."
-        ),
-    ] = "auto"
-    tail: Annotated[
-        str,
-        typer.Option(
-            help="Survival beyond the last time: exponential, infinity (no event), last (all by then), or "
-            "auto."
-        ),
-    ] = "auto"
-    repair: Annotated[
-        bool,
-        typer.Option(
-            help="Replace curves that are not monotone by the nearest ones that are, and report it."
-        ),
-    ] = False
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            help="Read the table in batches of so many rows, in bounded memory. By default this is done for "
-            f"folders, patterns, files above {LARGE // 10**9} GB and with --dask, {ROWS} rows at a time."
-        ),
-    ] = None
-    jobs: Annotated[int | None, typer.Option(help="Processes that score batches at a time.")] = None
-    dask: Annotated[
-        str | None,
-        typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on."),
-    ] = None
+    predictions: Path
+    time: str | None = None
+    event: str | None = None
+    cause: str | None = None
+    causes: str | None = None
+    lower: str | None = None
+    upper: str | None = None
+    visits: str | None = None
+    train: Path | None = None
+    censoring: str | None = None
+    covariates: str | None = None
+    stratify: str | None = None
+    censoring_time: str | None = None
+    entry: str | None = None
+    times: str | None = None
+    levels: str | None = None
+    horizon: str = "auto"
+    interpolation: str = "auto"
+    tail: str = "auto"
+    repair: bool = False
+    batch: int | None = None
+    jobs: int | None = None
+    dask: str | None = None
 
     @property
     def in_batches(self) -> bool:
@@ -285,7 +232,10 @@ class Source:
 
 def takes_source(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the fields of :class:`Source` as options, from which its first argument is made."""
-    shared = signature(Source, eval_str=True).parameters
+    shared = {
+        name: part.replace(annotation=Annotated[part.annotation, _option(name, part.default)])
+        for name, part in signature(Source, eval_str=True).parameters.items()
+    }
     own = list(signature(command, eval_str=True).parameters.values())[1:]
 
     def run(**given: Any) -> None:
@@ -296,6 +246,10 @@ def takes_source(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {part.name: part.annotation for part in options}
     run.__name__, run.__doc__ = command.__name__, f"{command.__doc__}\n\n\b{COLUMNS_HELP}"
     return run
+
+
+def _option(name: str, default: Any) -> Any:
+    return (typer.Argument if default is Parameter.empty else typer.Option)(help=HELP[name])
 
 
 def prepared(estimator: Any, *tables: Any) -> Any:

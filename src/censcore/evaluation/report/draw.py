@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Panel
+from censcore.evaluation.report.charts import MARKERS, Bars, Chart, Intervals, Line, Look, Panel
 from censcore.evaluation.report.style import PALETTE, new_figure, styled
 from censcore.plain_text import one_line
 
@@ -19,15 +19,7 @@ __all__ = ["figure_of", "label_of", "line_style"]
 WIDTH, HEIGHT, SMALL_HEIGHT, WIDE = 6.0, 4.0, 2.1, 10.0  # inches: but for the wide ones, readable on a phone
 LEGEND_LINE = 0.22  # inches
 LETTERS = 78  # of the legend in the width of a figure
-MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "triangle": "^",
-    "diamond": "D",
-    "down": "v",
-    "plus": "P",
-    "cross": "X",
-}
+SIGNS = dict(zip(MARKERS, "os^DvPX", strict=True))  # of markers, as matplotlib writes them
 
 
 def figure_of(chart: Chart) -> Figure:
@@ -76,7 +68,7 @@ def _handle(name: str, look: Look) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D(
-        [], [], label=label_of(name, LETTERS - 20), ms=5, **line_style(look), marker=MARKERS[look.marker]
+        [], [], label=label_of(name, LETTERS - 20), ms=5, **line_style(look), marker=SIGNS[look.marker]
     )
 
 
@@ -104,7 +96,7 @@ def _panel(axes: Axes, panel: Panel, letters: int, alpha: float) -> None:
                     np.abs(mark.high - (mark.x if mark.horizontal else mark.y))]  # fmt: skip
             along = {"xerr": ends} if mark.horizontal else {"yerr": ends}
             axes.errorbar(
-                mark.x, mark.y, fmt=MARKERS[mark.look.marker], ms=4, lw=1.6, color=_colour(mark.look), **along
+                mark.x, mark.y, fmt=SIGNS[mark.look.marker], ms=4, lw=1.6, color=_colour(mark.look), **along
             )
         elif isinstance(mark, Bars):
             width = np.diff(mark.edges)
@@ -138,7 +130,7 @@ def _line(axes: Axes, line: Line, alpha: float) -> None:
     if line.look.colour not in ("grey", "ink") and not line.steps:
         every = max(len(line.x) // 6, 1)
         style |= {
-            "marker": MARKERS[line.look.marker],
+            "marker": SIGNS[line.look.marker],
             "markevery": (line.look.number % every, every),
             "ms": 4.5,
         }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines
-from censcore.evaluation.report.text import Grid, capital, grids_of, legend_of, subgroup_summary
+from censcore.evaluation.report.text import Grid, capital, legend_of, shown_grids
 from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 def comparison_latex(comparison: Comparison) -> str:
     """The tables of a comparison, the verdict in the caption of the first."""
-    grids = _grids(comparison)
+    grids = shown_grids(comparison)
     tables = []
     for i, grid in enumerate(grids):
         words = [*(str(v) for v in comparison.verdicts), *legend_of(grids)] if i == 0 else []
@@ -70,15 +70,11 @@ def comparison_latex(comparison: Comparison) -> str:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The verdict and the tables of a comparison."""
-    grids = _grids(comparison)
+    grids = shown_grids(comparison)
     parts = [_inert(str(verdict)) for verdict in comparison.verdicts]
     for grid in grids:
         parts += [_inert(capital(grid.title)) + ":", markdown_table(["forecast", *grid.columns], _rows(grid))]
     return "\n\n".join([*parts, *map(_inert, legend_of(grids))]) + "\n"
-
-
-def _grids(comparison: Comparison) -> list[Grid]:
-    return grids_of(comparison) + subgroup_summary(comparison)
 
 
 def _rows(grid: Grid) -> list[list[str]]:

@@ -27,6 +27,7 @@ from censcore.evaluation.report.text import (
     grids_of,
     legend_of,
     p_text,
+    shown_grids,
     subgroup_grids,
     subgroup_summary,
     time_of,
@@ -217,7 +218,7 @@ def _warnings(comparison: Comparison) -> str:
 
 def notebook(comparison: Comparison) -> str:
     """The verdict and the tables, for a notebook; its style is its own and touches nothing else."""
-    grids = grids_of(comparison) + subgroup_summary(comparison)
+    grids = shown_grids(comparison)
     parts = [f"<div class='verdict'>{verdict._repr_html_()}</div>" for verdict in comparison.verdicts]
     parts += [_summary(comparison), *(_grid_table(comparison, grid, sortable=False) for grid in grids)]
     parts += [_legend(grids, sortable=False), _warnings(comparison)]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cell", "Grid", "about", "capital", "column_label", "grids_of", "label", "legend_of", "p_is",
-    "p_text", "subgroup_grids", "subgroup_summary", "text_of", "time_of", "with_unit",
+    "p_text", "shown_grids", "subgroup_grids", "subgroup_summary", "text_of", "time_of", "with_unit",
 ]  # fmt: skip
 
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
@@ -141,6 +141,11 @@ def subgroup_summary(comparison: Comparison) -> list[Grid]:
     return found
 
 
+def shown_grids(comparison: Comparison) -> list[Grid]:
+    """The tables of text, notebooks and exports."""
+    return grids_of(comparison) + subgroup_summary(comparison)
+
+
 def about(outcome: str) -> str:
     """What a title or a sentence of one of several outcomes begins with."""
     return f"{one_line(outcome)}: " if outcome else ""
@@ -246,7 +251,7 @@ def _percent(value: float, error: float) -> str:
 def text_of(comparison: Comparison) -> str:
     """The verdict, the tables and how they were made, as plain text."""
     settings = comparison.settings
-    grids = grids_of(comparison) + subgroup_summary(comparison)
+    grids = shown_grids(comparison)
     text = [
         f"Comparison of {len(comparison.models)} forecasts on {settings['subjects']} subjects "
         f"({settings['events']} events), horizon {with_unit(settings['horizon'], comparison.time_unit, 6)}"
