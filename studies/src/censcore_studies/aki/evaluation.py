@@ -133,7 +133,7 @@ def _score_truth(
     test: Callable[[], AkiRows], truth: Truth, preset: Preset, device: str, progress: bool, folder: Path
 ) -> dict[str, Any]:
     rows = test()
-    draws = (part.float().to(device) for part in truth.sample(rows, preset.members, preset.seed))
+    draws = (part.to(device) for part in truth.sample(rows, preset.members, preset.seed))
     return _score(TRUTH, rows, draws, progress, folder)
 
 

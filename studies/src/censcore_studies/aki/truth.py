@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import Parallel, cpu_count, delayed
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
@@ -30,7 +29,6 @@ __all__ = ["Truth", "keep_truth", "open_truth"]
 
 _FORMAT = 1  # raise it when the same rows get other draws
 _DRAWS_AT_ONCE = 2_000_000  # bounds the memory of a part
-_PARTS_AHEAD = 4  # are drawn while one is scored
 
 Columns = dict[str, NDArray[Any]]
 
@@ -94,27 +92,31 @@ class Truth:
         stays = _Stays(self.build, np.unique(rows.stay_id))
         at = np.round(rows.elapsed * 3600) / 3600  # single precision, but whole seconds
         _check(rows, at, stays)
+        parts = _parts(rows.stay_id, members)
+        # processes, since drawing is many small steps of Python
+        jobs = cpu_count() if len(parts) > 1 else 1
+        tasks = (
+            delayed(_draws)([(stays[k], at[i:j], [seed, k]) for k, i, j in part], members) for part in parts
+        )
+        for draws in Parallel(n_jobs=jobs, return_as="generator")(tasks):
+            yield torch.from_numpy(draws)
 
-        def draws(first: int, last: int) -> NDArray[np.float64]:
-            stay = int(rows.stay_id[first])
-            rng = np.random.default_rng([seed, stay])
-            hours = draw_remaining(stays[stay], at[first:last], members, rng)
-            return np.round(hours * 3600) / 3600  # as the rows have them: an onset at a horizon is at it
 
-        ends = np.append(np.flatnonzero(np.diff(rows.stay_id)) + 1, len(rows))
-        parts: deque[list[Future[NDArray[np.float64]]]] = deque()
-        with ThreadPoolExecutor() as pool:
-            size = _DRAWS_AT_ONCE
-            for first, last in zip(np.append(0, ends[:-1]), ends, strict=True):
-                if size >= _DRAWS_AT_ONCE:
-                    if len(parts) > _PARTS_AHEAD:
-                        yield torch.from_numpy(np.concatenate([stay.result() for stay in parts.popleft()]))
-                    parts.append([])
-                    size = 0
-                parts[-1].append(pool.submit(draws, first, last))
-                size += 2 * members * int(last - first)
-            for part in parts:
-                yield torch.from_numpy(np.concatenate([stay.result() for stay in part]))
+def _parts(stay_id: NDArray[Any], members: int) -> list[list[tuple[int, int, int]]]:
+    """Stays with their first and last rows, as many in a part as are drawn at once."""
+    ends = np.append(np.flatnonzero(np.diff(stay_id)) + 1, len(stay_id))
+    begins = np.append(0, ends[:-1])
+    part = 2 * members * begins // _DRAWS_AT_ONCE
+    stays = [(int(stay_id[i]), int(i), int(j)) for i, j in zip(begins, ends, strict=True)]
+    return [[stays[k] for k in np.flatnonzero(part == number)] for number in np.unique(part)]
+
+
+def _draws(
+    stays: list[tuple[ChartedStay, NDArray[np.float64], list[int]]], members: int
+) -> NDArray[np.float32]:
+    """In whole seconds, as the rows have them: an onset at a horizon is at it."""
+    hours = [draw_remaining(stay, at, members, np.random.default_rng(seed)) for stay, at, seed in stays]
+    return (np.round(np.concatenate(hours) * 3600) / 3600).astype(np.float32)
 
 
 def _check(rows: AkiRows, at: NDArray[np.float64], stays: _Stays) -> None:
