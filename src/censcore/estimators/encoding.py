@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from censcore._arrays import check_integers, to_numpy
+from censcore._arrays import check_integers
 from censcore._validation import columns_of, name_subjects
 from censcore.estimators.base import NotFitted
-from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
-from censcore.exceptions import ExtrapolationWarning, InvalidInputError, InvalidTypeError
+from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.plain_text import one_line, some_of
 
 __all__ = ["CompletedCovariates", "Encoding", "as_matrix", "is_category"]
@@ -194,7 +194,7 @@ def read_numbers(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
 
     framed = hasattr(X, "columns")
     encoding: Encoding = estimator._encoding if not reset else Encoding.of(X if framed else np.zeros((0, 0)))
-    _check_numbers(X, encoding)
+    check_numbers(X, categories=encoding.levels)
     if not framed and encoding.levels:
         raise InvalidInputError(
             f"X: got {type(X).__name__}, expected a data frame, since fit had the categories of "
@@ -212,26 +212,6 @@ def read_numbers(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     if reset:
         estimator._encoding = encoding.with_gaps(values) if getattr(estimator, "impute", True) else encoding
     return values
-
-
-def _check_numbers(X: Any, encoding: Encoding) -> None:
-    """Check that columns hold numbers but for those of a frame that are encoded."""
-    if hasattr(X, "columns"):
-        import narwhals as nw
-
-        kinds = [(name, column.dtype) for name, column in columns_of(X) if name not in encoding.levels]
-        bad = [f"{name!r} ({kind})" for name, kind in kinds if not (kind.is_numeric() or kind == nw.Boolean)]
-    else:
-        values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
-        table = values.T.tolist() if values.ndim == 2 and values.dtype.kind in "OUST" else []
-        words = [next((v for v in column if isinstance(v, str | bytes)), None) for column in table]
-        bad = [f"the text {word!r:.60} in column {j}" for j, word in enumerate(words) if word is not None]
-    if bad:
-        raise InvalidTypeError(
-            f"X must hold numbers; got {', '.join(bad[:10])}. Pass categories to fit and to predictions in "
-            "the columns of a data frame, or encode them, for instance by "
-            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
-        )
 
 
 def _warn(message: str) -> None:
