@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,15 @@ from censcore.distributions import Distribution
 from censcore.estimators.pipelines import weights_for
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
-__all__ = ["check_rows", "check_weights", "column_of", "fit_weighted", "take_rows", "validated"]
+__all__ = [
+    "check_numbers",
+    "check_rows",
+    "check_weights",
+    "column_of",
+    "fit_weighted",
+    "take_rows",
+    "validated",
+]
 
 
 def check_rows(X: Any, n: int) -> None:
@@ -115,3 +123,23 @@ def scikit_learn_errors() -> Iterator[None]:
         raise InvalidTypeError(str(error)) from error
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(str(error)) from error
+
+
+def check_numbers(X: Any, encoded: Container[str] = ()) -> None:
+    """Check that columns hold numbers but for those of a frame that are encoded."""
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        kinds = [(name, column.dtype) for name, column in columns_of(X) if name not in encoded]
+        bad = [f"{name!r} ({kind})" for name, kind in kinds if not (kind.is_numeric() or kind == nw.Boolean)]
+    else:
+        values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
+        table = values.T.tolist() if values.ndim == 2 and values.dtype.kind in "OUST" else []
+        words = [next((v for v in column if isinstance(v, str | bytes)), None) for column in table]
+        bad = [f"the text {word!r:.60} in column {j}" for j, word in enumerate(words) if word is not None]
+    if bad:
+        raise InvalidTypeError(
+            f"X must hold numbers; got {', '.join(bad[:10])}. Encode categories, for instance by "
+            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline; regressions take them in the "
+            "columns of a data frame, in fit and in predictions."
+        )

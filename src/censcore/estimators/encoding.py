@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from censcore._arrays import check_integers, to_numpy
+from censcore._arrays import check_integers
 from censcore._validation import columns_of, name_subjects
 from censcore.estimators.base import NotFitted
-from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
-from censcore.exceptions import ExtrapolationWarning, InvalidInputError, InvalidTypeError
+from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.plain_text import one_line, some_of
 
-__all__ = ["CompletedCovariates", "Encoding", "as_matrix", "check_numbers", "is_category"]
+__all__ = ["CompletedCovariates", "Encoding", "as_matrix", "is_category"]
 
 _MISSING = "missing"  # the level of subjects without one, the last
 _MARGIN = 1.0  # standard deviations beyond the range of the fit in which values are taken as they are
@@ -213,26 +212,6 @@ def read_numbers(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     if reset:
         estimator._encoding = encoding.with_gaps(values) if getattr(estimator, "impute", True) else encoding
     return values
-
-
-def check_numbers(X: Any, encoded: Container[str] = ()) -> None:
-    """Check that columns hold numbers but for those of a frame that are encoded."""
-    if hasattr(X, "columns"):
-        import narwhals as nw
-
-        kinds = [(name, column.dtype) for name, column in columns_of(X) if name not in encoded]
-        bad = [f"{name!r} ({kind})" for name, kind in kinds if not (kind.is_numeric() or kind == nw.Boolean)]
-    else:
-        values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
-        table = values.T.tolist() if values.ndim == 2 and values.dtype.kind in "OUST" else []
-        words = [next((v for v in column if isinstance(v, str | bytes)), None) for column in table]
-        bad = [f"the text {word!r:.60} in column {j}" for j, word in enumerate(words) if word is not None]
-    if bad:
-        raise InvalidTypeError(
-            f"X must hold numbers; got {', '.join(bad[:10])}. Encode categories, for instance by "
-            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline; regressions take them in the "
-            "columns of a data frame, in fit and in predictions."
-        )
 
 
 def _warn(message: str) -> None:

@@ -122,8 +122,8 @@ class MemberDraws:
 
     def count(self, n: int) -> int:
         """Draws of a forecast, whose noise is small beside the spread of n subjects in a comparison."""
-        most, *bounds = _DRAWS
-        return int(np.clip(most // n, *bounds))
+        most, fewest, at_most = _DRAWS
+        return int(np.clip(most // n, fewest, at_most))
 
     def ensemble(self, z: np.ndarray) -> Any:
         """Draws as a forecast."""

@@ -18,8 +18,7 @@ from censcore._validation import as_count, as_number, as_seed, check_kind
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
-from censcore.estimators.covariates import count_rows, scikit_learn_errors, validated
-from censcore.estimators.encoding import check_numbers
+from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.learning.data.checks import check_mask, check_single_precision
 from censcore.learning.data.first_pass import FirstPass, Moments, first_pass

@@ -303,8 +303,10 @@ class IntervalCensored(Outcome):
         else:
             until = one_each(until, self.lower, "until")
             check_positive(until, "until", zero=True, infinite=True)
-            gone = np.nonzero(to_numpy(self.dropped_out(until)))[0] if self.visits is not None else ()
-            if len(gone):
+            gone = (
+                np.zeros(0, int) if self.visits is None else np.nonzero(to_numpy(self.dropped_out(until)))[0]
+            )
+            if gone.size:
                 raise MissingVisitsError(
                     f"Nothing was found in {name_subjects(gone)}, whose visits end before the planned ones "
                     f"do (after {float(self._known_free[gone[0]]):g}). If they dropped out, pass how: "
