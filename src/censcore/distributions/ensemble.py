@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from censcore._arrays import (
@@ -51,6 +53,7 @@ class Ensemble(ByStep):
     ((1, 2), array([[1. , 1.5]]), array([3.25]))
     """
 
+    _kept: ClassVar[frozenset[str]] = frozenset({"panel edges", "step"})  # sorted once
     _samples: Array
     _weights: Array
 

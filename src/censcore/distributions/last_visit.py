@@ -13,7 +13,7 @@ from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidTypeError
 
-__all__ = ["LastVisit", "dropping_out"]
+__all__ = ["LastVisit", "dropping_out", "steps_at"]
 
 
 class LastVisit(Distribution):
@@ -90,10 +90,16 @@ def dropping_out(visits: Array, attended: Array) -> Step:
     array([[1. , 0.9, 0.5]])
     """
     xp = namespace(visits)
+    return steps_at(visits, xp.maximum(previous_float(visits), xp.zeros_like(visits)), attended)
+
+
+def steps_at(visits: Array, times: Array, sf: Array) -> Step:
+    """Step functions that jump at times (1 or n, K), one for each visit of a subject.
+
+    Visits are padded by infinity. There the jumps are after all visits, and nothing happens at them.
+    """
+    xp = namespace(visits)
     planned = xp.isfinite(visits)
-    # where a subject has fewer visits, times after all visits at which nothing happens
-    latest = xp.max(xp.where(planned, visits, 0.0))
-    after = latest + 1 + xp.cumulative_sum(xp.ones_like(visits), axis=1)
-    before = xp.maximum(previous_float(visits), xp.zeros_like(visits))
-    left = xp.min(xp.where(planned, attended, 1.0), axis=1, keepdims=True)
-    return Step._trusted(xp.where(planned, before, after), xp.where(planned, attended, left), falls=True)
+    after = xp.max(xp.where(planned, visits, 0.0)) + 1 + xp.cumulative_sum(xp.ones_like(visits), axis=1)
+    left = xp.min(xp.where(planned, sf, 1.0), axis=1, keepdims=True)
+    return Step._trusted(xp.where(planned, times, after), xp.where(planned, sf, left), falls=True)

@@ -25,7 +25,7 @@ from censcore._arrays import (
 from censcore._numerics import expm1, safe_log
 from censcore._validation import name_subjects
 from censcore.distributions import Distribution, Ensemble, Step, Univariate
-from censcore.distributions.last_visit import LastVisit, dropping_out
+from censcore.distributions.last_visit import LastVisit, dropping_out, steps_at
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import IntervalCensored, OutcomeLike, RightCensored
 from censcore.outcomes.visits import last_visit
@@ -163,12 +163,7 @@ def _coarsened(y: IntervalCensored, F: Univariate, members: bool) -> Univariate:
         never = xp.full_like(visits[:, :1], np.inf)
         first = searchsorted(visits, F.samples, side="left")
         return F._with(take_along(xp.concat([visits, never], axis=1), first))
-    finite = xp.isfinite(visits)
-    last = xp.max(xp.where(finite, visits, 0.0), axis=1, keepdims=True)
-    # where a subject has fewer visits, times after its last one at which nothing happens
-    after = xp.max(last) + 1 + xp.cumulative_sum(xp.ones_like(visits), axis=1)
-    sf = F.sf(xp.where(finite, visits, last))
-    return Step._trusted(xp.where(finite, visits, after), sf, falls=True)
+    return steps_at(visits, visits, F.sf(visits))
 
 
 # ---- the log score -------------------------------------------------------------------------------
