@@ -115,7 +115,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     return as_weights(sample_weight, n)
 
 
-def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None) -> Any:
+def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None, **options: Any) -> Any:
     """Call ``estimator.fit``, with weights where there are any; an error if the estimator takes none.
 
     A ``Pipeline`` receives them for its last step, as ``step__sample_weight``.
@@ -126,7 +126,7 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
     array([0.75])
     """
     if sample_weight is None:
-        return estimator.fit(X, y)
+        return estimator.fit(X, y, **options)
     argument = weight_argument(estimator)
     if argument is None:
         raise InvalidInputError(
@@ -134,7 +134,7 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
             "fitted to weighted subjects. Use an estimator that does, such as KaplanMeier() or "
             "CoxRegression(), or repeat each subject as often as it counts and pass groups=."
         )
-    return estimator.fit(X, y, **{argument: sample_weight})
+    return estimator.fit(X, y, **{argument: sample_weight}, **options)
 
 
 def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
