@@ -461,7 +461,8 @@ def _censoring_of(X: Any, y: Any, given: Any) -> Any:
 def _end(y: Any, C: Any) -> np.ndarray:
     """The end of follow-up."""
     if isinstance(y, IntervalCensored):
-        return np.array([np.where(y.found, y.upper, y.lower).max()])
+        ends: Any = np.where(y.found, y.upper, y.lower)
+        return np.array([ends.max()])
     return end_of_follow_up(CauseTimes(y) if isinstance(y, CompetingRisks) else y, C)
 
 

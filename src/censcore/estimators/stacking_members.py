@@ -106,8 +106,8 @@ class MemberDraws:
 
     def count(self, n: int) -> int:
         """Draws of a forecast, whose noise is small beside the spread of n subjects in a comparison."""
-        most, *bounds = _DRAWS
-        return int(np.clip(most // n, *bounds))
+        together, least, most = _DRAWS
+        return min(most, max(least, together // n))
 
     def ensemble(self, z: np.ndarray) -> Any:
         """Draws as a forecast."""

@@ -100,12 +100,14 @@ def stacked_weights(
     [array([0.4, 0.6]), array([0.66, 0.34])]
     """
     each = np.eye(len(members) + len(baselines))
-    groups = []
+    groups: list[np.ndarray] = []
     for places, deviation in ((members, _MEMBER_SPREAD), (baselines, _SPREAD)):
         for count, place in enumerate(places):
             first = groups.pop() if count else each[place]
             groups.append(_shared(losses, first, each[place], count / (count + 1), deviation))
-    return groups[0] if len(groups) == 1 else _shared(losses, *groups, events / (events + EVENLY), _SPREAD)
+    if len(groups) == 1:
+        return groups[0]
+    return _shared(losses, groups[0], groups[1], events / (events + EVENLY), _SPREAD)
 
 
 def _shared(
