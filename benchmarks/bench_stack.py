@@ -9,10 +9,14 @@ time are joined by a Clayton copula (``JointFromMargins``). The scenarios:
 - linear: proportional hazards, six covariates, two times, gamma frailty;
 - spread: log-normal, the spread depends on covariates, two times;
 - cure: about 45 % never have the event; also the root mean squared error of P(T > 5);
-- exchangeable: three times that differ by chance alone; also that of P(T_1 is the first).
+- never: the same, and that of P(T > 20), long after the follow-up of 6;
+- exchangeable: three times that differ by chance alone; also that of P(T_1 is the first);
+- pair: two such times; also that of P(T_1 < T_2);
+- rare: a Weibull time that is censored in about 75 % of the subjects.
 
 The first two, with other draws and a slightly other scale of time, have served to choose leaves, penalty
-and calibration of the trees (seed 0, 300 to 3,000 subjects); the other three have not.
+and calibration of the trees (seed 0, 300 to 3,000 subjects). On the others, and with these seeds, the prior
+of baselines, the order of times and the tail after the last event were tried.
 
 ``python -m benchmarks.bench_stack --sizes 300 --seeds 0 1 --scenarios cure`` runs some of it.
 """
@@ -74,8 +78,14 @@ def lines(x: np.ndarray) -> list[np.ndarray]:
     return [0.6 * x[0] - 0.4 * x[1] + 0.3 * x[2], 0.4 * x[0] + 0.5 * x[3]]
 
 
-def alike(x: np.ndarray) -> list[np.ndarray]:
-    return [0.6 * x[0] - 0.4 * x[1]] * 3
+def alike(k: int) -> Callable[[np.ndarray], list[np.ndarray]]:
+    return lambda x: [0.6 * x[0] - 0.4 * x[1]] * k
+
+
+def rare(X: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    x = X.T
+    hazard = np.exp(0.6 * x[0] - 0.5 * x[1] + 0.3 * x[2])
+    return 6 * (rng.exponential(size=(len(X), m)) / hazard[:, None])[:, :, None] ** (1 / 1.3)
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,10 @@ SCENARIOS = {
     "linear": Scenario(6, frail(lines, [1.3, 0.9], 1.0), 6.0),
     "spread": Scenario(5, spread, 6.0),
     "cure": Scenario(5, cure, 6.0, lambda z: z[..., 0] > 5.0),
-    "exchangeable": Scenario(4, frail(alike, [1.0] * 3, 1.0), 5.0, lambda z: z.argmin(axis=-1) == 0),
+    "never": Scenario(5, cure, 6.0, lambda z: z[..., 0] > 20.0),
+    "exchangeable": Scenario(4, frail(alike(3), [1.0] * 3, 1.0), 5.0, lambda z: z.argmin(axis=-1) == 0),
+    "pair": Scenario(4, frail(alike(2), [1.0] * 2, 1.0), 5.0, lambda z: z[..., 0] < z[..., 1]),
+    "rare": Scenario(5, rare, 4.0),
 }
 
 LEAF = {"min_samples_leaf": 15, "random_state": 0}

@@ -305,6 +305,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             self._joint = y.time.ndim == 2
             if self._joint:
                 y.require_no_entry(type(self).__name__)
+        self._members = MemberDraws(self._causes)
         return y.like(np.empty(0))
 
     def _folds(self, units: np.ndarray) -> list[Fold]:
@@ -369,10 +370,6 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         return LogLosses(*joined) if self._by_likelihood else QuadraticLosses(*joined)
 
     # ---- predictions ---------------------------------------------------------------------------
-
-    @property
-    def _members(self) -> MemberDraws:
-        return MemberDraws(self._causes)
 
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         """Whether there is a mixture in closed form."""
@@ -464,7 +461,8 @@ def _censoring_of(X: Any, y: Any, given: Any) -> Any:
 def _end(y: Any, C: Any) -> np.ndarray:
     """The end of follow-up."""
     if isinstance(y, IntervalCensored):
-        return np.array([np.where(y.found, y.upper, y.lower).max()])
+        ends: Any = np.where(y.found, y.upper, y.lower)
+        return np.array([ends.max()])
     return end_of_follow_up(CauseTimes(y) if isinstance(y, CompetingRisks) else y, C)
 
 

@@ -14,9 +14,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
-from censcore.estimators.covariates import take_rows
-from censcore.estimators.pipelines import weight_argument
-from censcore.exceptions import InvalidInputError
+from censcore.estimators.covariates import fit_weighted, take_rows
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
@@ -52,28 +50,14 @@ def fit_member(
     if rows is not None:
         X, y = None if X is None else take_rows(X, rows), y.take(rows)
         weight = None if weight is None else weight[rows]
-    if weight is not None:
-        argument = weight_argument(model)
-        if argument is None:
-            raise InvalidInputError(
-                f"{type(model).__name__}.fit takes no sample_weight, so that it cannot be fitted to weighted "
-                "subjects. Leave it out of the stack."
-            )
-        more[argument] = weight
-    return model.fit(X, y, **more)
+    return fit_weighted(model, X, y, weight, **more)
 
 
 @dataclass(frozen=True)
 class MemberDraws:
-    """Draws of event times from the forecasts of fitted models.
+    """Draws of event times from the forecasts of fitted models."""
 
-    Attributes
-    ----------
-    causes : tuple of str or None
-        Names of the causes, of competing risks.
-    """
-
-    causes: Any
+    causes: Any  #: names, of competing risks
 
     def of(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
         """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
@@ -122,8 +106,13 @@ class MemberDraws:
 
     def count(self, n: int) -> int:
         """Draws of a forecast, whose noise is small beside the spread of n subjects in a comparison."""
+<<<<<<< HEAD
         most, fewest, at_most = _DRAWS
         return int(np.clip(most // n, fewest, at_most))
+=======
+        together, least, most = _DRAWS
+        return min(most, max(least, together // n))
+>>>>>>> stk
 
     def ensemble(self, z: np.ndarray) -> Any:
         """Draws as a forecast."""

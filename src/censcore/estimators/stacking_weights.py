@@ -19,20 +19,10 @@ class QuadraticLosses:
     r"""Held-out losses of mixtures under a score that is quadratic in the forecast, such as the CRPS.
 
     The loss of the mixture :math:`\sum_jw_jF_j` is :math:`s^\top w-\tfrac12w^\top Dw`, with the losses
-    :math:`s_j` of the members and half their squared distances, :math:`D_{jl}=4\{(s_j+s_l)/2-s_{jl}\}`, where
-    :math:`s_{jl}` is the loss of the equal mixture of two. It is convex in the weights.
+    :math:`s_j` (n, J) of the members and half their squared distances (n, J, J),
+    :math:`D_{jl}=4\{(s_j+s_l)/2-s_{jl}\}`, where :math:`s_{jl}` is the loss of the equal mixture of two. It
+    is convex in the weights.
 
-    Parameters
-    ----------
-    s : array, (n, J)
-        Losses of the members.
-    D : array, (n, J, J)
-        Half the squared distances between them; symmetric, with zeros on the diagonal.
-    weight : array, (n,)
-        Weights of the subjects.
-
-    Examples
-    --------
     >>> D = np.array([[[0.0, 0.2], [0.2, 0.0]]])
     >>> QuadraticLosses(np.array([[0.5, 0.5]]), D, np.ones(1)).along(*np.eye(2))[0]
     0.5
@@ -40,7 +30,7 @@ class QuadraticLosses:
 
     def __init__(self, s: np.ndarray, D: np.ndarray, weight: np.ndarray) -> None:
         self.s, self.D, self.share = s, D, weight / weight.sum()
-        self.size, self.means = s.shape[1], self.share @ s
+        self.means = self.share @ s
 
     def along(self, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
         """The share of the first mixture beside the second with the smallest loss, and its squared error."""
@@ -53,23 +43,14 @@ class QuadraticLosses:
 
 
 class LogLosses:
-    r"""Held-out losses of mixtures under the log score, :math:`-\log\sum_jw_jf_j`.
+    r"""Held-out log scores of mixtures, :math:`-\log\sum_jw_jf_j`, by those of members, (n, J).
 
-    Parameters
-    ----------
-    s : array, (n, J)
-        Losses of the members, :math:`-\log f_j`.
-    weight : array, (n,)
-        Weights of the subjects.
-
-    Examples
-    --------
     >>> round(LogLosses(np.log([[0.5, 1.0], [1.0, 0.5]]), np.ones(2)).along(*np.eye(2))[0], 3)
     0.5
     """
 
     def __init__(self, s: np.ndarray, weight: np.ndarray) -> None:
-        self.share, self.size = weight / weight.sum(), s.shape[1]
+        self.share = weight / weight.sum()
         self.means = self.share @ s
         self.f = np.exp(s.min(axis=1, keepdims=True) - s)  # up to a factor per subject
 
@@ -111,21 +92,8 @@ def stacked_weights(
     events per event time and :math:`\tau=0.35`: flexible models learn from many events what a simple model
     knows beforehand.
 
-    Parameters
-    ----------
-    losses : QuadraticLosses, LogLosses or None
-        Of held-out subjects; without any the shares are those known beforehand.
-    members, baselines : sequences of int
-        Their places among the J models.
-    events : float
-        E.
+    ``members`` and ``baselines`` are places among the J models. Without losses the prior decides.
 
-    Returns
-    -------
-    array, (J,)
-
-    Examples
-    --------
     >>> s, D = np.array([[0.5, 0.4], [0.5, 0.6]]), np.array([[0.0, 0.2], [0.2, 0.0]])
     >>> losses = QuadraticLosses(s, np.stack([D, D]), np.ones(2))
     >>> [stacked_weights(losses, [0], [1], events).round(2) for events in (50, 5000)]
