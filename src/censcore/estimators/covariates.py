@@ -91,20 +91,7 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
 
     A ``Pipeline`` receives them for its last step, as ``step__sample_weight``.
     """
-<<<<<<< HEAD
-    return estimator.fit(X, y, **weights_for(estimator, sample_weight))
-=======
-    if sample_weight is None:
-        return estimator.fit(X, y, **options)
-    argument = weight_argument(estimator)
-    if argument is None:
-        raise InvalidInputError(
-            f"{type(last_estimator(estimator)).__name__}.fit takes no sample_weight, so that it cannot be "
-            "fitted to weighted subjects. Use an estimator that does, such as KaplanMeier() or "
-            "CoxRegression(), or repeat each subject as often as it counts and pass groups=."
-        )
-    return estimator.fit(X, y, **{argument: sample_weight}, **options)
->>>>>>> stk
+    return estimator.fit(X, y, **weights_for(estimator, sample_weight), **options)
 
 
 def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool, **options: Any) -> Any:

@@ -106,13 +106,8 @@ class MemberDraws:
 
     def count(self, n: int) -> int:
         """Draws of a forecast, whose noise is small beside the spread of n subjects in a comparison."""
-<<<<<<< HEAD
-        most, fewest, at_most = _DRAWS
-        return int(np.clip(most // n, fewest, at_most))
-=======
         together, least, most = _DRAWS
         return min(most, max(least, together // n))
->>>>>>> stk
 
     def ensemble(self, z: np.ndarray) -> Any:
         """Draws as a forecast."""
