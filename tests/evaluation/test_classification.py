@@ -109,13 +109,9 @@ def test_auc_at_the_times_of_the_table_and_at_others():
     found = compared({"a": cs.Exponential(np.exp(x)), "b": cs.Exponential(1.0)}, y)
     table = found.frame().query("score == 'auc'")
     again = found.auc()
-    for name, shown in {
-        "auc": "mean",
-        "standard_error": "standard_error",
-        "low": "low",
-        "high": "high",
-    }.items():
-        assert again[name].tolist() == pytest.approx(table[shown].tolist())
+    shown = table.rename(columns={"mean": "auc"})
+    for name in ("auc", "standard_error", "low", "high"):
+        assert again[name].tolist() == pytest.approx(shown[name].tolist())
     assert found.auc([0.3, 0.7])["time"].tolist() == [0.3, 0.3, 0.7, 0.7]
     with pytest.raises(InvalidInputError, match="between 0 and the horizon"):
         found.auc([5.0])
