@@ -45,7 +45,9 @@ def name_of(path: Path) -> str:
 @pytest.mark.parametrize("banned", [PICKLE, NETWORK, PROGRAMS], ids=["pickle", "network", "programs"])
 def test_modules_that_are_never_imported(banned):
     # the contracts in censcore.testing pickle objects to see that they survive it
+    # and a Dask scheduler is asked whether it listens at the address that the caller gives
     checked = [path for path in SOURCES if not (banned is PICKLE and "testing" in path.parts)]
+    checked = [path for path in checked if not (banned is NETWORK and path.name == "runners.py")]
     assert len(checked) > 200
     found = {name_of(path): sorted(banned & imported(path)) for path in checked}
     assert {name: modules for name, modules in found.items() if modules} == {}

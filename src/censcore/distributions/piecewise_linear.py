@@ -223,7 +223,8 @@ class Polyline(Curve):
         """exp(-r excess), zero at infinity in value and gradient."""
         xp = self._xp
         finite = xp.isfinite(excess)
-        power = self._rate() * xp.where(finite, excess, 0.0)
+        with np.errstate(over="ignore"):  # a steep tail has ended long before
+            power = self._rate() * xp.where(finite, excess, 0.0)
         return xp.where(finite, xp.exp(-power), xp.zeros_like(power))
 
     def _far(self, t: Array) -> Array:
