@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from censcore import RightCensored
+from censcore import IntervalCensored, RightCensored
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import as_outcome
 
@@ -431,3 +431,15 @@ def test_a_frame_with_two_times_is_no_right_censored_outcome():
     with pytest.raises(UnsupportedOutcomeError, match="IntervalCensored"):
         as_outcome(frame)
     assert as_outcome(frame.drop(columns="time2")).time.tolist() == [1.0, 2.0]
+
+
+def test_an_event_that_is_none_is_missing():
+    with pytest.raises(InvalidInputError, match="missing value"):
+        RightCensored([1.0, 2.0], None)
+
+
+def test_columns_of_visits_are_names():
+    frame = pd.DataFrame({"lower": [0.0, 1.0], "upper": [1.0, 2.0]})
+    with pytest.raises(InvalidTypeError, match="expected its name"):
+        IntervalCensored.from_frame(frame, visits=np.array([0.5, 1.0]))
+    assert IntervalCensored.from_frame(frame, visits=np.zeros((0, 3))).visits is None

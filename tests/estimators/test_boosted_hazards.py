@@ -161,3 +161,11 @@ def test_outcomes_are_checked():
     for wrong in (None, X[:, :2]):
         with pytest.raises(InvalidInputError, match=r"covariates|features"):
             fitted.predict_distribution(wrong)
+
+
+def test_huge_numbers_are_numbers():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[3, 1] = -1e300
+    y = cs.RightCensored(np.random.default_rng(1).exponential(size=60), np.ones(60))
+    F = cs.BoostedHazards(max_iter=5, random_state=0).fit(X, y).predict_distribution(X)
+    assert np.isfinite(F.sf(1.0)).all()

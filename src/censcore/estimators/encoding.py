@@ -133,7 +133,8 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
         """Learn levels, medians and ranges."""
         values = read_numbers(self, X, reset=True)
         known = np.where(np.isnan(values).all(axis=0), 0.0, values)
-        spread = _MARGIN * np.nanstd(known, axis=0)
+        with np.errstate(over="ignore"):  # a huge number is within a range without borders
+            spread = _MARGIN * np.nanstd(known, axis=0)
         self._least, self._most = np.nanmin(known, axis=0) - spread, np.nanmax(known, axis=0) + spread
         self.names_ = [one_line(name) for name in self._encoding.names]
         return self

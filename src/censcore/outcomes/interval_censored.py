@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import check_flag, check_kind, check_method, check_positive, name_subjects
+from censcore._validation import as_list, check_flag, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingVisitsError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.detection_times import DetectionTimes
@@ -185,8 +185,8 @@ class IntervalCensored(Outcome):
         >>> cs.IntervalCensored.from_frame(frame, lower="left", upper="right").upper
         array([ 6., inf])
         """
-        columns = lower, upper, visits or None, entry
-        low, high, visited, a = read_columns(frame, "lower=..., upper=...", *columns)
+        named = None if visits is None else as_list(visits, "visits", "names of columns") or None
+        low, high, visited, a = read_columns(frame, "lower=..., upper=...", lower, upper, named, entry)
         high = as_float(high, "upper")
         return cls(low, np.where(np.isnan(high), np.inf, high), visited, entry=a)
 

@@ -72,7 +72,8 @@ def _codes(values: Any, name: str) -> np.ndarray:
 def _check_codes(event: Array, time: Array) -> Array:
     codes = np.unique(to_numpy(event, "event"))
     if np.isnan(codes).any():
-        gone = np.nonzero(np.isnan(to_numpy(event)).reshape(len(event), -1).any(axis=1))[0]
+        missing = np.atleast_1d(np.isnan(to_numpy(event)))
+        gone = np.nonzero(missing.reshape(len(missing), -1).any(axis=1))[0]
         raise InvalidInputError(
             f"event must be 0/1 or boolean; got a missing value (NaN, None or NA) in {name_subjects(gone)}. "
             "Leave these subjects out: an unknown status is not a censored one."
