@@ -123,6 +123,8 @@ def name_of(page: Path) -> str:
     "page", [pytest.param(page, marks=[pytest.mark.slow] * (page in TRAINED)) for page in PAGES], ids=name_of
 )
 def test_code_blocks_run(page, tmp_path, monkeypatch):
+    if page in TRAINED:
+        pytest.importorskip("torch", reason="networks need the extra 'torch'")
     run_page(page, tmp_path, monkeypatch)
 
 
