@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,11 +105,9 @@ class Truth:
 
 def _parts(stay_id: NDArray[Any], members: int) -> list[list[tuple[int, int, int]]]:
     """Stays with their first and last rows, as many in a part as are drawn at once."""
-    ends = np.append(np.flatnonzero(np.diff(stay_id)) + 1, len(stay_id))
-    begins = np.append(0, ends[:-1])
-    part = 2 * members * begins // _DRAWS_AT_ONCE
-    stays = [(int(stay_id[i]), int(i), int(j)) for i, j in zip(begins, ends, strict=True)]
-    return [[stays[k] for k in np.flatnonzero(part == number)] for number in np.unique(part)]
+    edges = [0, *(np.flatnonzero(np.diff(stay_id)) + 1).tolist(), len(stay_id)]
+    stays = [(int(stay_id[i]), i, j) for i, j in pairwise(edges)]
+    return [list(part) for _, part in groupby(stays, lambda stay: 2 * members * stay[1] // _DRAWS_AT_ONCE)]
 
 
 def _draws(
