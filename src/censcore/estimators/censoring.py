@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from censcore.estimators.kaplan_meier import DropOut, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
@@ -109,10 +109,9 @@ class Censoring(SurvivalEstimator):
         The common end of follow-up that was treated here, for each estimator; None where there is none, or
         where the estimator represents it.
     fold_ : array of int, (n,)
-        After :meth:`fit_predict_distribution` with ``cv``: the fold of each subject.
+        After :meth:`fit_predict_distribution` with ``cv``, or :meth:`fit_folds`: the fold of each subject.
     fold_estimators_, fold_training_ : list of Censoring, list of arrays of int
-        After :meth:`fit_predict_distribution` with ``cv``: the estimator of each fold, and the subjects that
-        it was fitted to.
+        The estimator of each fold, and the subjects that it was fitted to.
     trained_on_ : SubjectKeys
         Hashes of the training subjects, by which a comparison recognises them.
     by_visit_ : bool
@@ -259,21 +258,50 @@ class Censoring(SurvivalEstimator):
         self.fit(X, y, sample_weight)
         if self.cv is None:
             return self.predict_distribution(X)
-        folds = self._folds(y, groups)
+        return self.fit_folds(X, y, self._folds(y, groups), sample_weight)
+
+    def fit_folds(
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        folds: Sequence[tuple[np.ndarray, np.ndarray]],
+        sample_weight: Array | None = None,
+    ) -> Distribution:
+        """Predict the censoring distribution of each fold's subjects by a fit to its training subjects.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        folds : list of (train, test)
+            Numbers of subjects, ascending. Nobody is in two test sets; some may be in none.
+
+        Returns
+        -------
+        Distribution
+            The distribution of C for each subject in a test set, in the order of the subjects.
+        """
+        y = as_followed(y)
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
-        fold = clone(self).set_params(cv=None, shared=self.shared_)
-        self.fold_estimators_ = [
-            clone(fold).fit(take_rows(X, rows), y.take(rows), None if weight is None else weight[rows])
-            for rows, _ in folds
-        ]
-        self.fold_ = np.zeros(len(y), dtype=np.intp)
-        for number, (_, test) in enumerate(folds):
+        self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
+        self.by_visit_ = isinstance(y, DetectionTimes)
+        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
+        plain = clone(self).set_params(cv=None, shared=self.shared_)  # the same in every fold
+        self.fold_, self.fold_training_ = np.full(len(y), -1), [train for train, _ in folds]
+        self.fold_estimators_, by_fold = [], []
+        for number, (train, test) in enumerate(folds):
+            try:
+                fit = clone(plain).fit(
+                    take_rows(X, train), y.take(train), None if weight is None else weight[train]
+                )
+            except CenscoreError as error:
+                raise type(error)(f"The censoring distribution, fold {number + 1}: {error}") from error
             self.fold_[test] = number
-        self.fold_training_ = [train for train, _ in folds]
-        fits = zip(self.fold_estimators_, folds, strict=True)
-        by_fold = [fit._parts(take_rows(X, test)) for fit, (_, test) in fits]
-        parts = [Grouped(list(of_folds), self.fold_) for of_folds in zip(*by_fold, strict=True)]
-        return self._with_origin(parts, X, np.arange(len(y)))
+            self.fold_estimators_.append(fit)
+            by_fold.append(fit._parts(take_rows(X, test)))
+        tested = np.flatnonzero(self.fold_ >= 0)
+        parts = [Grouped(list(of_folds), self.fold_[tested]) for of_folds in zip(*by_fold, strict=True)]
+        return self._with_origin(parts, take_rows(X, tested) if len(tested) < len(y) else X, tested)
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Subjects to train on and to predict, both ascending; every subject is predicted once."""

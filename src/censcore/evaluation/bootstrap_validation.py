@@ -40,7 +40,6 @@ from sklearn.base import clone
 from censcore._arrays import to_numpy
 from censcore._validation import as_count, as_seed, check_flag
 from censcore.distributions import Distribution
-from censcore.estimators import Censoring
 from censcore.estimators.covariates import take_rows
 from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
@@ -49,7 +48,7 @@ from censcore.evaluation.designs.folds import CrossValidation
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import shares_of
-from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, describe
+from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.plan.request import Request, labels_by
@@ -258,11 +257,9 @@ def _fitted_censoring(kind: Kind, censoring: Any, sample: Sample) -> Any:
     """An estimator fitted to all subjects; a distribution, or None where C is known."""
     if censoring is None or isinstance(censoring, Distribution):
         return censoring
-    censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
-    y = kind.followed(kind.y)
-    shared = y.shares_censoring if censoring.shared is None else censoring.shared
-    plain = clone(censoring).set_params(cv=None, shared=bool(shared))
-    return plain.fit(sample.X, y, sample.weight)
+    return (
+        clone(as_censoring(censoring)).set_params(cv=None).fit(sample.X, kind.followed(kind.y), sample.weight)
+    )
 
 
 def _censoring_of(

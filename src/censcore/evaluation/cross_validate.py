@@ -37,10 +37,9 @@ from censcore._arrays import Array
 from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators.censoring import Origin
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.subjects import Shared, SubjectKeys
+from censcore.estimators.subjects import Shared
 from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits, compare_out_of_bag
 from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
@@ -62,7 +61,7 @@ from censcore.evaluation.plan.horizon import find_horizon, given_horizon
 from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import CenscoreError, FoldError, InvalidInputError
+from censcore.exceptions import FoldError, InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.outcomes.base import Outcome
 
@@ -294,34 +293,15 @@ def _censoring_of(
                 "subjects of every fold."
             )
         return censoring.take(tested) if len(tested) < len(subjects) else censoring
-    censoring = as_censoring(censoring)
-    shared = subjects.y.shares_censoring if censoring.shared is None else censoring.shared
-    plain = clone(censoring).set_params(cv=None, shared=bool(shared))  # the same in every fold
-    fits = [_fit_censoring(plain, subjects, split) for split in splits]
-    predicted = [
-        (s.test, in_time(fit.predict_distribution(take_rows(subjects.X, s.test)), subjects.y.take(s.test)))
-        for fit, s in zip(fits, splits, strict=True)
-    ]
-    C = out_of_fold(predicted, tested)
+    plain = clone(as_censoring(censoring)).set_params(cv=None)
+    C = plain.fit_folds(subjects.X, subjects.y, [(s.train, s.test) for s in splits], subjects.weight)
     X, n = take_rows(subjects.X, tested), len(subjects)
-    plain.trained_on_ = SubjectKeys.of(subjects.X, subjects.y)
-    plain.fold_estimators_, plain.fold_training_ = fits, [split.train for split in splits]
-    plain.fold_ = np.full(n, -1)
-    for split in splits:
-        plain.fold_[split.test] = split.fold
-    C.estimated_from = Origin(plain, X, tested)
-    shared = Shared(np.column_stack([np.arange(len(tested)), tested]))
-    name = f"{describe(fits[0])}, fitted to the training subjects of each fold"
-    resolved = ResolvedCensoring(C, name, True, len(tested) == n, [], None, subjects, X, n, shared)
+    who = Shared(np.column_stack([np.arange(len(tested)), tested]))
+    name = f"{describe(plain.fold_estimators_[0])}, fitted to the training subjects of each fold"
+    resolved = ResolvedCensoring(
+        in_time(C, subjects.y.take(tested)), name, True, len(tested) == n, [], None, subjects, X, n, who
+    )
     return with_influence(resolved, plain, len(tested), plain.fold_[tested])
-
-
-def _fit_censoring(censoring: Censoring, subjects: Sample, split: Split) -> Censoring:
-    fold = subjects.take(split.train)
-    try:
-        return clone(censoring).fit(fold.X, fold.y, fold.weight)
-    except CenscoreError as error:
-        raise type(error)(f"The censoring distribution, {split.name}: {error}") from error
 
 
 def _common_horizon(

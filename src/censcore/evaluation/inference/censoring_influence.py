@@ -91,10 +91,16 @@ class Part(ABC):
     def influence(self, A: dict[int, np.ndarray], m: int, q: int) -> np.ndarray:
         """Influence of each training subject on mean losses, (training, m, q), from A of every piece."""
 
-    def influence_on(self, score: Any, losses: np.ndarray, pieces: dict[int, Piece], m: int) -> np.ndarray:
-        """Influence of each training subject on the mean losses of a score, (training, m, q)."""
-        A = {i: piece.derivative(score, losses) for i, piece in pieces.items()}
-        return self.influence(A, m, losses.shape[1])
+    def influence_on(
+        self, scores: list[Any], losses: list[np.ndarray], case: Case, weight: np.ndarray
+    ) -> np.ndarray:
+        """Influence of each training subject on the mean losses (n, q) of scores, (training, m, sum of q)."""
+        every = list(zip(scores, losses, strict=True))
+        A = {
+            i: np.concatenate([piece.derivative(*each) for each in every], axis=2)
+            for i, piece in self.pieces(case, weight).items()
+        }
+        return self.influence(A, weight.shape[1], sum(values.shape[1] for values in losses))
 
     def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:
         if self.by_visit:

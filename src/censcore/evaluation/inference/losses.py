@@ -125,20 +125,29 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
         return _means_by_refitting(losses, cases, scope)
     values, counted, m = {}, weight[:, 0] > 0, weight.shape[1]
     for model, case in cases.items():
-        of_all = [part.pieces(case, weight) for part in censoring.parts]
-        for score in losses.scores:
-            of_score = losses.values.get(key := (model, score.name))
-            if of_score is None:
-                continue
-            who = score.counted(case)
-            w = shares_of(weight, who)
-            every = of_all if who is None else [part.pieces(case, w) for part in censoring.parts]
-            xi = np.zeros((censoring.n_train, m, of_score.shape[1]))
-            for part, pieces in zip(censoring.parts, every, strict=True):
-                xi[part.training] += part.influence_on(score, of_score, pieces, m)
+        scored = [score for score in losses.scores if (model, score.name) in losses.values]
+        who = [score.counted(case) for score in scored]
+        for of in _alike(who):  # scores over the same subjects, side by side
+            w = shares_of(weight, who[of[0]])
+            every = [losses.values[model, scored[i].name] for i in of]
+            ends = np.cumsum([0, *(each.shape[1] for each in every)])
+            xi = np.zeros((censoring.n_train, m, ends[-1]))
+            for part in censoring.parts:
+                xi[part.training] += part.influence_on([scored[i] for i in of], every, case, w)
             for s in range(m):
-                values[s, *key] = mean_with_influence(of_score, w[:, s], clusters, xi[:, s], counted)
+                mean = mean_with_influence(np.hstack(every), w[:, s], clusters, xi[:, s], counted)
+                for j, columns in zip(of, map(slice, ends, ends[1:]), strict=False):
+                    one = Estimate(mean.value[columns], mean.influence[:, columns])
+                    values[s, model, scored[j].name] = one
     return Means(values, method_of(censoring))
+
+
+def _alike(counted: list[np.ndarray | None]) -> list[list[int]]:
+    """Numbers of the scores whose means are over the same subjects."""
+    alike: dict[bytes | None, list[int]] = {}
+    for i, who in enumerate(counted):
+        alike.setdefault(None if who is None else who.tobytes(), []).append(i)
+    return list(alike.values())
 
 
 def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:

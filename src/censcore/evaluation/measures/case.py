@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -17,7 +17,7 @@ from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.measures.cell_sums import cell_sums
 from censcore.exceptions import PositivityError
-from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
+from censcore.outcomes import EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import brier_score
 from censcore.scores.inputs import scoring_inputs, without_forecast
@@ -74,9 +74,11 @@ class Case(KeepsValues):
     source: tuple[Any, Distribution] | None = None
     #: Cells of the times of every part of the kind, where they are those of more subjects than these.
     edges: tuple[np.ndarray, ...] | None = None
+    scored: Any = field(init=False, repr=False)  #: the outcome as scores take it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "C", in_time(self.C, self.y))
+        object.__setattr__(self, "scored", self.y if self.whole is None else self.whole)
 
     def take(self, rows: np.ndarray) -> Self:
         """The case of some subjects."""
@@ -102,11 +104,6 @@ class Case(KeepsValues):
         """The case of a part of the forecast, such as one of its event times."""
         order = None if self.prognosis is None else part(self.prognosis)
         return replace(self, F=part(self.F), prognosis=order)
-
-    @property
-    def scored(self) -> RightCensored | CompetingRisks:
-        """The outcome as scores take it."""
-        return self.y if self.whole is None else self.whole
 
     @property
     def never(self) -> np.ndarray:

@@ -176,7 +176,7 @@ def _influences(
     total = np.zeros((censoring.n_train, len(keys)))
     for part in censoring.parts:
         numbers, equally = np.repeat(np.arange(n)[:, None], len(keys), axis=1), np.ones((n, 1))
-        total[part.training] += part.influence_on(moved, numbers, part.pieces(case, equally), 1)[:, 0]
+        total[part.training] += part.influence_on([moved], [numbers], case, equally)[:, 0]
     return xi | {key: total[:, [j]] for j, key in enumerate(keys)}
 
 
