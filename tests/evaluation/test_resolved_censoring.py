@@ -76,7 +76,7 @@ def influence(distribution, case: Case, score, weight: np.ndarray) -> np.ndarray
     losses = score.losses(case)
     xi = np.zeros((distribution.n_train, losses.shape[1]))
     for part in distribution.parts:
-        xi[part.training] += part.influence_on(score, losses, part.pieces(case, weight[:, None]), 1)[:, 0]
+        xi[part.training] += part.influence_on([score], [losses], case, weight[:, None])[:, 0]
     return xi
 
 

@@ -16,7 +16,7 @@ from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, prepared
 from censcore.cli.predictions import OutcomeColumns, check_options, is_standard_input, outcome_of
 from censcore.evaluation.designs.batches.decisions import prepare
 from censcore.evaluation.designs.batches.runners import Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import Plan, Rows
+from censcore.evaluation.designs.batches.table_plan import Rows, TablePlan
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.plan.forecast_columns import column_forecasts
 from censcore.evaluation.plan.request import Request
@@ -105,7 +105,7 @@ def _training(source: Source) -> tuple[Any, Any]:
 class _Losses:
     """The task of a batch: its losses, by column."""
 
-    plan: Plan
+    plan: TablePlan
 
     def __call__(self, batch: Any) -> dict[str, np.ndarray]:
         """Columns of losses, in the order of the rows."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import product
 from time import perf_counter
 
 import numpy as np
@@ -102,19 +103,17 @@ class Means:
 def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
     """Every score of every forecast."""
     losses = Losses({}, {}, scores)
-    for model, case in cases.items():
-        for score in scores:
-            try:
-                losses.values[model, score.name] = score.losses(case)
-            except NoDensityError:
-                title = score.title.removesuffix(f", {score.outcome}")
-                losses.unavailable[model, score.name] = (
-                    f"a forecast distribution without a density has no {title}."
-                )
-            except PositivityError as error:
-                if not score.ipcw:
-                    raise
-                losses.unavailable[model, score.name] = str(error)
+    keys = [(model, score.name) for model in cases for score in scores]
+    for key, (case, score) in zip(keys, product(cases.values(), scores), strict=True):
+        try:
+            losses.values[key] = score.losses(case)
+        except NoDensityError:
+            title = score.title.removesuffix(f", {score.outcome}")
+            losses.unavailable[key] = f"a forecast distribution without a density has no {title}."
+        except PositivityError as error:
+            if not score.ipcw:
+                raise
+            losses.unavailable[key] = str(error)
     return losses
 
 
@@ -124,29 +123,29 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
     if censoring.refit is not None:
         return _means_by_refitting(losses, cases, scope)
     values, counted, m = {}, weight[:, 0] > 0, weight.shape[1]
+    names = {score.name: score for score in losses.scores}
     for model, case in cases.items():
-        scored = [score for score in losses.scores if (model, score.name) in losses.values]
-        who = [score.counted(case) for score in scored]
-        for of in _alike(who):  # scores over the same subjects, side by side
-            w = shares_of(weight, who[of[0]])
-            every = [losses.values[model, scored[i].name] for i in of]
+        scored = {name: score for name, score in names.items() if (model, name) in losses.values}
+        who = {name: score.counted(case) for name, score in scored.items()}
+        for alike in _alike(who):  # scores over the same subjects, side by side
+            w, every = shares_of(weight, who[alike[0]]), [losses.values[model, name] for name in alike]
             ends = np.cumsum([0, *(each.shape[1] for each in every)])
             xi = np.zeros((censoring.n_train, m, ends[-1]))
             for part in censoring.parts:
-                xi[part.training] += part.influence_on([scored[i] for i in of], every, case, w)
-            for s in range(m):
-                mean = mean_with_influence(np.hstack(every), w[:, s], clusters, xi[:, s], counted)
-                for j, columns in zip(of, map(slice, ends, ends[1:]), strict=False):
-                    one = Estimate(mean.value[columns], mean.influence[:, columns])
-                    values[s, model, scored[j].name] = one
+                xi[part.training] += part.influence_on([scored[name] for name in alike], every, case, w)
+            for name, each, first in zip(alike, every, ends, strict=False):
+                of_score = xi[:, :, first : first + each.shape[1]]
+                for s in range(m):
+                    mean = mean_with_influence(each, w[:, s], clusters, of_score[:, s], counted)
+                    values[s, model, name] = mean
     return Means(values, method_of(censoring))
 
 
-def _alike(counted: list[np.ndarray | None]) -> list[list[int]]:
-    """Numbers of the scores whose means are over the same subjects."""
-    alike: dict[bytes | None, list[int]] = {}
-    for i, who in enumerate(counted):
-        alike.setdefault(None if who is None else who.tobytes(), []).append(i)
+def _alike(counted: dict[str, np.ndarray | None]) -> list[list[str]]:
+    """The scores whose means are over the same subjects."""
+    alike: dict[bytes | None, list[str]] = {}
+    for name, who in counted.items():
+        alike.setdefault(None if who is None else who.tobytes(), []).append(name)
     return list(alike.values())
 
 

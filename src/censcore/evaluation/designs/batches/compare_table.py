@@ -11,7 +11,7 @@ import numpy as np
 
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.counts import Counted, Counts
-from censcore.evaluation.designs.batches.decisions import Prepared, prepare
+from censcore.evaluation.designs.batches.decisions import InTable, prepare
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.passes import (
     SUMS,
@@ -24,11 +24,10 @@ from censcore.evaluation.designs.batches.passes import (
     power_sums,
 )
 from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import Plan
+from censcore.evaluation.designs.batches.table_plan import TablePlan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import Losses, Means, Subset, method_of
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -60,7 +59,7 @@ def compare_table(asked: Request) -> Comparison:
     return _result(asked, ready, losses, _means_of(ready, centres, apart, influences))
 
 
-def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values) -> Comparison:
+def _result(asked: Request, ready: InTable, losses: PartialSums, values: Values) -> Comparison:
     plan = ready.plan
     effective, weighted, few = _effective(ready, losses)
     pairs = {(m, score.name): f"{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
@@ -69,10 +68,8 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
     subsets = [
         Subset(s.by, s.label, np.ones(1), (s.size, plan.columns.weight is not None)) for s in plan.subsets
     ]
-    C: Any = ready.of_counts
     parts = [] if ready.part is None else [ready.part]
-    estimated = plan.censoring.fitted is not None
-    censoring = ResolvedCensoring(C, ready.description, estimated, ready.in_sample, parts)
+    censoring = replace(ready.resolved, parts=parts)
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
     infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
@@ -80,7 +77,7 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
     told = losses
     if plan.censoring.pooled:  # else by batches, of which counts tell nothing
         y = ready.counts.subjects(None).y
-        told = event_weights(y, ready.of_counts, plan.horizon, ready.counts.rows)
+        told = event_weights(y, censoring.distribution, plan.horizon, ready.counts.rows)
     keyed, beyond = told.keyed["weights"], int(told.sums["beyond"])
     weights = Weights(keyed.keys[0], keyed.values[:, 0], beyond, *ready.ends)
     design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, weights)
@@ -93,7 +90,7 @@ def _result(asked: Request, ready: Prepared, losses: PartialSums, values: Values
 
 
 def _effective(
-    ready: Prepared, losses: PartialSums
+    ready: InTable, losses: PartialSums
 ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, tuple[int, float]], list[str]]:
     """Effective numbers of events, those of events with inverse-probability weights, and where they are few.
 
@@ -127,7 +124,7 @@ def _effective_numbers(losses: PartialSums, name: str) -> np.ndarray:
     return np.where(square > 0, total**2 / np.where(square > 0, square, 1.0), 0.0)
 
 
-def _notes(ready: Prepared, losses: PartialSums, discrimination: bool) -> list[str]:
+def _notes(ready: InTable, losses: PartialSums, discrimination: bool) -> list[str]:
     notes = []
     for model in ready.plan.forecasts:
         if f"expected|{model}" in losses.sums:
@@ -145,7 +142,7 @@ def _notes(ready: Prepared, losses: PartialSums, discrimination: bool) -> list[s
 # ---- means and their errors ------------------------------------------------------------------------------
 
 
-def _centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
+def _centres_of(ready: InTable, losses: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
     """What the third pass measures influences from, and the influences of training subjects apart."""
     plan, centres, apart = ready.plan, {}, {}
     g = np.array([_contributing(ready, s) for s in range(len(plan.subsets))])
@@ -165,7 +162,7 @@ def _centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre]
     return centres, apart
 
 
-def _influence(ready: Prepared, losses: PartialSums, name: str, mean: np.ndarray) -> np.ndarray:
+def _influence(ready: InTable, losses: PartialSums, name: str, mean: np.ndarray) -> np.ndarray:
     """What a subject of unit weight with each outcome moves through the estimate of C, (J, m, q).
 
     Of an estimate that was made before, or given covariates, what each of its training subjects moves.
@@ -181,7 +178,7 @@ def _influence(ready: Prepared, losses: PartialSums, name: str, mean: np.ndarray
     return xi / np.where(weight > 0, weight, 1.0)[:, None, None]
 
 
-def _contributing(ready: Prepared, s: int) -> int:
+def _contributing(ready: InTable, s: int) -> int:
     """How many subjects, or groups of them, contribute to the means of a subset."""
     if ready.plan.columns.groups is not None:
         return len(ready.counted.by["groups"].values) if ready.in_sample else int(_present(ready, s).sum())
@@ -189,7 +186,7 @@ def _contributing(ready: Prepared, s: int) -> int:
 
 
 def _means_of(
-    ready: Prepared, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
+    ready: InTable, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
 ) -> Values:
     """Means with the influence of each group, or with sums of powers of the influences of subjects."""
     values: Values = {}
@@ -218,7 +215,7 @@ def _means_of(
     return values
 
 
-def _present(ready: Prepared, s: int) -> np.ndarray:
+def _present(ready: InTable, s: int) -> np.ndarray:
     """Which groups have subjects of a subset."""
     subset, by = ready.plan.subsets[s], ready.counted.by
     present = by["last"].keys[0]
@@ -247,7 +244,7 @@ class Batches(Design):
     these compare a sample in memory.
     """
 
-    plan: Plan
+    plan: TablePlan
     counted: Counted
     #: Effective numbers of events, (subsets, columns), by outcome and axis of the scores.
     effective: dict[tuple[str, str], np.ndarray]

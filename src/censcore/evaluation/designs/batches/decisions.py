@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,13 @@ from censcore.estimators.covariates import column_of
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
 from censcore.evaluation.designs.batches.passes import Counting, Support, ends_of
-from censcore.evaluation.designs.batches.runners import Keyed, Runner
+from censcore.evaluation.designs.batches.runners import Runner
 from censcore.evaluation.designs.batches.table_plan import (
     Columns,
-    Plan,
     Rows,
     Subgroup,
     TableCensoring,
+    TablePlan,
     estimator_of,
     fitted_regression,
     is_kaplan_meier,
@@ -28,14 +28,14 @@ from censcore.evaluation.designs.batches.table_plan import (
     read_forecasts,
     rows_of,
 )
+from censcore.evaluation.designs.pipeline import InMemory, Plan, decide
 from censcore.evaluation.inference.censoring_influence import Part
-from censcore.evaluation.inference.resolved_censoring import describe
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
-from censcore.evaluation.plan.forecasts import add_reference
-from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon, times_and_levels
+from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import (
@@ -46,7 +46,7 @@ from censcore.exceptions import (
 )
 from censcore.tables import Batch, batches_of, check_columns
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["InTable", "prepare"]
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
@@ -62,22 +62,40 @@ NOT_SEARCHED_FOR = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A table that is ready to be scored."""
+class InTable(InMemory):
+    """The subjects of a table: their outcomes are counted, and its first rows tell what forecasts are.
 
-    plan: Plan
-    kind: Kind  #: of the outcomes in ``counted``, or without one where these are more than was counted
-    batches: list[Batch]
-    counted: Counted
-    trained: Counts | None  #: outcomes that C was fitted to, where each is of several subjects
-    in_sample: bool  #: whether these are the scored subjects
-    description: str
+    Attributes
+    ----------
+    plan : TablePlan
+        What every task knows.
+    kind : Kind
+        Of the outcomes in ``counted``, or without one where these are more than was counted.
+    counted : Counted
+        The outcomes of the scored subjects.
+    trained : Counts or None
+        Outcomes that C was fitted to, where each is of several subjects.
+    part : Part or None
+        How mean losses move with the estimate of C; None where it counts as known.
+    ends : tuple of float
+        Last times with P(C >= t) above zero, and of 0.1, for all subjects.
+    resolved : ResolvedCensoring
+        With C of the counted outcomes; without it where it is given covariates, or known.
+    """
+
+    plan: TablePlan
+    kind: Kind
+    trained: Counts | None
+    part: Part | None
+    resolved: ResolvedCensoring
     reference: str | None
     notes: list[str]
-    part: Part | None  #: how mean losses move with the estimate of C; None where it counts as known
-    ends: tuple[float, float]  #: last times with P(C >= t) above zero, and of 0.1, for all subjects
-    of_counts: Distribution | None  #: C of the counted outcomes; None where it is given covariates, or known
+
+    def __init__(self, runner: Runner, asked: Request) -> None:
+        super().__init__(asked)
+        self.runner, self.table, self.train = runner, asked.sample.y, asked.train
+        self.estimator, self.known = estimator_of(asked.censoring)
+        self.before = asked.train is None and hasattr(self.estimator, "estimators_")
 
     @property
     def counts(self) -> Counts:
@@ -85,107 +103,164 @@ class Prepared:
         return self.counted.follow_up
 
     @property
+    def in_sample(self) -> bool:
+        """Whether C was fitted to the scored subjects."""
+        return self.trained is not None and self.train is None
+
+    @property
     def n_train(self) -> int:
         """How many subjects C was fitted to, apart from those scored."""
-        fitted = self.plan.censoring.fitted
+        fitted = self.censoring.fitted
         if fitted is None or self.in_sample:
             return 0
         return len(fitted.trained_on_) if self.trained is None else self.trained.n
 
+    # ---- the steps of a plan -------------------------------------------------------------------------
 
-def prepare(runner: Runner, asked: Request) -> Prepared:
+    def settle(self) -> Kind:
+        """The kind of the outcome of the first rows."""
+        self.columns, self.batches = _columns(self.asked, self.estimator)
+        self.there = self.batches[0].names()
+        self.models = table_forecasts(self.asked.forecasts, self.there, self.columns.all)
+        self.first = _first_rows(self.batches, self.columns)
+        kind, self.asked = _kind_of(self.first, self.asked, self.estimator)
+        return kind
+
+    def training(self, kind: Kind, notes: list[str]) -> tuple[Kind, Sample | None]:
+        """The kind with the outcomes that were counted, and those of the training subjects."""
+        if self.train is not None and not isinstance(self.train, OutcomeTable):
+            self.train = _training(self.train, kind, notes)
+        train, self.followed = self.train, None
+        if isinstance(train, Sample):
+            self.followed = replace(train, y=kind.followed(train.y))
+        self.censoring = TableCensoring(self.known)
+        if self.estimator is not None and not is_kaplan_meier(self.estimator):
+            self.censoring = fitted_regression(self.estimator, self.before, self.followed or train)
+            check_columns(self.censoring.columns, self.there, "the table")
+        counting = Counting(self.columns, self.table.rows, kind.bare())
+        self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
+        self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
+        self.sample = self.counted.sample(kind)
+        kind = kind if self.sample is None else replace(kind, y=self.sample.y)
+        if train is not None:
+            typical = Sample(None, self.used.follow_up.typical())
+            notes += [*check_units(self.counts.typical(), typical), OTHERS]
+        notes += [NOT_SEARCHED_FOR] if self.before else []
+        return kind, train if isinstance(train, Sample) else None if train is None else self.used.sample(kind)
+
+    def read(self, kind: Kind, train: Sample | None, notes: list[str]) -> dict[str, Any]:
+        """Forecasts of the first rows."""
+        uncounted = (self.sample if self.train is None else train) is None
+        _check_reference(self.asked.reference, kind, self.models, uncounted and self.train is not None)
+        self.models = {
+            name: kind.of_columns(F, self.first.frame) if isinstance(F, ColumnForecast) else F
+            for name, F in self.models.items()
+        }
+        return self._read(kind, self.models)
+
+    def _read(self, kind: Kind, models: dict[str, Any]) -> dict[str, Any]:
+        one, self.events = kind.of_subjects(self.first.y), self.used.parts[0].events()
+        self.whose = "scored events" if self.train is None else "training events"
+        return read_forecasts(one, models, self.first, self.events, self.whose)
+
+    def resolve(
+        self, kind: Kind, train: Sample | None, forecasts: dict[str, Any], notes: list[str]
+    ) -> ResolvedCensoring:
+        """The censoring distribution: a curve that is fitted to counts, a regression, or known."""
+        columns, counts, estimator, first = self.columns, self.counts, self.estimator, self.first
+        times_known = kind.followed(kind.read_outcome(first.y)).censoring_time is not None
+        if self.asked.censoring is None and not times_known and not counts.event.all():
+            raise MissingCensoringError(
+                f"{counts.n - counts.n_events} of {counts.n} subjects are censored, and the censoring "
+                "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
+            )
+        if estimator is not None and self.censoring.pooled:
+            fit_to = self.followed or self.used.follow_up.subjects(columns.stratify)
+            fitted = estimator if self.before else clone(estimator).fit(fit_to.X, fit_to.y, fit_to.weight)
+            strata = () if columns.stratify is None else (columns.stratify,)
+            self.censoring = TableCensoring(None, fitted, strata)
+        C: Any = None
+        if self.censoring.pooled:
+            distinct = counts.subjects(columns.stratify)
+            C = self.censoring.of(distinct.X, distinct.y)
+            ends = None if C is None else ends_of(C, counts.weight)
+        else:
+            support = Support(columns, self.table.rows, self.censoring)
+            ends = self.runner.total(support, self.batches, "follow-up").keyed["ends"]
+        self.ends, self.supported = (np.inf, np.inf), None
+        if ends is not None:
+            self.ends = float(ends.keys[2].min()), float(ends.keys[0].min())
+            known = isinstance(C, PointMass)
+            self.supported = None if known else reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
+        if self.table.store is not None:
+            covariates = self.censoring.covariates(first.frame, first.labels)
+            self.censoring = self.censoring.identified(
+                self.censoring.of(covariates, first.y) if C is None else C
+            )
+        notes += self.censoring.notes
+        by_count = estimator is not None and not (self.before or isinstance(self.train, Sample))
+        self.trained = self.used.follow_up if by_count else None
+        about = _description(estimator, self.known, self.train is not None, self.before)
+        return ResolvedCensoring(C, about, self.censoring.fitted is not None, self.in_sample)
+
+    def scored(self, kind: Kind) -> Sample | None:
+        """The counted outcomes; None where these are more than was counted."""
+        return None if self.sample is None else replace(self.sample, y=kind.y)
+
+    def horizon(
+        self, kind: Kind, train: Sample | None, censoring: ResolvedCensoring, notes: list[str]
+    ) -> float:
+        """The end of the comparison."""
+        samples = [self.counts.followed()]
+        if self.train is not None and self.censoring.fitted is not None:
+            samples.append(self.used.follow_up.followed())
+        if "last" in self.counted.by:
+            samples.append(FollowUp.of(self.counted.by["last"].values[:, 0]))
+        end = settle_horizon(self.asked.horizon, self.supported, samples, notes)
+        notes += [note_on_entry(self.counts.entry, self.counts.rows, end)] if self.counts.late else []
+        return end
+
+    def settled(
+        self, kind: Kind, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
+    ) -> dict[str, Any]:
+        """Forecasts of the first rows; the reference serves all of them."""
+        added = {name: F for name, F in forecasts.items() if name not in self.models}
+        self.models |= added
+        head = forecasts | self._read(kind.bare(), added)
+        return kind.bare().of_subjects(self.first.y).settled(head, None, horizon, notes)
+
+    def event_times(self, kind: Kind, sample: Sample | None, horizon: float) -> tuple[Sample, Any]:
+        """Those of the counted outcomes."""
+        if sample is not None:
+            return super().event_times(kind, sample, horizon)
+        if self.asked.levels is None and type(kind).levels is not Kind.levels:
+            raise InvalidInputError(
+                "levels: got none, which counts of such a table do not tell. Pass levels=."
+            )
+        return self.used.pooled(), self.asked.levels
+
+    def planned(self, plan: Plan) -> Plan:
+        """What every task knows."""
+        kind, parts, end = plan.kind, self.counted.parts, plan.horizon
+        self.plan = TablePlan(
+            self.columns, kind.bare(), self.table.rows, self.models, plan.scores, end, plan.times,
+            plan.levels, self.censoring, _subsets(self.counted, self.columns), self.events, self.whose,
+            _edges(parts, end), _edges_by_curve(self.censoring, parts, end), self.asked.seed,
+        )  # fmt: skip
+        first = self.plan.named(self.first)
+        case = next(iter(self.plan.cases(first).values()))
+        if any(score.counted(case) is not None for score in plan.scores):
+            raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
+        self.part, self.reference, self.notes = self.plan.part(first), plan.reference, plan.notes
+        self.kind, self.resolved = kind.bare() if self.sample is None else kind, plan.censoring
+        return plan
+
+
+def prepare(runner: Runner, asked: Request) -> InTable:
     """Count the outcomes, fit the censoring distribution, and decide on the horizon, times and levels."""
-    table, train, notes = asked.sample.y, asked.train, list[str]()
-    estimator, known = estimator_of(asked.censoring)
-    before = train is None and hasattr(estimator, "estimators_")
-    columns, batches = _columns(asked, estimator)
-    there = batches[0].names()
-    models = table_forecasts(asked.forecasts, there, columns.all)
-    first = _first_rows(batches, columns)
-    kind, asked = _kind_of(first, asked, estimator)
-    notes += kind.notes
-    train = train if train is None or isinstance(train, OutcomeTable) else _training(train, kind, notes)
-    followed = replace(train, y=kind.followed(train.y)) if isinstance(train, Sample) else train
-    censoring = TableCensoring(known)
-    if estimator is not None and not is_kaplan_meier(estimator):
-        censoring = fitted_regression(estimator, before, followed)
-        check_columns(censoring.columns, there, "the table")
-    # ---- counts
-    counting = Counting(columns, table.rows, replace(kind, y=None))
-    counted = Counted.of(runner.total(counting, batches, "counting").keyed, "data")
-    trained = None if train is None else _train_counts(runner, train, counting)
-    used = counted if trained is None else trained
-    scored = counted.sample(kind)
-    kind = kind if scored is None else replace(kind, y=scored.y)
-    subjects = train if isinstance(train, Sample) else scored if trained is None else trained.sample(kind)
-    events, whose = used.parts[0].events(), "scored events" if trained is None else "training events"
-    if trained is not None:
-        typical = Sample(None, trained.follow_up.typical())
-        notes += [*check_units(counted.follow_up.typical(), typical), OTHERS]
-    notes += [NOT_SEARCHED_FOR] if before else []
-    # ---- the censoring distribution
-    counts = counted.follow_up
-    times_known = kind.followed(kind.read_outcome(first.y)).censoring_time is not None
-    if asked.censoring is None and not times_known and not counts.event.all():
-        raise MissingCensoringError(
-            f"{counts.n - counts.n_events} of {counts.n} subjects are censored, and the censoring "
-            "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
-        )
-    if estimator is not None and censoring.pooled:
-        fit_to = followed if isinstance(followed, Sample) else used.follow_up.subjects(columns.stratify)
-        fitted = estimator if before else clone(estimator).fit(fit_to.X, fit_to.y, fit_to.weight)
-        censoring = TableCensoring(None, fitted, () if columns.stratify is None else (columns.stratify,))
-    of_counts: Distribution | None = None
-    if censoring.pooled:
-        distinct = counts.subjects(columns.stratify)
-        of_counts = censoring.of(distinct.X, distinct.y)
-        ends = None if of_counts is None else ends_of(of_counts, counts.weight)
-    else:
-        ends = runner.total(Support(columns, table.rows, censoring), batches, "follow-up").keyed["ends"]
-    supported = None
-    if ends is not None and not isinstance(of_counts, PointMass):
-        supported = reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
-    if table.store is not None and of_counts is None:
-        covariates = censoring.covariates(first.frame, first.labels)
-        censoring = censoring.identified(censoring.of(covariates, first.y))
-    elif table.store is not None:
-        censoring = censoring.identified(of_counts)
-    notes += censoring.notes
-    # ---- forecasts, and where they are scored
-    models = {
-        name: kind.of_columns(forecast, first.frame) if isinstance(forecast, ColumnForecast) else forecast
-        for name, forecast in models.items()
-    }
-    head = read_forecasts(kind.of_subjects(first.y), models, first, events, whose)
-    kind, subjects = kind.named(head, subjects)
-    _check_reference(asked.reference, kind, models, train, subjects)
-    of_train = None if train is None else subjects
-    reference = add_reference(kind, models, asked.reference, of_train, subjects, None, notes)
-    fitted_to = None if censoring.fitted is None else trained
-    samples = [counts.followed(), *([] if fitted_to is None else [fitted_to.follow_up.followed()])]
-    if "last" in counted.by:
-        samples.append(FollowUp.of(counted.by["last"].values[:, 0]))
-    end = settle_horizon(asked.horizon, supported, samples, notes)
-    notes += [note_on_entry(counts.entry, counts.rows, end)] if counts.late else []
-    bare = kind.bare()
-    one = bare.of_subjects(first.y)
-    head = one.settled(read_forecasts(one, models, first, events, whose), None, end, notes)
-    pooled = used.pooled() if subjects is None else kind.pooled(subjects)
-    at, alpha = times_and_levels(head, pooled, end, asked.times, _levels(asked, kind, subjects, end))
-    plan = Plan(
-        columns, bare, table.rows, models, kind.scores(asked.chosen_scores), end, at, alpha, censoring,
-        _subsets(counted, columns), events, whose, _edges(counted.parts, end),
-        _edges_by_curve(censoring, counted.parts, end), asked.seed,
-    )  # fmt: skip
-    case = next(iter(plan.cases(first).values()))
-    if any(score.counted(case) is not None for score in plan.scores):
-        raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
-    by_count = used.follow_up if estimator is not None and not (before or isinstance(train, Sample)) else None
-    return Prepared(
-        plan, bare if scored is None else kind, batches, counted, by_count,
-        by_count is not None and trained is None, _description(estimator, known, trained, before), reference,
-        notes, plan.part(first), _last_times(ends), of_counts,
-    )  # fmt: skip
+    subjects = InTable(runner, asked)
+    decide(subjects)
+    return subjects
 
 
 # ---- what is read ----------------------------------------------------------------------------------------
@@ -259,16 +334,9 @@ def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counti
     return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
 
 
-def _last_times(ends: Keyed | None) -> tuple[float, float]:
-    """The last times with P(C >= t) above zero, and of 0.1, for all subjects."""
-    return (np.inf, np.inf) if ends is None else (float(ends.keys[2].min()), float(ends.keys[0].min()))
-
-
-def _check_reference(
-    reference: Any, kind: Kind, models: dict[str, Any], train: Any, subjects: Sample | None
-) -> None:
+def _check_reference(reference: Any, kind: Kind, models: dict[str, Any], uncounted: bool) -> None:
     """An error where the reference is not one distribution for all, and not fitted to counts."""
-    uncounted = isinstance(reference, str) and reference not in models and train and subjects is None
+    uncounted = isinstance(reference, str) and reference not in models and uncounted
     one = isinstance(reference, str | None) or (isinstance(reference, Distribution) and len(reference) == 1)
     if uncounted or not one:
         default = "" if uncounted else f"{kind.reference!r}, "
@@ -276,17 +344,6 @@ def _check_reference(
             f"reference: got {reference!r}, which is not fitted to the counts of such a table, expected "
             f"{default}None, one distribution for all, or one of the forecasts: {', '.join(models)}."
         )
-
-
-def _levels(asked: Request, kind: Kind, subjects: Sample | None, end: float) -> Any:
-    """Levels as asked for, or those of the kind; None for those that the pooled event times reach."""
-    if asked.levels is not None:
-        return asked.levels
-    if subjects is not None:
-        return kind.levels(subjects, end)
-    if type(kind).levels is not Kind.levels:
-        raise InvalidInputError("levels: got none, which counts of such a table do not tell. Pass levels=.")
-    return None
 
 
 def _subsets(counted: Counted, columns: Columns) -> list[Subgroup]:
@@ -314,14 +371,12 @@ def _edges_by_curve(
     return [_edges([part.take(part.stratum == label) for part in parts], end) for label in strata]
 
 
-def _description(
-    estimator: Censoring | None, known: Distribution | None, trained: Counted | None, before: bool
-) -> str:
+def _description(estimator: Censoring | None, known: Distribution | None, trained: bool, before: bool) -> str:
     if known is not None:
         return f"given: {type(known).__name__}, taken as known"
     if estimator is None:
         return "known: the censoring times are given"
     if before:
         return f"{describe(estimator)}, fitted before to {len(estimator.trained_on_)} subjects"
-    whom = "scored" if trained is None else "training"
+    whom = "training" if trained else "scored"
     return f"{describe(estimator)}, fitted to the {whom} subjects"

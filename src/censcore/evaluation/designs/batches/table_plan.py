@@ -29,7 +29,7 @@ from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
 __all__ = [
-    "Columns", "Plan", "Rows", "Subgroup", "TableCensoring", "estimator_of", "fitted_regression",
+    "Columns", "TablePlan", "Rows", "Subgroup", "TableCensoring", "estimator_of", "fitted_regression",
     "is_kaplan_meier", "labels_of", "read_forecasts", "rows_of",
 ]  # fmt: skip
 
@@ -67,6 +67,7 @@ class Rows:
     y: Any
     weight: np.ndarray
     labels: dict[str, np.ndarray]
+    kind: Any = None  #: of the outcomes, with the names that all batches share, once these are known
 
 
 def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: int) -> Iterator[Rows]:
@@ -119,7 +120,7 @@ class Subgroup(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TablePlan:
     """Everything that a task needs apart from its batch."""
 
     columns: Columns
@@ -153,7 +154,11 @@ class Plan:
 
     def read(self, batch: Batch | Any) -> Iterator[Rows]:
         """The subjects of a batch, piece by piece."""
-        return rows_of(batch, self.columns, self.needed, self.rows)
+        return map(self.named, rows_of(batch, self.columns, self.needed, self.rows))
+
+    def named(self, rows: Rows) -> Rows:
+        """Subjects with the kind of their outcomes."""
+        return replace(rows, kind=self.kind.of_subjects(rows.y))
 
     def shares(self, rows: Rows) -> np.ndarray:
         """Weights (n, m) of the subjects in each subset, that sum to one over all batches."""
@@ -163,25 +168,24 @@ class Plan:
 
     def forecast(self, rows: Rows) -> dict[str, Any]:
         """What every model says of the subjects, read as they are scored, up to the entries."""
-        kind = self.kind.of_subjects(rows.y)
-        forecasts = read_forecasts(kind, self.forecasts, rows, self.events, self.whose)
-        return kind.settled(forecasts, None, self.horizon, [])
+        forecasts = read_forecasts(rows.kind, self.forecasts, rows, self.events, self.whose)
+        settled: dict[str, Any] = rows.kind.settled(forecasts, None, self.horizon, [])
+        return settled
 
     def cases(self, rows: Rows, forecasts: dict[str, Any] | None = None) -> dict[str, Case]:
         """One case per forecast."""
-        kind, cases = self.kind.of_subjects(rows.y), {}
+        kind, cases, where = rows.kind, {}, (self.horizon, self.times, self.levels)
         C = self.censoring.of(self.censoring.covariates(rows.frame, rows.labels), self.follow_up(rows))
-        assert C is not None  # checked by the counts
+        late = kind.scored.has_delayed_entry
         for name, F in (self.forecast(rows) if forecasts is None else forecasts).items():
-            late = kind.scored.has_delayed_entry
             since = kind.given_entry(name, F, self.horizon) if late else F
-            case = kind.case(since, C, self.horizon, self.times, self.levels, seed=self.seed)
-            cases[name] = replace(case, edges=self.edges)
+            cases[name] = kind.case(since, C, *where, seed=self.seed, edges=self.edges)
         return cases
 
     def follow_up(self, rows: Rows) -> RightCensored:
         """How long the subjects were followed, (n,)."""
-        return self.kind.followed(self.kind.read_outcome(rows.y)).last()
+        followed: RightCensored = rows.kind.followed(rows.kind.y).last()
+        return followed
 
     def part(self, rows: Rows) -> Part | None:
         """How mean losses of the subjects move with the estimate of C; None where it counts as known."""
