@@ -14,9 +14,9 @@ import censcore as cs
 from censcore.cli.losses import loss_columns, losses_writer, tell_written
 from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, prepared, words
 from censcore.cli.predictions import OutcomeColumns, check_options, is_standard_input, outcome_of
-from censcore.evaluation.designs.batches.decisions import prepare
+from censcore.evaluation.designs.batches.decisions import TablePlan
 from censcore.evaluation.designs.batches.runners import Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import Rows, TablePlan
+from censcore.evaluation.designs.batches.table_plan import BatchPlan, Rows
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.plan.forecast_columns import column_forecasts
 from censcore.evaluation.plan.request import Request
@@ -105,7 +105,7 @@ def _training(source: Source) -> tuple[Any, Any]:
 class _Losses:
     """The task of a batch: its losses, by column."""
 
-    plan: TablePlan
+    plan: BatchPlan
 
     def __call__(self, batch: Any) -> dict[str, np.ndarray]:
         """Columns of losses, in the order of the rows."""
@@ -125,9 +125,9 @@ def score_batches(inputs: Inputs, out: Path | None, **asked: Any) -> None:
         runner = Runner(table.n_jobs, client, progress=sys.stderr.isatty() and not printed)
         sample = Sample(None, table)
         request = Request(inputs.forecasts, sample, inputs.censoring, inputs.train, reference=None, **asked)
-        ready = prepare(runner, request)
+        ready = TablePlan(runner, request).decide()
         for note in ready.notes:
             typer.echo(f"note: {one_line(note)}", err=True)
-        for losses in runner.each(_Losses(ready.plan), ready.batches, "scoring"):
+        for losses in runner.each(_Losses(ready.task), ready.batches, "scoring"):
             write(losses)
-    tell_written(out, ready.counts.n, ready.plan.horizon)
+    tell_written(out, ready.counts.n, ready.task.horizon)

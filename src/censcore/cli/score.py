@@ -40,14 +40,14 @@ def score(
     if source.jobs is not None:
         raise InvalidInputError("--jobs belongs to tables that are read in batches: pass --batch.")
     inputs = source.read()
-    from censcore.evaluation.designs.pipeline import InMemory, decide
+    from censcore.evaluation.designs.pipeline import Plan
     from censcore.evaluation.inference.losses import score_all  # --help needs none of what it imports
     from censcore.evaluation.plan.request import Request
     from censcore.evaluation.sample import Sample
 
     sample, training = Sample(inputs.X, inputs.y), None if inputs.train is None else Sample.of(inputs.train)
     request = Request(inputs.forecasts, sample, inputs.censoring, training, reference=None, **asked)
-    plan = decide(InMemory(request))
+    plan = Plan(request).decide()
     losses = score_all(plan.cases, plan.scores)
     for note in [*plan.notes, *losses.notes]:
         typer.echo(f"note: {one_line(note)}", err=True)

@@ -15,7 +15,7 @@ from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.fixed import Design
-from censcore.evaluation.designs.pipeline import InMemory, decide
+from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.inference.losses import Scope, estimate_means, score_all
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
@@ -260,11 +260,10 @@ def _means_of(comparison: Comparison, verdict: Verdict) -> tuple[dict[str, float
 
 
 def _compared(asked: Request) -> Comparison:
-    subjects = InMemory(asked)
-    plan = decide(subjects)
+    plan = Plan(asked).decide()
     asked, censoring, cases = plan.asked, plan.censoring, plan.cases
-    groups, train_groups = subjects.groups, subjects.train_groups
-    weight = shares(subjects.weight, len(plan.kind))
+    groups, train_groups = plan.groups, plan.train_groups
+    weight = shares(plan.weight, len(plan.kind))
     subsets = make_subsets(asked.by, asked.sample.X, len(plan.kind), weight)
     losses = score_all(cases, plan.scores)
     means = estimate_means(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,15 +22,14 @@ from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.scores.inputs import known_to_exceed
 
-__all__ = ["InMemory", "Plan", "decide"]
+__all__ = ["Plan"]
 
 
-@dataclass(frozen=True, eq=False)
 class Plan:
-    """All that was decided before anything is scored."""
+    """All that is decided before anything is scored: of subjects in memory; a table says where it differs."""
 
-    asked: Request  #: with what follows from the kind of outcome
     kind: Kind
+    train: Sample | None  #: training subjects, with an outcome of this kind
     forecasts: dict[str, Any]  #: as they are scored; of a table, those of its first rows
     scores: list[CaseScore]
     censoring: ResolvedCensoring
@@ -38,138 +37,124 @@ class Plan:
     horizon: float
     times: np.ndarray
     levels: np.ndarray
-    notes: list[str]  #: what a reader should know
-    #: Forecast, outcome and censoring distribution, by the name of the forecast; none for a table.
-    cases: dict[str, Case] = field(default_factory=dict)
-
-
-def decide(subjects: InMemory) -> Plan:
-    """Settle the outcome, the censoring distribution, the forecasts, the horizon, times and levels."""
-    kind = subjects.settle()
-    notes = list(kind.notes)
-    kind, train = subjects.training(kind, notes)
-    forecasts = subjects.read(kind, train, notes)
-    kind, train = kind.named(forecasts, train)
-    scores = kind.scores(subjects.asked.chosen_scores)
-    censoring = subjects.resolve(kind, train, forecasts, notes)
-    if censoring.distribution is not None:  # of a table it may be given covariates
-        kind = kind.under(censoring.distribution)
-    asked, scored = subjects.asked, subjects.scored(kind)
-    reference = add_reference(kind, forecasts, asked.reference, train, scored, asked.sample.X, notes)
-    horizon = subjects.horizon(kind, train, censoring, notes)
-    forecasts = subjects.settled(kind, forecasts, train, horizon, notes)
-    sample = scored if train is None else train  # else times would fix scored events
-    pooled, levels = subjects.event_times(kind, sample, horizon)
-    at = times_and_levels(forecasts, pooled, horizon, asked.times, levels)
-    return subjects.planned(
-        Plan(asked, kind, forecasts, scores, censoring, reference, horizon, *at, notes=notes)
-    )
-
-
-class InMemory:
-    """The subjects of a request, and how each step of a plan is taken for them.
-
-    Attributes
-    ----------
-    asked : Request
-        With what follows from the steps that were taken.
-    groups, train_groups : array of int or None
-        Numbers of the clusters of scored and of training subjects.
-    weight : array or None
-        Sampling weights of the scored subjects.
-    """
+    cases: dict[str, Case]  #: forecast, outcome and censoring distribution, by the name of the forecast
+    weight: np.ndarray | None  #: sampling weights of the scored subjects
+    groups: np.ndarray | None  #: numbers of the clusters of scored subjects
+    train_groups: np.ndarray | None  #: and of training subjects
 
     def __init__(self, asked: Request) -> None:
-        self.asked = asked
-        self.groups: np.ndarray | None = None
-        self.train_groups: np.ndarray | None = None
-        self.weight: np.ndarray | None = None
+        self.asked, self.notes = asked, list[str]()
         self.automatic = is_automatic(asked.censoring)
 
-    def settle(self) -> Kind:
-        """The kind of the outcome; the request with what follows from it."""
-        asked = replace(self.asked, censoring=None) if self.automatic else self.asked
-        kind, asked = kind_of(asked.sample.y).settle(asked)
-        if asked.censoring is None and (asked.train is not None or self.automatic):  # as in cross-validation
-            asked = replace(asked, censoring=kind.default_censoring())
-        self.asked, (self.groups, self.weight) = asked, asked.subjects(len(kind))
-        return kind
+    def decide(self) -> Self:
+        """Settle the outcome, the censoring distribution, the forecasts, the horizon, times and levels."""
+        self.settle()
+        self.notes += self.kind.notes
+        self.read_training()
+        self.read_forecasts()
+        self.kind, self.train = self.kind.named(self.forecasts, self.train)
+        self.scores = self.kind.scores(self.asked.chosen_scores)
+        self.resolve()
+        if self.censoring.distribution is not None:  # of a table it may be given covariates
+            self.kind = self.kind.under(self.censoring.distribution)
+        asked, F, scored = self.asked, self.forecasts, self.scored
+        self.reference = add_reference(
+            self.kind, F, asked.reference, self.train, scored, asked.sample.X, self.notes
+        )
+        self.find_horizon()
+        self.settle_forecasts()
+        sample = scored if self.train is None else self.train  # else times would fix scored events
+        self.times, self.levels = times_and_levels(
+            self.forecasts, self.pooled(sample), self.horizon, asked.times, self.chosen_levels(sample)
+        )
+        self.make_cases()
+        return self
 
-    def training(self, kind: Kind, notes: list[str]) -> tuple[Kind, Sample | None]:
-        """The training subjects, with outcomes and weights like those of the scored subjects."""
-        train = None if self.asked.train is None else kind.read_training(self.asked.train, notes)
-        if train is None or train.weight is not None or self.weight is None:
-            return kind, train
-        if replace(train, y=kind.followed(train.y)).same_as(kind.followed(kind.y)):
-            return kind, replace(train, weight=self.weight)
-        notes.append(
+    # ---- the steps -------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """The kind of the outcome, and the request with what follows from it."""
+        asked = replace(self.asked, censoring=None) if self.automatic else self.asked
+        self.kind, asked = kind_of(asked.sample.y).settle(asked)
+        if asked.censoring is None and (asked.train is not None or self.automatic):  # as in cross-validation
+            asked = replace(asked, censoring=self.kind.default_censoring())
+        self.asked, (self.groups, self.weight) = asked, asked.subjects(len(self.kind))
+
+    def read_training(self) -> None:
+        """The training subjects; the scored subjects themselves keep their weights."""
+        kind, train = self.kind, self.asked.train
+        self.train = train if train is None else kind.read_training(train, self.notes)
+        if self.train is None or self.train.weight is not None or self.weight is None:
+            return
+        if replace(self.train, y=kind.followed(self.train.y)).same_as(kind.followed(kind.y)):
+            self.train = replace(self.train, weight=self.weight)
+            return
+        self.notes.append(
             "The scored subjects have weights (sample_weight), the training subjects have none: pass "
             "train=Sample(X_train, y_train, weight=) if they were sampled alike."
         )
-        return kind, train
 
-    def read(self, kind: Kind, train: Sample | None, notes: list[str]) -> dict[str, Any]:
+    def read_forecasts(self) -> None:
         """Forecasts as distributions."""
-        return kind.read(self.asked.forecasts, self.asked.sample.X, train, notes)
+        asked = self.asked
+        self.forecasts = self.kind.read(asked.forecasts, asked.sample.X, self.train, self.notes)
 
-    def resolve(
-        self, kind: Kind, train: Sample | None, forecasts: dict[str, Any], notes: list[str]
-    ) -> ResolvedCensoring:
+    def resolve(self) -> None:
         """The censoring distribution."""
-        X, y = self.asked.sample.X, kind.followed(kind.y)
+        kind, train, X = self.kind, self.train, self.asked.sample.X
+        y = kind.followed(kind.y)
         followed = None if train is None else replace(train, y=kind.followed(train.y))
         if self.automatic:
             subjects = Sample(X, y, self.weight, self.groups) if followed is None else followed
             choice = kind.choose_censoring(self.asked.censoring, subjects, self.asked.seed)
             self.asked = replace(self.asked, censoring=choice.censoring)
-            notes.append(choice.note)
+            self.notes.append(choice.note)
         asked = self.asked
-        notes += check_units(y, followed) + notes_on_training(X, y, followed)
-        notes += notes_on_censoring(asked.censoring, X, followed)
-        censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, self.groups)
+        self.notes += check_units(y, followed) + notes_on_training(X, y, followed)
+        self.notes += notes_on_censoring(asked.censoring, X, followed)
+        self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, self.groups)
         labels = asked.train_groups if asked.train is None else asked.train.groups
-        n_train = censoring.n_train or (0 if train is None else len(train))
+        n_train = self.censoring.n_train or (0 if train is None else len(train))
         self.train_groups = common_codes(asked.sample.groups, labels, n_train)
-        notes += kind.notes_on_forecasts(forecasts)
-        return censoring
+        self.notes += kind.notes_on_forecasts(self.forecasts)
 
-    def scored(self, kind: Kind) -> Sample | None:
+    @property
+    def scored(self) -> Sample | None:
         """The scored subjects."""
-        return replace(self.asked.sample, y=kind.y, weight=self.weight)
+        return replace(self.asked.sample, y=self.kind.y, weight=self.weight)
 
-    def horizon(
-        self, kind: Kind, train: Sample | None, censoring: ResolvedCensoring, notes: list[str]
-    ) -> float:
-        """The end of the comparison."""
-        sample = Sample(self.asked.sample.X, kind.followed(kind.y), self.weight)
-        groups = self.groups, self.train_groups
-        end = find_horizon(self.asked.horizon, censoring, sample, notes, *groups, kind.ranked)
-        notes += kind.notes_on_events(end, shares(self.weight, len(kind)), self.groups, train)
-        return end
+    def find_horizon(self) -> None:
+        """The end of the comparison, and whether there are events before it."""
+        kind, weight = self.kind, self.weight
+        sample, groups = Sample(None, kind.followed(kind.y), weight), (self.groups, self.train_groups)
+        self.horizon = find_horizon(
+            self.asked.horizon, self.censoring, sample, self.notes, *groups, kind.ranked
+        )
+        self.notes += kind.notes_on_events(self.horizon, shares(weight, len(kind)), self.groups, self.train)
 
-    def settled(
-        self, kind: Kind, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
-    ) -> dict[str, Any]:
+    def settle_forecasts(self) -> None:
         """Forecasts as they are scored up to the horizon."""
-        return kind.settled(forecasts, train, horizon, notes)
+        self.forecasts = self.kind.settled(self.forecasts, self.train, self.horizon, self.notes)
 
-    def event_times(self, kind: Kind, sample: Sample | None, horizon: float) -> tuple[Sample, Any]:
-        """Those that default times are chosen from, and levels; None for levels that these times reach."""
-        assert sample is not None
-        levels = self.asked.levels
-        return kind.pooled(sample), kind.levels(sample, horizon) if levels is None else levels
+    def pooled(self, sample: Any) -> Sample:
+        """Event times that default times are chosen from."""
+        return self.kind.pooled(sample)
 
-    def planned(self, plan: Plan) -> Plan:
-        """With a case for every forecast, given survival to the entry if there is one."""
-        kind, end, where = plan.kind, plan.horizon, (plan.horizon, plan.times, plan.levels)
-        C, seed = plan.censoring.distribution, plan.asked.seed
-        cases = {name: kind.case(F, C, *where, seed=seed) for name, F in plan.forecasts.items()}
-        y = next(iter(cases.values())).y
-        if y.has_delayed_entry:
-            entry = to_numpy(y.entry)
-            plan.notes.append(note_on_entry(entry, np.ones(len(entry)), end))
-            first = min(float(known_to_exceed(entry).min()), end)
-            for name, case in cases.items():
-                F, prognosis = kind.given_entry(name, case.F, end), case.F.given_survival(first)
-                cases[name] = replace(case, F=F, prognosis=prognosis)
-        return replace(plan, cases=cases)
+    def chosen_levels(self, sample: Any) -> Any:
+        """Levels as asked for or by default; None for those that the pooled event times reach."""
+        return self.kind.levels(sample, self.horizon) if self.asked.levels is None else self.asked.levels
+
+    def make_cases(self) -> None:
+        """A case for every forecast, given survival to the entry if there is one."""
+        kind, end, where = self.kind, self.horizon, (self.horizon, self.times, self.levels)
+        C, seed = self.censoring.distribution, self.asked.seed
+        self.cases = {name: kind.case(F, C, *where, seed=seed) for name, F in self.forecasts.items()}
+        y = next(iter(self.cases.values())).y
+        if not y.has_delayed_entry:
+            return
+        entry = to_numpy(y.entry)
+        self.notes.append(note_on_entry(entry, np.ones(len(entry)), end))
+        first = min(float(known_to_exceed(entry).min()), end)
+        for name, case in self.cases.items():
+            F, prognosis = kind.given_entry(name, case.F, end), case.F.given_survival(first)
+            self.cases[name] = replace(case, F=F, prognosis=prognosis)

@@ -11,7 +11,7 @@ import numpy as np
 
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.counts import Counted, Counts
-from censcore.evaluation.designs.batches.decisions import InTable, prepare
+from censcore.evaluation.designs.batches.decisions import TablePlan
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.passes import (
     SUMS,
@@ -24,7 +24,7 @@ from censcore.evaluation.designs.batches.passes import (
     power_sums,
 )
 from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import TablePlan
+from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import Losses, Means, Subset, method_of
@@ -51,16 +51,16 @@ def compare_table(asked: Request) -> Comparison:
     with cluster(table.dask) as client:
         store = None if table.store is None else Path(table.store)
         runner = Runner(table.n_jobs, client, store, asked.progress)
-        ready = prepare(runner, asked)
-        losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
+        ready = TablePlan(runner, asked).decide()
+        losses = runner.total(LossSums(ready.task), ready.batches, "scoring")
         centres, apart = _centres_of(ready, losses)
-        task = Influences(ready.plan, centres, ready.reference, ready.counts)
+        task = Influences(ready.task, centres, ready.reference, ready.counts)
         influences = runner.total(task, ready.batches, "standard errors")
     return _result(asked, ready, losses, _means_of(ready, centres, apart, influences))
 
 
-def _result(asked: Request, ready: InTable, losses: PartialSums, values: Values) -> Comparison:
-    plan = ready.plan
+def _result(asked: Request, ready: TablePlan, losses: PartialSums, values: Values) -> Comparison:
+    plan = ready.task
     effective, weighted, few = _effective(ready, losses)
     pairs = {(m, score.name): f"{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
     missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
@@ -69,7 +69,7 @@ def _result(asked: Request, ready: InTable, losses: PartialSums, values: Values)
         Subset(s.by, s.label, np.ones(1), (s.size, plan.columns.weight is not None)) for s in plan.subsets
     ]
     parts = [] if ready.part is None else [ready.part]
-    censoring = replace(ready.resolved, parts=parts)
+    censoring = replace(ready.censoring, parts=parts)
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
     infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
@@ -90,13 +90,13 @@ def _result(asked: Request, ready: InTable, losses: PartialSums, values: Values)
 
 
 def _effective(
-    ready: InTable, losses: PartialSums
+    ready: TablePlan, losses: PartialSums
 ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, tuple[int, float]], list[str]]:
     """Effective numbers of events, those of events with inverse-probability weights, and where they are few.
 
     The first are by outcome and axis, (subsets, columns): the fewer of events and of subjects without.
     """
-    plan, m = ready.plan, len(ready.plan.subsets)
+    plan, m = ready.task, len(ready.task.subsets)
     effective, weighted, notes = {}, dict[str, tuple[int, float]](), list[str]()
     for (outcome, axis), score in event_scores(plan.scores).items():
         numbers = _effective_numbers(losses, f"{axis}|{outcome}")
@@ -124,9 +124,9 @@ def _effective_numbers(losses: PartialSums, name: str) -> np.ndarray:
     return np.where(square > 0, total**2 / np.where(square > 0, square, 1.0), 0.0)
 
 
-def _notes(ready: InTable, losses: PartialSums, discrimination: bool) -> list[str]:
+def _notes(ready: TablePlan, losses: PartialSums, discrimination: bool) -> list[str]:
     notes = []
-    for model in ready.plan.forecasts:
+    for model in ready.task.forecasts:
         if f"expected|{model}" in losses.sums:
             notes += note_on_units(model, float(losses.sums[f"expected|{model}"]), ready.counts.n_events)
         if count := int(losses.sums[f"repaired|{model}"]):
@@ -142,9 +142,9 @@ def _notes(ready: InTable, losses: PartialSums, discrimination: bool) -> list[st
 # ---- means and their errors ------------------------------------------------------------------------------
 
 
-def _centres_of(ready: InTable, losses: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
+def _centres_of(ready: TablePlan, losses: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
     """What the third pass measures influences from, and the influences of training subjects apart."""
-    plan, centres, apart = ready.plan, {}, {}
+    plan, centres, apart = ready.task, {}, {}
     g = np.array([_contributing(ready, s) for s in range(len(plan.subsets))])
     factor = np.where(g > 1, np.sqrt(g / np.maximum(g - 1, 1)), np.nan)
     for name in (score.name for score in plan.scores):
@@ -162,12 +162,12 @@ def _centres_of(ready: InTable, losses: PartialSums) -> tuple[dict[str, Centre],
     return centres, apart
 
 
-def _influence(ready: InTable, losses: PartialSums, name: str, mean: np.ndarray) -> np.ndarray:
+def _influence(ready: TablePlan, losses: PartialSums, name: str, mean: np.ndarray) -> np.ndarray:
     """What a subject of unit weight with each outcome moves through the estimate of C, (J, m, q).
 
     Of an estimate that was made before, or given covariates, what each of its training subjects moves.
     """
-    part, fitted, (m, _, q) = ready.part, ready.plan.censoring.fitted, mean.shape
+    part, fitted, (m, _, q) = ready.part, ready.task.censoring.fitted, mean.shape
     assert part is not None
     assert fitted is not None
     curves = range(len(getattr(part.estimator, "distributions_", (None,))))
@@ -178,15 +178,15 @@ def _influence(ready: InTable, losses: PartialSums, name: str, mean: np.ndarray)
     return xi / np.where(weight > 0, weight, 1.0)[:, None, None]
 
 
-def _contributing(ready: InTable, s: int) -> int:
+def _contributing(ready: TablePlan, s: int) -> int:
     """How many subjects, or groups of them, contribute to the means of a subset."""
-    if ready.plan.columns.groups is not None:
+    if ready.task.columns.groups is not None:
         return len(ready.counted.by["groups"].values) if ready.in_sample else int(_present(ready, s).sum())
-    return ready.plan.subsets[0 if ready.in_sample else s].size
+    return ready.task.subsets[0 if ready.in_sample else s].size
 
 
 def _means_of(
-    ready: InTable, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
+    ready: TablePlan, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
 ) -> Values:
     """Means with the influence of each group, or with sums of powers of the influences of subjects."""
     values: Values = {}
@@ -197,7 +197,7 @@ def _means_of(
         m, M, q = centre.mean.shape
         for s in range(m):
             mean, more = centre.mean[s], apart[name][:, s] if name in apart else np.zeros((0, M, q))
-            if ready.plan.columns.groups is not None:
+            if ready.task.columns.groups is not None:
                 psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
                 if not ready.in_sample:  # groups without a subject of the subset do not count
                     psi = psi[_present(ready, s)]
@@ -215,9 +215,9 @@ def _means_of(
     return values
 
 
-def _present(ready: InTable, s: int) -> np.ndarray:
+def _present(ready: TablePlan, s: int) -> np.ndarray:
     """Which groups have subjects of a subset."""
-    subset, by = ready.plan.subsets[s], ready.counted.by
+    subset, by = ready.task.subsets[s], ready.counted.by
     present = by["last"].keys[0]
     if subset.by:
         labels, present = by[f"groups by {subset.by}"].keys
@@ -244,7 +244,7 @@ class Batches(Design):
     these compare a sample in memory.
     """
 
-    plan: TablePlan
+    plan: BatchPlan
     counted: Counted
     #: Effective numbers of events, (subsets, columns), by outcome and axis of the scores.
     effective: dict[tuple[str, str], np.ndarray]

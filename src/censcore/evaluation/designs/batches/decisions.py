@@ -16,11 +16,11 @@ from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, Outcome
 from censcore.evaluation.designs.batches.passes import Counting, Support, ends_of
 from censcore.evaluation.designs.batches.runners import Runner
 from censcore.evaluation.designs.batches.table_plan import (
+    BatchPlan,
     Columns,
     Rows,
     Subgroup,
     TableCensoring,
-    TablePlan,
     estimator_of,
     fitted_regression,
     is_kaplan_meier,
@@ -28,7 +28,7 @@ from censcore.evaluation.designs.batches.table_plan import (
     read_forecasts,
     rows_of,
 )
-from censcore.evaluation.designs.pipeline import InMemory, Plan, decide
+from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.censoring_influence import Part
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
 from censcore.evaluation.kinds import Kind, kind_of
@@ -46,7 +46,7 @@ from censcore.exceptions import (
 )
 from censcore.tables import Batch, batches_of, check_columns
 
-__all__ = ["InTable", "prepare"]
+__all__ = ["TablePlan"]
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
@@ -62,38 +62,20 @@ NOT_SEARCHED_FOR = (
 )
 
 
-class InTable(InMemory):
-    """The subjects of a table: their outcomes are counted, and its first rows tell what forecasts are.
+class TablePlan(Plan):
+    """The plan of a table: its outcomes are counted, and its first rows tell what forecasts are."""
 
-    Attributes
-    ----------
-    plan : TablePlan
-        What every task knows.
-    kind : Kind
-        Of the outcomes in ``counted``, or without one where these are more than was counted.
-    counted : Counted
-        The outcomes of the scored subjects.
-    trained : Counts or None
-        Outcomes that C was fitted to, where each is of several subjects.
-    part : Part or None
-        How mean losses move with the estimate of C; None where it counts as known.
-    ends : tuple of float
-        Last times with P(C >= t) above zero, and of 0.1, for all subjects.
-    resolved : ResolvedCensoring
-        With C of the counted outcomes; without it where it is given covariates, or known.
-    """
-
-    plan: TablePlan
-    kind: Kind
-    trained: Counts | None
-    part: Part | None
-    resolved: ResolvedCensoring
-    reference: str | None
-    notes: list[str]
+    task: BatchPlan  #: what every task knows
+    batches: list[Batch]
+    counted: Counted  #: the outcomes of the scored subjects
+    used: Counted  #: and those of the training subjects, if there are any
+    trained: Counts | None  #: outcomes that C was fitted to, where each is of several subjects
+    part: Part | None  #: how mean losses move with the estimate of C; None where it counts as known
+    ends: tuple[float, float]  #: last times with P(C >= t) above zero, and of 0.1, for all subjects
 
     def __init__(self, runner: Runner, asked: Request) -> None:
         super().__init__(asked)
-        self.runner, self.table, self.train = runner, asked.sample.y, asked.train
+        self.runner, self.table, self.training = runner, asked.sample.y, asked.train
         self.estimator, self.known = estimator_of(asked.censoring)
         self.before = asked.train is None and hasattr(self.estimator, "estimators_")
 
@@ -105,87 +87,84 @@ class InTable(InMemory):
     @property
     def in_sample(self) -> bool:
         """Whether C was fitted to the scored subjects."""
-        return self.trained is not None and self.train is None
+        return self.trained is not None and self.training is None
 
     @property
     def n_train(self) -> int:
         """How many subjects C was fitted to, apart from those scored."""
-        fitted = self.censoring.fitted
+        fitted = self.estimate.fitted
         if fitted is None or self.in_sample:
             return 0
         return len(fitted.trained_on_) if self.trained is None else self.trained.n
 
-    # ---- the steps of a plan -------------------------------------------------------------------------
+    # ---- the steps -------------------------------------------------------------------------------------
 
-    def settle(self) -> Kind:
+    def settle(self) -> None:
         """The kind of the outcome of the first rows."""
         self.columns, self.batches = _columns(self.asked, self.estimator)
         self.there = self.batches[0].names()
         self.models = table_forecasts(self.asked.forecasts, self.there, self.columns.all)
         self.first = _first_rows(self.batches, self.columns)
-        kind, self.asked = _kind_of(self.first, self.asked, self.estimator)
-        return kind
+        self.kind, self.asked = _kind_of(self.first, self.asked, self.estimator)
 
-    def training(self, kind: Kind, notes: list[str]) -> tuple[Kind, Sample | None]:
-        """The kind with the outcomes that were counted, and those of the training subjects."""
-        if self.train is not None and not isinstance(self.train, OutcomeTable):
-            self.train = _training(self.train, kind, notes)
-        train, self.followed = self.train, None
+    def read_training(self) -> None:
+        """Count the outcomes of the scored and of the training subjects."""
+        kind = self.kind
+        if self.training is not None and not isinstance(self.training, OutcomeTable):
+            self.training = _training(self.training, kind, self.notes)
+        train, self.followed = self.training, None
         if isinstance(train, Sample):
             self.followed = replace(train, y=kind.followed(train.y))
-        self.censoring = TableCensoring(self.known)
+        self.estimate = TableCensoring(self.known)
         if self.estimator is not None and not is_kaplan_meier(self.estimator):
-            self.censoring = fitted_regression(self.estimator, self.before, self.followed or train)
-            check_columns(self.censoring.columns, self.there, "the table")
+            self.estimate = fitted_regression(self.estimator, self.before, self.followed or train)
+            check_columns(self.estimate.columns, self.there, "the table")
         counting = Counting(self.columns, self.table.rows, kind.bare())
         self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
         self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
         self.sample = self.counted.sample(kind)
-        kind = kind if self.sample is None else replace(kind, y=self.sample.y)
+        if self.sample is not None:
+            self.kind = replace(kind, y=self.sample.y)
         if train is not None:
             typical = Sample(None, self.used.follow_up.typical())
-            notes += [*check_units(self.counts.typical(), typical), OTHERS]
-        notes += [NOT_SEARCHED_FOR] if self.before else []
-        return kind, train if isinstance(train, Sample) else None if train is None else self.used.sample(kind)
+            self.notes += [*check_units(self.counts.typical(), typical), OTHERS]
+        self.notes += [NOT_SEARCHED_FOR] if self.before else []
+        self.train = self.used.sample(self.kind) if isinstance(train, OutcomeTable) else train
 
-    def read(self, kind: Kind, train: Sample | None, notes: list[str]) -> dict[str, Any]:
-        """Forecasts of the first rows."""
-        uncounted = (self.sample if self.train is None else train) is None
-        _check_reference(self.asked.reference, kind, self.models, uncounted and self.train is not None)
+    def read_forecasts(self) -> None:
+        """Forecasts of the first rows, read by the event times of all."""
+        uncounted = self.training is not None and self.train is None
+        _check_reference(self.asked.reference, self.kind, self.models, uncounted)
         self.models = {
-            name: kind.of_columns(F, self.first.frame) if isinstance(F, ColumnForecast) else F
+            name: self.kind.of_columns(F, self.first.frame) if isinstance(F, ColumnForecast) else F
             for name, F in self.models.items()
         }
-        return self._read(kind, self.models)
+        whose = "scored events" if self.training is None else "training events"
+        self.events = *self.used.parts[0].events(), whose
+        one = self.kind.of_subjects(self.first.y)
+        self.forecasts = read_forecasts(one, self.models, self.first, self.events)
 
-    def _read(self, kind: Kind, models: dict[str, Any]) -> dict[str, Any]:
-        one, self.events = kind.of_subjects(self.first.y), self.used.parts[0].events()
-        self.whose = "scored events" if self.train is None else "training events"
-        return read_forecasts(one, models, self.first, self.events, self.whose)
-
-    def resolve(
-        self, kind: Kind, train: Sample | None, forecasts: dict[str, Any], notes: list[str]
-    ) -> ResolvedCensoring:
+    def resolve(self) -> None:
         """The censoring distribution: a curve that is fitted to counts, a regression, or known."""
-        columns, counts, estimator, first = self.columns, self.counts, self.estimator, self.first
-        times_known = kind.followed(kind.read_outcome(first.y)).censoring_time is not None
+        counts, estimator, first = self.counts, self.estimator, self.first
+        times_known = self.kind.followed(self.kind.read_outcome(first.y)).censoring_time is not None
         if self.asked.censoring is None and not times_known and not counts.event.all():
             raise MissingCensoringError(
                 f"{counts.n - counts.n_events} of {counts.n} subjects are censored, and the censoring "
                 "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
             )
-        if estimator is not None and self.censoring.pooled:
-            fit_to = self.followed or self.used.follow_up.subjects(columns.stratify)
+        if estimator is not None and self.estimate.pooled:
+            by = self.columns.stratify
+            fit_to = self.followed or self.used.follow_up.subjects(by)
             fitted = estimator if self.before else clone(estimator).fit(fit_to.X, fit_to.y, fit_to.weight)
-            strata = () if columns.stratify is None else (columns.stratify,)
-            self.censoring = TableCensoring(None, fitted, strata)
+            self.estimate = TableCensoring(None, fitted, () if by is None else (by,))
         C: Any = None
-        if self.censoring.pooled:
-            distinct = counts.subjects(columns.stratify)
-            C = self.censoring.of(distinct.X, distinct.y)
+        if self.estimate.pooled:
+            distinct = counts.subjects(self.columns.stratify)
+            C = self.estimate.of(distinct.X, distinct.y)
             ends = None if C is None else ends_of(C, counts.weight)
         else:
-            support = Support(columns, self.table.rows, self.censoring)
+            support = Support(self.columns, self.table.rows, self.estimate)
             ends = self.runner.total(support, self.batches, "follow-up").keyed["ends"]
         self.ends, self.supported = (np.inf, np.inf), None
         if ends is not None:
@@ -193,74 +172,67 @@ class InTable(InMemory):
             known = isinstance(C, PointMass)
             self.supported = None if known else reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
         if self.table.store is not None:
-            covariates = self.censoring.covariates(first.frame, first.labels)
-            self.censoring = self.censoring.identified(
-                self.censoring.of(covariates, first.y) if C is None else C
+            covariates = self.estimate.covariates(first.frame, first.labels)
+            self.estimate = self.estimate.identified(
+                self.estimate.of(covariates, first.y) if C is None else C
             )
-        notes += self.censoring.notes
-        by_count = estimator is not None and not (self.before or isinstance(self.train, Sample))
+        self.notes += self.estimate.notes
+        by_count = estimator is not None and not (self.before or isinstance(self.training, Sample))
         self.trained = self.used.follow_up if by_count else None
-        about = _description(estimator, self.known, self.train is not None, self.before)
-        return ResolvedCensoring(C, about, self.censoring.fitted is not None, self.in_sample)
+        about = _description(estimator, self.known, self.training is not None, self.before)
+        self.censoring = ResolvedCensoring(C, about, self.estimate.fitted is not None, self.in_sample)
 
-    def scored(self, kind: Kind) -> Sample | None:
+    @property
+    def scored(self) -> Sample | None:
         """The counted outcomes; None where these are more than was counted."""
-        return None if self.sample is None else replace(self.sample, y=kind.y)
+        return None if self.sample is None else replace(self.sample, y=self.kind.y)
 
-    def horizon(
-        self, kind: Kind, train: Sample | None, censoring: ResolvedCensoring, notes: list[str]
-    ) -> float:
+    def find_horizon(self) -> None:
         """The end of the comparison."""
         samples = [self.counts.followed()]
-        if self.train is not None and self.censoring.fitted is not None:
+        if self.training is not None and self.estimate.fitted is not None:
             samples.append(self.used.follow_up.followed())
         if "last" in self.counted.by:
             samples.append(FollowUp.of(self.counted.by["last"].values[:, 0]))
-        end = settle_horizon(self.asked.horizon, self.supported, samples, notes)
-        notes += [note_on_entry(self.counts.entry, self.counts.rows, end)] if self.counts.late else []
-        return end
+        self.horizon = settle_horizon(self.asked.horizon, self.supported, samples, self.notes)
+        if self.counts.late:
+            self.notes.append(note_on_entry(self.counts.entry, self.counts.rows, self.horizon))
 
-    def settled(
-        self, kind: Kind, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
-    ) -> dict[str, Any]:
+    def settle_forecasts(self) -> None:
         """Forecasts of the first rows; the reference serves all of them."""
-        added = {name: F for name, F in forecasts.items() if name not in self.models}
+        one = self.kind.bare().of_subjects(self.first.y)
+        added = {name: F for name, F in self.forecasts.items() if name not in self.models}
         self.models |= added
-        head = forecasts | self._read(kind.bare(), added)
-        return kind.bare().of_subjects(self.first.y).settled(head, None, horizon, notes)
+        head = self.forecasts | read_forecasts(one, added, self.first, self.events)
+        self.forecasts = one.settled(head, None, self.horizon, self.notes)
 
-    def event_times(self, kind: Kind, sample: Sample | None, horizon: float) -> tuple[Sample, Any]:
-        """Those of the counted outcomes."""
-        if sample is not None:
-            return super().event_times(kind, sample, horizon)
-        if self.asked.levels is None and type(kind).levels is not Kind.levels:
+    def pooled(self, sample: Any) -> Sample:
+        """Event times that default times are chosen from."""
+        return self.used.pooled() if sample is None else super().pooled(sample)
+
+    def chosen_levels(self, sample: Any) -> Any:
+        """Levels as asked for or by default; an error where counts do not tell."""
+        if sample is not None or self.asked.levels is not None:
+            return super().chosen_levels(sample)
+        if type(self.kind).levels is not Kind.levels:
             raise InvalidInputError(
                 "levels: got none, which counts of such a table do not tell. Pass levels=."
             )
-        return self.used.pooled(), self.asked.levels
+        return None
 
-    def planned(self, plan: Plan) -> Plan:
-        """What every task knows."""
-        kind, parts, end = plan.kind, self.counted.parts, plan.horizon
-        self.plan = TablePlan(
-            self.columns, kind.bare(), self.table.rows, self.models, plan.scores, end, plan.times,
-            plan.levels, self.censoring, _subsets(self.counted, self.columns), self.events, self.whose,
-            _edges(parts, end), _edges_by_curve(self.censoring, parts, end), self.asked.seed,
+    def make_cases(self) -> None:
+        """What every task knows; cases are made batch by batch."""
+        parts, end, estimate = self.counted.parts, self.horizon, self.estimate
+        subsets, by_curve = _subsets(self.counted, self.columns), _edges_by_curve(estimate, parts, end)
+        self.task = BatchPlan(
+            self.columns, self.kind.bare(), self.table.rows, self.models, self.scores, end, self.times,
+            self.levels, estimate, subsets, self.events, _edges(parts, end), by_curve, self.asked.seed,
         )  # fmt: skip
-        first = self.plan.named(self.first)
-        case = next(iter(self.plan.cases(first).values()))
-        if any(score.counted(case) is not None for score in plan.scores):
+        first = self.task.named(self.first)
+        self.cases, self.part = self.task.cases(first), self.task.part(first)
+        if any(score.counted(next(iter(self.cases.values()))) is not None for score in self.scores):
             raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
-        self.part, self.reference, self.notes = self.plan.part(first), plan.reference, plan.notes
-        self.kind, self.resolved = kind.bare() if self.sample is None else kind, plan.censoring
-        return plan
-
-
-def prepare(runner: Runner, asked: Request) -> InTable:
-    """Count the outcomes, fit the censoring distribution, and decide on the horizon, times and levels."""
-    subjects = InTable(runner, asked)
-    decide(subjects)
-    return subjects
+        self.kind = self.kind.bare() if self.sample is None else self.kind
 
 
 # ---- what is read ----------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
 __all__ = [
-    "Columns", "TablePlan", "Rows", "Subgroup", "TableCensoring", "estimator_of", "fitted_regression",
+    "Columns", "BatchPlan", "Rows", "Subgroup", "TableCensoring", "estimator_of", "fitted_regression",
     "is_kaplan_meier", "labels_of", "read_forecasts", "rows_of",
 ]  # fmt: skip
 
@@ -120,7 +120,7 @@ class Subgroup(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TablePlan:
+class BatchPlan:
     """Everything that a task needs apart from its batch."""
 
     columns: Columns
@@ -133,8 +133,7 @@ class TablePlan:
     levels: np.ndarray
     censoring: TableCensoring
     subsets: list[Subgroup]  #: all subjects first
-    events: tuple[np.ndarray, np.ndarray]  #: distinct event times and their numbers, to read matrices by
-    whose: str  #: whose events these are
+    events: tuple[np.ndarray, np.ndarray, str]  #: distinct event times, their numbers, and whose they are
     edges: tuple[np.ndarray, ...]  #: cells of all subjects, for every part of the outcome
     by_curve: list[tuple[np.ndarray, ...]] = field(default_factory=list)  #: those of strata with a curve each
     seed: int = 0
@@ -168,7 +167,7 @@ class TablePlan:
 
     def forecast(self, rows: Rows) -> dict[str, Any]:
         """What every model says of the subjects, read as they are scored, up to the entries."""
-        forecasts = read_forecasts(rows.kind, self.forecasts, rows, self.events, self.whose)
+        forecasts = read_forecasts(rows.kind, self.forecasts, rows, self.events)
         settled: dict[str, Any] = rows.kind.settled(forecasts, None, self.horizon, [])
         return settled
 
@@ -200,17 +199,18 @@ class TablePlan:
 
 
 def read_forecasts(
-    kind: Kind, forecasts: dict[str, Any], rows: Rows, events: tuple[np.ndarray, np.ndarray], whose: str
+    kind: Kind, forecasts: dict[str, Any], rows: Rows, events: tuple[np.ndarray, np.ndarray, str]
 ) -> dict[str, Any]:
     """Distributions of the subjects in some rows; survival matrices are read by the ``events`` of all."""
     read: dict[str, Any] = {}
+    times, count, whose = events
     for name, forecast in forecasts.items():
         try:
             called = forecast if isinstance(forecast, Distribution) else forecast(rows.frame)
             F = kind.as_forecast(called, None, len(rows.y))
         except CenscoreError as error:
             raise type(error)(f"Forecast {name!r}: {error}") from error
-        read[name] = settled(in_numpy(F), events[0], whose, events[1])
+        read[name] = settled(in_numpy(F), times, whose, count)
     return read
 
 
@@ -231,11 +231,7 @@ class TableCensoring:
 
     def identified(self, C: Distribution | None) -> TableCensoring:
         """The same, known by what it predicts for some subjects."""
-        return (
-            self
-            if C is None
-            else TableCensoring(self.known, self.fitted, self.columns, model_key("C", C, None))
-        )
+        return self if C is None else replace(self, identity=model_key("C", C, None))
 
     @property
     def pooled(self) -> bool:
