@@ -61,7 +61,7 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
         bound["censoring"] = C._reference
     if bound:
         one_namespace(outcome=y.time, **bound)
-    model = bound["forecast"] if "forecast" in bound else y.time
+    model: Any = bound.get("forecast", y.time)
     if y.time.dtype != model.dtype:
         y = y.like(model)
     F = F if "forecast" in bound else F.like(model)
