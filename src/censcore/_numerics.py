@@ -138,11 +138,13 @@ def chunked_rows(
     One slice works on about ``budget`` numbers. NumPy slices run in threads (the kernels release the GIL);
     torch runs them in order, on a GPU in slices as large as its memory allows.
     """
+    if rows * numbers_per_row <= budget:
+        return function(slice(0, rows))
     if is_torch(like) and like.is_cuda:
         budget = max(budget, _free_numbers(like))
     parts = _row_slices(rows, numbers_per_row, budget)
-    if len(parts) <= 1:
-        return function(slice(0, rows))
+    if len(parts) == 1:
+        return function(parts[0])
     if is_torch(like):
         return namespace(like).concat([function(part) for part in parts], axis=0)
     first = function(parts[0])

@@ -73,7 +73,7 @@ def test_the_table_marks_what_is_taken():
 
 def test_one_cause_and_visits_have_routes_and_an_unknown_scale_is_an_error():
     y = cs.CompetingRisks(Y.time, np.where(Y.event, 1 + (X > 0), 0)).cause(1)
-    assert cs.scores.routes(y, cs.Weibull(1.4, 1.0), JUMPS, 1.2).taken == ("formula",)
+    assert cs.scores.routes(y, cs.Weibull(1.4, 1.0), JUMPS, 1.2).taken == ("panels",)
     visits = cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0, 6.0])
     assert cs.scores.routes(visits, cs.Exponential([0.5, 0.6])).taken == ("sums",)
     with pytest.raises(InvalidInputError, match="scale"):

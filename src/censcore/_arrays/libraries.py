@@ -174,12 +174,12 @@ def surely(condition: Array) -> bool:
     While a step of training is recorded as a CUDA graph nothing can be read from the device. The answer is
     False then: a shortcut is not taken, and a check is left to the steps before the recording.
     """
-    return not _is_recorded(condition) and bool(condition)
+    return bool(condition) if type(condition) is np.bool_ else not _is_recorded(condition) and bool(condition)
 
 
 def possibly(condition: Array) -> bool:
     """Whether a condition of one element holds, or cannot be read; see :func:`surely`."""
-    return _is_recorded(condition) or bool(condition)
+    return bool(condition) if type(condition) is np.bool_ else _is_recorded(condition) or bool(condition)
 
 
 def _is_recorded(value: Array) -> bool:

@@ -15,15 +15,7 @@ __all__ = [
 
 
 def check_instance(value: Any, name: str) -> None:
-    """Check that something is an object and not its class.
-
-    >>> import censcore as cs
-    >>> check_instance(cs.KaplanMeier, "censoring")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: censoring: got the class KaplanMeier, expected an instance. Write
-    KaplanMeier(...), with parentheses.
-    """
+    """Check that something is an object and not its class."""
     if isinstance(value, type):
         raise InvalidTypeError(
             f"{name}: got the class {value.__name__}, expected an instance. Write {value.__name__}(...), "
@@ -40,40 +32,21 @@ def no_array(self: Any, *_: Any, **__: Any) -> Any:
 
 
 def check_kind(value: Any, name: str, kind: type | tuple[type, ...], expected: str) -> None:
-    """Check that something is an instance of a class; ``expected`` says which, and what to do.
-
-    >>> check_kind([1.0], "frozen", dict, "a dictionary. Pass dict(...)")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: frozen: got list, expected a dictionary. Pass dict(...).
-    """
+    """Check that something is an instance of a class; ``expected`` says which, and what to do."""
     if not isinstance(value, kind):
         check_instance(value, name)
         raise InvalidTypeError(f"{name}: got {type(value).__name__}, expected {expected}.")
 
 
 def check_method(value: Any, name: str, method: str, expected: str) -> None:
-    """Check that something is an object with a method.
-
-    >>> check_method(3.0, "estimator", "fit", "an estimator with fit(X, y), such as KaplanMeier()")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: estimator: got float, expected an estimator with fit(X, y), such as
-    KaplanMeier().
-    """
+    """Check that something is an object with a method."""
     check_instance(value, name)
     if not callable(getattr(value, method, None)):
         raise InvalidTypeError(f"{name}: got {type(value).__name__}, expected {expected}.")
 
 
 def check_option(value: Any, name: str, options: Collection[Any]) -> None:
-    """Check that a choice is one of those that exist.
-
-    >>> check_option("ipwc", "scale", ("localized", "ipcw"))
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidInputError: scale must be 'localized' or 'ipcw'; got 'ipwc'.
-    """
+    """Check that a choice is one of those that exist."""
     if isinstance(value, str) and value in options:
         return
     listed = [repr(option) for option in options]
@@ -82,13 +55,7 @@ def check_option(value: Any, name: str, options: Collection[Any]) -> None:
 
 
 def check_flag(value: Any, name: str) -> None:
-    """Check that something is True or False.
-
-    >>> check_flag("no", "fair")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: fair must be True or False; got 'no'.
-    """
+    """Check that something is True or False."""
     if value is True or value is False:
         return
     if type(value).__name__ not in ("bool", "bool_"):
@@ -96,13 +63,7 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def as_list(values: Any, name: str, expected: str) -> list[Any]:
-    """Several things as a list, where they can be listed.
-
-    >>> as_list(3.0, "landmarks", "times")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: landmarks: got 3.0, expected a list of times.
-    """
+    """Several things as a list, where they can be listed."""
     listed = isinstance(values, Iterable) and not isinstance(values, str | bytes | dict | set | type)
     if listed and not hasattr(values, "columns") and getattr(values, "ndim", 1) != 0:
         return list(values)
@@ -110,11 +71,7 @@ def as_list(values: Any, name: str, expected: str) -> list[Any]:
 
 
 def as_names(names: Any, count: int | None, name: str = "names", of: str = "cause") -> tuple[str, ...]:
-    """Names as text, one for each thing and all different.
-
-    >>> as_names(["relapse", "death"], 2)
-    ('relapse', 'death')
-    """
+    """Names as text, one for each thing and all different."""
     given = tuple(str(one) for one in as_list(names, name, f"names, one per {of}"))
     if len(set(given)) != len(given) or len(given) != (len(given) if count is None else count):
         expected = "" if count is None else f"{count} "
@@ -138,20 +95,7 @@ def shown(value: Any) -> str:
 
 
 def as_frame(frame: Any, *columns: Any, name: str = "frame") -> Any:
-    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names.
-
-    >>> import pandas as pd
-    >>> as_frame(3.0)
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: frame: got float, expected a data frame of pandas, polars or
-    pyarrow.
-    >>> as_frame(pd.DataFrame([[1.0, 2.0]], columns=["age", "age"]), name="X")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidInputError: X: got the name 'age' of 2 columns, expected one column of each
-    name. Rename them, or leave out all but one.
-    """
+    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names."""
     import narwhals as nw
 
     bad = [column for column in columns if not isinstance(column, str)]
@@ -182,11 +126,6 @@ def _check_names(frame: Any, name: str) -> None:
 
 
 def columns_of(frame: Any, name: str = "X") -> list[tuple[Any, Any]]:
-    """The columns of a data frame and their names, which may be numbers or dates.
-
-    >>> import pandas as pd
-    >>> [(name, column.to_list()) for name, column in columns_of(pd.DataFrame([[1.5, 2.5]]))]
-    [(0, [1.5]), (1, [2.5])]
-    """
+    """The columns of a data frame and their names, which may be numbers or dates."""
     data = as_frame(frame, name=name)
     return [(column, data.get_column(column)) for column in data.columns]

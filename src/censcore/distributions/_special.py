@@ -37,14 +37,6 @@ def exp(x: Array) -> Array:
     return xp.where(fits, xp.exp(xp.where(fits, x, 0.0)), xp.full_like(x, np.inf))
 
 
-def power(x: Array, a: Array) -> Array:
-    """``x ** a``, infinite without a warning where it overflows."""
-    if is_torch(x):
-        return x**a
-    with np.errstate(over="ignore"):
-        return x**a
-
-
 def log_of_positive(t: Array) -> Array:
     """``log(t)`` of positive finite times; zero of others, which stand for nothing then."""
     xp, limits = namespace(t), namespace(t).finfo(t.dtype)

@@ -272,19 +272,21 @@ class Distribution(KeepsValues, ABC):
         >>> cs.Exponential([1.0, 2.0]).like(np.ones(1, np.float32)).mean().dtype
         dtype('float32')
         """
-        array = as_prototype(array)
-        if 0 not in array.shape:  # of an empty one only the place is meant
-            check_entries(array, "array")
+        if type(array) is not np.ndarray or array.dtype != np.float64:
+            array = as_prototype(array)
+            if 0 not in array.shape:  # of an empty one only the place is meant
+                check_entries(array, "array")
 
         def make() -> Any:
             return self._rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()
 
-        if not self._is_neutral and self._is_like(array):
+        neutral = self._is_neutral
+        if not neutral and self._is_like(array):
             return self
-        place = ("like", array.dtype, array.device)
         # one that serves all subjects is small, and asked for again in every step of training
-        made = self._remember(place, make) if self._is_neutral or len(self) == 1 else make()
-        return made._estimated_like(self)
+        place = ("like", array.dtype, array.device)
+        made = self._remember(place, make) if neutral or len(self) == 1 else make()
+        return made if self.estimated_from is None else made._estimated_like(self)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """The same distributions as tensors on another device or in another dtype.

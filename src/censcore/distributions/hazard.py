@@ -18,7 +18,6 @@ from censcore.distributions._special import (
     gammaincc,
     interior,
     log_of_positive,
-    power,
 )
 from censcore.distributions.parametric import Parametric
 from censcore.distributions.univariate import Univariate
@@ -69,15 +68,18 @@ class ByHazard(Univariate):
         """Log h(t) for 0 <= t < inf."""
 
     def _hazard_at(self, t: Array) -> Array:
-        """H(t), whose gradient stays finite where H or t is infinite and where t is zero, or as good as zero.
+        """H(t), with a gradient that is finite everywhere."""
+        if self._xp is not np and (self._requires_grad or requires_grad(t)):
+            return self._hazard_with_gradient(t)
+        with np.errstate(over="ignore"):  # beyond the largest float the hazard is infinite
+            return self._cumulative_hazard(t)
+
+    def _hazard_with_gradient(self, t: Array) -> Array:
+        """Without a gradient where H or t is infinite and where t is zero, or as good as zero.
 
         There torch would multiply a zero gradient by an infinite slope, so these entries leave the graph.
         """
-        with np.errstate(over="ignore"):  # beyond the largest float the hazard is infinite
-            hazard = self._cumulative_hazard(t)
-        if not requires_grad(hazard):
-            return hazard
-        xp = namespace(hazard)
+        xp, hazard = self._xp, self._cumulative_hazard(t)
         limits = xp.finfo(hazard.dtype)
         ordinary = (t > float(limits.tiny) / float(limits.eps)) & xp.isfinite(t) & xp.isfinite(hazard)
         if surely(xp.all(ordinary)):
@@ -110,14 +112,13 @@ class ByHazard(Univariate):
         return self._xp.exp(-self._hazard_of_survivors(t))
 
     def _cdf(self, t: Array) -> Array:
-        return 0.0 - expm1(-self._hazard_of_survivors(t))
+        return 0.0 - self._xp.expm1(-self._hazard_of_survivors(t))
 
     def _hazard_of_survivors(self, t: Array) -> Array:
         """H(t), without a gradient where no survival is left: zero times its square would be NaN."""
-        hazard = self._hazard_at(t)
-        if not requires_grad(hazard):
+        hazard, xp = self._hazard_at(t), self._xp
+        if xp is np or not requires_grad(hazard):
             return hazard
-        xp = namespace(hazard)
         return xp.where(hazard < float(-np.log(xp.finfo(hazard.dtype).tiny)), hazard, detach(hazard))
 
     def _logpdf(self, t: Array) -> Array:
@@ -206,12 +207,10 @@ class Weibull(ByHazard, Parametric):
         self._set_parameters(shape=shape, scale=scale)
 
     def _cumulative_hazard(self, t: Array) -> Array:
-        return power(t / self._scale, self._shape)
+        return (t / self._scale) ** self._shape
 
-    def _hazard_at(self, t: Array) -> Array:
-        r"""With a gradient as :math:`e^{a(\log t-\log\lambda)}`: no power of small t in any derivative."""
-        if not (self._requires_grad or requires_grad(t)):
-            return super()._hazard_at(t)
+    def _hazard_with_gradient(self, t: Array) -> Array:
+        r"""As :math:`e^{a(\log t-\log\lambda)}`: no power of small t in any derivative."""
         xp, limits = self._xp, self._xp.finfo(t.dtype)
         log_hazard = self._shape * (log_of_positive(t) - xp.log(self._scale))
         ordinary = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
@@ -222,7 +221,7 @@ class Weibull(ByHazard, Parametric):
         return xp.where(ordinary, inner, self.detach()._hazard_at(detach(t)))
 
     def _inverse_hazard(self, h: Array) -> Array:
-        return self._scale * power(h, 1 / self._shape)
+        return self._scale * h ** (1 / self._shape)
 
     def _log_hazard(self, t: Array) -> Array:
         a, log_scale = self._shape, safe_log(self._scale)

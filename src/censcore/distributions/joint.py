@@ -11,7 +11,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, common_rows, convert, detach, namespace, one_namespace
 from censcore._numerics import expm1, safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_positive
-from censcore.distributions._panels import common_breaks
+from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
@@ -325,6 +325,17 @@ class First(OfJoint):
 
     def _breaks(self) -> Array | None:
         return common_breaks(self._joint.marginal(j) for j in range(self._joint.k))
+
+    def _make_panel_edges(self) -> Array:
+        """Those of all event times, up to where one of them is over: quantiles would take a search."""
+        if not isinstance(self._joint, FromMarginals):
+            return super()._make_panel_edges()
+        xp, marginals = self._xp, self._joint._marginals
+        edges = merge_edges(*(F._panel_edges() for F in marginals))
+        for F in marginals:
+            over = xp.where(F._mass_at_infinity()[:, None] > 0, np.inf, F._panel_edges()[:, -1:])
+            edges = xp.minimum(edges, over)
+        return edges
 
 
 def logsumexp(x: Array) -> Array:

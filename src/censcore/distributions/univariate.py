@@ -207,7 +207,8 @@ class Univariate(Formulas):
 
     def marginal(self, j: int) -> Univariate:
         """The distribution itself: it has one coordinate."""
-        as_coordinate(j, 1, f"The distribution {type(self).__name__}")
+        if type(j) is not int or j:
+            as_coordinate(j, 1, f"The distribution {type(self).__name__}")
         return self
 
     def first(self) -> Univariate:

@@ -312,11 +312,11 @@ class RightCensored(Outcome):
         if c is not None:
             per_subject = tau.ndim < 2 and c.ndim == 1
             c = xp.minimum(c, tau) if per_subject else xp.minimum(c.reshape(len(self), -1), limit)
-        cut = RightCensored(xp.minimum(self.time, limit), self.event & (self.time <= limit), c)
-        if self.entry is None:
-            return cut
-        earliest = cut.time if cut.time.ndim == 1 else xp.min(cut.time, axis=1)
-        return cut._with_entry(xp.minimum(self.entry, earliest))
+        time, entry = xp.minimum(self.time, limit), self.entry
+        if entry is not None:
+            entry = xp.minimum(entry, time if time.ndim == 1 else xp.min(time, axis=1))
+        event = self.event & (self.time <= limit)
+        return self._changed(time=time, event=event, censoring_time=c, entry=entry)
 
     def at_risk(self, s: Array) -> Array:
         """Which subjects are at risk just after ``s``, (n,): entered at or before it, and still followed.

@@ -32,6 +32,8 @@ def check_given_entry(y: EventOfCause, F: Univariate) -> None:
 
 def check_is_distribution(distribution: Any, name: str) -> None:
     """Check that a forecast or a censoring distribution is one, and not of competing risks."""
+    if isinstance(distribution, Univariate):
+        return
     if isinstance(distribution, TimeAndCause):
         raise InvalidTypeError(
             f"{name}: got {type(distribution).__name__}, a forecast of competing risks, expected the "
@@ -52,13 +54,18 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
-    given = {"forecast": F, "censoring": C}
-    bound = {name: part._reference for name, part in given.items() if not part._is_neutral}
-    one_namespace(outcome=y.time, **bound)
-    model = y.time if F._is_neutral else F._reference
+    bound: dict[str, Array] = {}
+    if not F._is_neutral:
+        bound["forecast"] = F._reference
+    if not C._is_neutral:
+        bound["censoring"] = C._reference
+    if bound:
+        one_namespace(outcome=y.time, **bound)
+    model: Any = bound.get("forecast", y.time)
     if y.time.dtype != model.dtype:
         y = y.like(model)
-    return y, in_dtype_of(F, model), in_dtype_of(C, model)
+    F = F if "forecast" in bound else F.like(model)
+    return y, F, C if "censoring" in bound and bound["censoring"].dtype == model.dtype else C.like(model)
 
 
 def in_dtype_of(distribution: Distribution, model: Array) -> Distribution:
@@ -75,25 +82,29 @@ def check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: 
             "each coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by "
             "energy_score."
         )
-    if F.k != y.k:
+    k, coordinates = y.k, C.k
+    if F.k != k:
         raise InvalidInputError(
-            f"The outcome has {y.k} event times per subject and the forecast {F.k}; they must agree."
+            f"The outcome has {k} event times per subject and the forecast {F.k}; they must agree."
         )
-    if C.k not in (1, y.k):
+    if coordinates not in (1, k):
         raise InvalidInputError(
-            f"The censoring distribution has {C.k} coordinates; expected one (shared) or {y.k} (one for "
-            "each event time)."
+            f"The censoring distribution has {coordinates} coordinates; expected one (shared) or {k} (one "
+            "for each event time)."
         )
-    if C.k == 1 and not y.shares_censoring:
+    if k == 1:
+        return
+    if coordinates == 1 and not y.shares_censoring:
         raise ContradictionError(
             "The censoring distribution is of one time shared by the coordinates, but the outcome has one "
             f"censoring time per coordinate (in {name_subjects(y._apart())}). Pass Independent([C_1, ..., "
             "C_k]), or leave it out where the outcome has censoring_time."
         )
-    if C.k > 1 and y.censoring_time is not None and y.censoring_time.ndim == 1 and not _knows_all(C):
+    if coordinates > 1 and y.censoring_time is not None and y.censoring_time.ndim == 1 and not _knows_all(C):
         raise ContradictionError(
-            f"The censoring distribution has {C.k} independent times, but the outcome has one censoring_time "
-            "shared by its coordinates. Pass the distribution of that one time, or leave it out."
+            f"The censoring distribution has {coordinates} independent times, but the outcome has one "
+            "censoring_time shared by its coordinates. Pass the distribution of that one time, or leave it "
+            "out."
         )
 
 

@@ -94,23 +94,29 @@ def step_under_risks(forecast, rows, y, mixed, reach):  # type: ignore[no-untype
     (n, K) of the weighted times, these up to each time and up to the end, (K, J + 1), and the mixture to y.
     """
     (times, sf), (mix, table, mixed_y) = forecast, mixed
-    loss, w = np.empty(y.size), np.empty(table.shape[1])
+    loss, falls, t = np.empty(y.size), np.empty(table.shape[1]), times[0]
     for i in range(y.size):
-        S = sf[rows[i] if sf.shape[0] > 1 else 0]
-        loss[i] = _square_below(times[0], S, y[i])
+        S, first = sf[rows[i] if sf.shape[0] > 1 else 0], np.searchsorted(t, y[i], side="right")
+        loss[i] = _below(t, S, y[i], first)
         if reach[i] > 0:
-            _mix(mix[i], table, w)
-            loss[i] += reach[i] * _square_beyond(w, S, mixed_y[i], w[w.size - 1])
+            before = S[first - 1] if first > 0 else 1.0
+            total = -before * before * mixed_y[i]
+            for j in range(first, S.size):
+                falls[j] = (before - S[j]) * (before + S[j])
+                before = S[j]
+            falls[S.size] = before * before  # what is left falls at the end
+            for k in range(table.shape[0]):
+                total += mix[i, k] * _product(falls[first:], table[k, first:])
+            loss[i] += reach[i] * total
     return loss
 
 
 @_compile
-def _mix(weights, table, mixed):  # type: ignore[no-untyped-def]
-    mixed[:] = 0.0
-    for k in range(weights.size):
-        weight, row = weights[k], table[k]
-        for j in range(mixed.size):
-            mixed[j] += weight * row[j]
+def _product(a, b):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
 
 
 @_compile

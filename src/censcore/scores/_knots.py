@@ -31,31 +31,31 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines
-from censcore.scores._shared_panels import Loss, mended
+from censcore.scores._shared_panels import Loss, Method, mended
 from censcore.scores._squares import area, times_area
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 TOLERANCE = 1e-9  # of what rounding does to a loss, relative to it
 
 
-def are_knots(inputs: ScoringInputs) -> bool:
-    """Whether F is piecewise linear and one step distribution C, without a gradient, serves all subjects."""
+def knots_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
+    """The CRPS where F is piecewise linear and one step distribution C, without a gradient, serves all.
+
+    ``otherwise`` is the loss of subjects whose error is not small.
+    """
     F, C = inputs.F, inputs.C
-    if not isinstance(F, Polyline) or C._degree != 0 or len(C) != 1 or are_lines(F, C):
-        return False
-    return not any(requires_grad(array) for array in (inputs.y.time, *C._steps()))
-
-
-def knot_losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
-    """The CRPS, (n,); ``otherwise`` is the loss of subjects whose error is not small."""
-    numbers = 20 * int(inputs.F._times.shape[1])
-    if inputs.F.tail == "exponential":
-        numbers += 2 * int(inputs.C._steps()[0].shape[1])
+    if C._degree != 0 or not isinstance(F, Polyline) or len(C) != 1 or are_lines(F, C):
+        return None
+    if any(requires_grad(array) for array in (inputs.y.time, *C._steps())):
+        return None
+    numbers = 20 * int(F._times.shape[1])
+    if F.tail == "exponential":
+        numbers += 2 * int(C._steps()[0].shape[1])
 
     def part(rows: slice) -> Array:
         return _losses(inputs.take(rows), otherwise)
 
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+    return lambda: chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
 
 
 def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:

@@ -48,30 +48,26 @@ def line_beyond(F: Polyline, y: Array, C: Univariate) -> Array:
     return panels.squares(sf, y[:, 0], beyond=True).astype(y.dtype)
 
 
-def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> Array:
-    r""":math:`\int_0^yF^2/G_1\,ds+\frac{\delta}{G(y-)}\int_y^\infty S^2\,G_2\,ds` by a kernel, (n,).
+def lines_method(
+    inputs: ScoringInputs, below: Univariate | None, beyond: Univariate
+) -> Callable[[], Array] | None:
+    r""":math:`\int_0^yF^2/G_1\,ds+\frac{\delta}{G(y-)}\int_y^\infty S^2\,G_2\,ds` by a kernel.
 
     G_1 = 1 where ``below`` is None.
     """
-    F, y, kernel = inputs.F, inputs.y.time, line_kernel(inputs, below, beyond)
-    assert kernel is not None
+    F, y = inputs.F, inputs.y.time
+    if not (are_lines(F, below) and are_lines(F, beyond)):
+        return None
+    kernel = on_cpu("censcore.scores._panels_numba", "line_losses", y, 8 * inputs.n * F._times.shape[1])
+    if kernel is None:
+        return None
     reach, sf = inverse_probability_weights(inputs)[:, 0], F._as_sf(F._levels)
     weights = tuple(_panels(F, below, inverse=True)), tuple(_panels(F, beyond, inverse=False))
 
     def part(rows: slice) -> Array:
         return kernel(sf if len(sf) == 1 else sf[rows], y[rows], reach[rows], *weights)
 
-    return chunked_rows(part, inputs.n, F._times.shape[1], like=y, budget=CACHED_NUMBERS)
-
-
-def line_kernel(
-    inputs: ScoringInputs, below: Univariate | None, beyond: Univariate
-) -> Callable[..., Array] | None:
-    """The kernel of :func:`line_losses`; None where there is none, or it is not for these distributions."""
-    F, y = inputs.F, inputs.y.time
-    if not (are_lines(F, below) and are_lines(F, beyond)):
-        return None
-    return on_cpu("censcore.scores._panels_numba", "line_losses", y, 8 * inputs.n * F._times.shape[1])
+    return lambda: chunked_rows(part, inputs.n, F._times.shape[1], like=y, budget=CACHED_NUMBERS)
 
 
 def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:

@@ -28,6 +28,7 @@ from censcore._quadrature import legendre, legendre_antiderivative, to_legendre
 from censcore.scores.inputs import ScoringInputs
 
 Loss = Callable[[ScoringInputs], Array]
+Method = Callable[[], Array] | None  #: computes the losses of an input; None where it is for others
 
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
@@ -70,7 +71,7 @@ class Panels:
 
     def place(self, t: np.ndarray) -> Places:
         """Where times (n,) from 0 to the end lie."""
-        panel = np.searchsorted(self.edges[1:-1], t, side="right")
+        panel = self.edges[1:-1].searchsorted(t, side="right")
         return Places(t, panel, self._integrals_to(t, panel))
 
     def _integrals_to(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
@@ -90,10 +91,6 @@ class Pieces:
         self.Q_start = panels._integrals_to(self.start, self.panel)
         self.Q_stop = np.roll(self.Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
         self.Q_stop[np.append(np.diff(self.panel) > 0, True)] = _integrated_legendre(np.ones(1))
-
-    def of(self, t: np.ndarray) -> np.ndarray:
-        """The piece of each time."""
-        return np.searchsorted(self.start, t, side="right") - 1
 
 
 class StepWeights:
@@ -116,7 +113,11 @@ class StepWeights:
         self.panels, self.beyond, self._pieces = pieces.panels, beyond, pieces
         before = np.concatenate([np.full((len(values), 1), start), values], axis=1, dtype=np.float64)
         self._weight = before.T[pieces.passed]
-        kept = np.arange(len(pieces.start)) if reads is None else np.unique(pieces.of(reads))
+        kept = (
+            np.arange(len(pieces.start))
+            if reads is None
+            else np.unique(pieces.start.searchsorted(reads, side="right") - 1)
+        )
         self._slot = np.zeros(len(pieces.start), dtype=np.intp)
         self._slot[kept] = np.arange(len(kept))
         panels = np.arange(len(self.panels.edges))
@@ -128,7 +129,7 @@ class StepWeights:
 
     def at(self, y: Places) -> np.ndarray:
         """The moments between each time and the far end of its panel, (n, K, NODES)."""
-        piece = self._pieces.of(y.t)
+        piece = self._pieces.start.searchsorted(y.t, side="right") - 1
         way = self._pieces.Q_stop[piece] - y.Q if self.beyond else y.Q - self._pieces.Q_start[piece]
         inside = self._weight[piece, :, None] * way[:, None, :NODES]
         return inside + self._aside[self._slot[piece], :, :NODES]
@@ -137,6 +138,12 @@ class StepWeights:
     def at_nodes(self) -> np.ndarray:
         """Weights of the values at the nodes in the integral over each panel, (K, P, NODES)."""
         return self.whole[..., :NODES] @ to_legendre(NODES).T * self.panels.half[:, None]
+
+    @cached_property
+    def on_panels(self) -> tuple[np.ndarray, ...]:
+        """Half the widths, weights at nodes, what is left out, mean weights; to coefficients; numbers."""
+        half = self.panels.half
+        return half, self.at_nodes, self.left_out, self.size, to_legendre(NODES), np.arange(len(half))
 
     @cached_property
     def total(self) -> float:
@@ -184,30 +191,31 @@ def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None
 
     ``mix`` (n, K) weighs a family of weights.
     """
-    xp, half = namespace(f), convert(weights.panels.half, f)
-    here = (0 if f.shape[0] == 1 else np.arange(len(y.t)), y.panel)
-    number, panel = np.arange(f.shape[1]), y.panel[:, None]
-    counted = convert(number > panel if weights.beyond else number < panel, f)
-    product, moments = _mixed(weights.at_nodes, weights.at(y), f, mix)
-    whole = xp.where(counted, xp.vecdot(f, product, axis=-1), 0.0)
-    inside = xp.vecdot(f[here] @ convert(to_legendre(NODES), f), moments, axis=-1)
-    last, further = last_coefficients(detach(f))
-    rough = half * last
-    left_out, size = convert(weights.left_out, f), convert(weights.size, f)
-    missed = xp.where(counted, rough * (left_out + size * further), 0.0)
-    return Integral(
-        whole.sum(axis=1) + half[y.panel] * inside,
-        missed.sum(axis=1) + rough[here] * (2 / NODES + further[here]),
-    )
-
-
-def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) -> tuple[Array, Array]:
-    """Weights at the nodes, (P, NODES) or per subject, and moments of the panel of y, (n, NODES)."""
+    xp, panel = namespace(f), y.panel[:, None]
+    half, *on_panels, number = weights.on_panels
+    whole = number > panel if weights.beyond else number < panel
+    fixed = [
+        half,
+        *on_panels,
+        half[y.panel],
+        whole.astype(np.float64),
+        (number == panel).astype(np.float64),
+        weights.at(y),
+    ]
+    if xp is not np or f.dtype != np.float64:
+        fixed = [convert(array, f) for array in fixed]
+    half, product, left_out, size, to_coefficients, width, counted, here, moments = fixed
     if mix is None:
-        return convert(at_nodes[0], f), convert(here[:, 0], f)
-    K, P, _ = at_nodes.shape
-    product = mix @ convert(at_nodes.reshape(K, -1), f)
-    return product.reshape(-1, P, NODES), (mix[:, None, :] @ convert(here, f))[:, 0]
+        product, moments = product[0], moments[:, 0]
+    else:  # (n, P, NODES) and (n, NODES)
+        product = (mix @ product.reshape(product.shape[0], -1)).reshape(-1, *product.shape[1:])
+        moments = (mix[:, None, :] @ moments)[:, 0]
+    own = f[0, y.panel] if f.shape[0] == 1 else f[np.arange(len(y.t)), y.panel]
+    inside = xp.vecdot(own @ to_coefficients, moments, axis=-1)
+    last, further = last_coefficients(detach(f))
+    left_out = counted * (left_out + size * further) + here * (2 / NODES + further)
+    value = xp.vecdot(counted, xp.vecdot(f, product, axis=-1), axis=-1) + width * inside
+    return Integral(value, xp.vecdot(half * last, left_out, axis=-1))
 
 
 def last_coefficients(f: Array) -> tuple[Array, Array]:
@@ -225,13 +233,13 @@ def last_coefficients(f: Array) -> tuple[Array, Array]:
 
 def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
-    eps = float(np.finfo(to_numpy(loss).dtype).eps)
-    return to_numpy(error) < max(TOLERANCE, 32 * eps) * to_numpy(loss)
+    value = to_numpy(loss)
+    return to_numpy(error) < max(TOLERANCE, 32 * float(np.finfo(value.dtype).eps)) * value
 
 
 def mended(loss: Array, good: np.ndarray, inputs: ScoringInputs, otherwise: Loss) -> Array:
     """The losses (n,), those that are not ``good`` by another route."""
-    bad = np.nonzero(~good)[0]
+    bad = (~good).nonzero()[0]
     if bad.size == len(good):
         return otherwise(inputs)
     if bad.size:

@@ -16,7 +16,8 @@ whose values at the nodes cost less than special functions at a thousand members
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from censcore.distributions import Distribution, Univariate
 from censcore.scores._shared_panels import (
     NODES,
     Loss,
+    Method,
     Panels,
     Pieces,
     Places,
@@ -52,11 +54,6 @@ class Weights(NamedTuple):
 
     ipcw: bool
     end: float
-
-    @classmethod
-    def up_to(cls, end: Univariate, *, ipcw: bool = False) -> Weights:
-        """To the end that all subjects have in common."""
-        return cls(ipcw, float(to_numpy(end._end())[0, 0]))
 
     def moments(self, C: Univariate, panels: Panels, *, beyond: bool) -> StepWeights:
         """Of a step function, kept by C: a training loss asks for them in every step. Else of 1."""
@@ -88,113 +85,95 @@ def _moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
     return StepWeights(Pieces(panels, np.empty(0)), np.empty((1, 0)), beyond=beyond)
 
 
-def are_smooth(inputs: ScoringInputs, end: Univariate) -> bool:
-    """Whether F, and C if it is no single step function, are smooth, and there is one finite end.
+def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise: Loss) -> Method:
+    """Losses on shared panels, where F is smooth, and C smooth or one step function, up to one finite end.
 
-    A few break points that all subjects have in common are allowed.
+    A few break points that all subjects have in common are allowed. ``otherwise`` is the loss of subjects
+    whose error is not small.
     """
     F, C = inputs.F, inputs.C
-    if F._degree is not None or (C._degree == 0 and len(C) > 1) or requires_grad(inputs.y.time):
-        return False
-    if C._degree == 0 and any(requires_grad(array) for array in C._steps()):
-        return False
-    ends = to_numpy(end._end())
-    if not np.isfinite(ends[0, 0]) or not (ends.shape[0] == 1 or (ends == ends[0]).all()):
-        return False
-    return not requires_grad(end._end()) and all(_has_few_breaks(part) for part in _smooth_parts(inputs))
-
-
-def _smooth_parts(inputs: ScoringInputs) -> list[Univariate]:
-    return [inputs.F] if inputs.C._degree == 0 else [inputs.F, inputs.C]
-
-
-def _has_few_breaks(distribution: Univariate) -> bool:
-    breaks = distribution._breaks()
-    if breaks is None:
-        return True
-    return breaks.shape[0] == 1 and breaks.shape[1] <= FEW_BREAKS and not requires_grad(breaks)
-
-
-def smooth_losses(inputs: ScoringInputs, weights: Weights, otherwise: Loss) -> Array:
-    """One loss per subject, (n,); ``otherwise`` is the loss of subjects whose error is not small."""
+    steps, ends = C._degree == 0, end._end()
+    last = to_numpy(ends)
+    if (steps and len(C) > 1) or not np.isfinite(last[0, 0]) or (len(last) > 1 and (last != last[0]).any()):
+        return None
+    fixed = [inputs.y.time, ends, *(C._steps() if steps else ())]
     breaks: tuple[float, ...] = ()
-    for part in _smooth_parts(inputs):
-        if (times := part._breaks()) is not None:
-            breaks += tuple(to_numpy(times)[0].tolist())
+    for part in (F,) if steps else (F, C):
+        times = part._breaks()
+        if times is None:
+            continue
+        fixed.append(times)
+        if times.shape[0] > 1 or times.shape[1] > FEW_BREAKS:
+            return None
+        breaks += tuple(to_numpy(times)[0].tolist())
+    if inputs.xp is not np and any(requires_grad(array) for array in fixed):
+        return None
+    weights = Weights(ipcw, float(last[0, 0]))
     for ratio in reversed(RATIOS):
-        otherwise = _Route(_panels(weights.end, ratio, breaks), weights, otherwise)
-    return otherwise(inputs)
+        otherwise = _OnPanels(_panels(weights.end, ratio, breaks), weights, otherwise)
+    return partial(otherwise, inputs)
 
 
 _panels = lru_cache(maxsize=32)(Panels)
 
 
-class _Route:
+@dataclass(frozen=True, eq=False)
+class _OnPanels:
     """Losses on some panels, and by another route where their error is not small."""
 
-    def __init__(self, panels: Panels, weights: Weights, otherwise: Loss) -> None:
-        self._panels, self._weights, self._otherwise = panels, weights, otherwise
+    panels: Panels
+    weights: Weights
+    otherwise: Loss
 
     def __call__(self, inputs: ScoringInputs) -> Array:
-        below = self._weights.moments(inputs.C, self._panels, beyond=False)
-        beyond = self._weights.moments(inputs.C, self._panels, beyond=True)
-        return chunked_rows(
-            lambda rows: self._part(inputs.take(rows), below, beyond),
-            inputs.n,
-            self._panels.nodes.size,
-            like=inputs.y.time,
-            budget=CACHED_NUMBERS,
-        )
+        below = self.weights.moments(inputs.C, self.panels, beyond=False)
+        beyond = self.weights.moments(inputs.C, self.panels, beyond=True)
 
-    def _part(self, inputs: ScoringInputs, below: StepWeights, beyond: StepWeights) -> Array:
-        loss, error = self._losses(inputs, below, beyond)
-        return mended(loss, accurate(detach(loss), error), inputs, self._otherwise)
+        def part(rows: slice) -> Array:
+            some = inputs.take(rows)
+            loss, error = self._losses(some, below, beyond)
+            return mended(loss, accurate(loss, error), some, self.otherwise)
+
+        return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
 
     def _losses(self, inputs: ScoringInputs, below: StepWeights, beyond: StepWeights) -> tuple[Array, Array]:
         """Losses and the estimates of their errors, (n,) each."""
-        like, t = inputs.y.time, convert(self._panels.nodes, inputs.y.time)
+        xp, y, t = inputs.xp, inputs.y, convert(self.panels.nodes, inputs.y.time)
         F = inputs.F._cdf(t)
         F = F.reshape(F.shape[0], -1, NODES)
-        y = self._panels.place(to_numpy(like).astype(np.float64, copy=False))
-        f = self._weights.applied(F**2, inputs.C, t, beyond=False)
-        loss, error = integral(f, below, y)
-        error = error + self._at_zero(f) + self._of_rounding(detach(loss), like, inputs.F)
-        events, C, weight = (
-            np.nonzero(to_numpy(inputs.y.event))[0],
-            inputs.C,
-            inverse_probability_weights(inputs),
-        )
-        if events.size == inputs.n:
-            gain, noise = self._beyond(C, weight[:, 0], 1 - F, t, y, beyond)
-            return loss + gain, error + noise
-        if events.size:
-            S = 1 - (F[events] if F.shape[0] > 1 else F)
-            seen, C = Places(y.t[events], y.panel[events], y.Q[events]), C if len(C) == 1 else C.take(events)
-            gain, noise = self._beyond(C, weight[events, 0], S, t, seen, beyond)
-            loss[events], error[events] = loss[events] + gain, error[events] + noise
+        places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
+        f = self.weights.applied(F**2, inputs.C, t, beyond=False)
+        loss, error = integral(f, below, places)
+        error = error + self._before_nodes(f)
+        if not _has_cdf(inputs.F):  # 1 - S is known to eps, F² to 2 F eps: the integral of F < sqrt(y int F²)
+            error = error + 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(loss)) * y.time)
+        weight = inverse_probability_weights(inputs)[:, 0]
+        for seen, falls in ((y.event, True), (y.never, False)) if inputs.has_never else ((y.event, True),):
+            rows = to_numpy(seen).nonzero()[0]
+            if rows.size == inputs.n:
+                gain, noise = self._beyond(inputs.C, weight, F, t, places, beyond, falls)
+                return loss + gain, error + noise
+            if rows.size:
+                at = Places(places.t[rows], places.panel[rows], places.Q[rows])
+                C, some = inputs.C.take(rows), F if F.shape[0] == 1 else F[rows]
+                gain, noise = self._beyond(C, weight[rows], some, t, at, beyond, falls)
+                loss[rows], error[rows] = loss[rows] + gain, error[rows] + noise
         return loss, error
 
     def _beyond(
-        self, C: Univariate, weight: Array, S: Array, t: Array, y: Places, moments: StepWeights
+        self, C: Univariate, weight: Array, F: Array, t: Array, y: Places, moments: StepWeights, falls: bool
     ) -> tuple[Array, Array]:
-        """What events of this weight pay beyond y, and the estimate of its error."""
-        f = self._weights.applied(S**2, C, t, beyond=True)
+        """What S², or F² where the event never comes, costs after y, and the estimate of its error."""
+        f = self.weights.applied((1 - F if falls else F) ** 2, C, t, beyond=True)
         value, error = integral(f, moments, y)
-        xp = namespace(S)
-        rounding = 2 * float(xp.finfo(S.dtype).eps) * xp.sqrt(xp.abs(detach(value)) * moments.total)
-        early = convert(y.panel == 0, S)
-        return weight * value, weight * (error + rounding + early * self._at_zero(1 - f))
+        xp = namespace(F)
+        rounding = 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(value)) * moments.total)
+        early = convert(y.panel == 0, F)
+        return weight * value, weight * (error + rounding + early * self._before_nodes(1 - f if falls else f))
 
-    def _at_zero(self, f: Array) -> Array:
+    def _before_nodes(self, f: Array) -> Array:
         """What no coefficient tells: before the first node t, f may fall to zero anywhere."""
-        return float(self._panels.nodes[0, 0]) * detach(f[:, 0, 0])
-
-    def _of_rounding(self, loss: Array, y: Array, forecast: Univariate) -> Array | float:
-        """F that is only 1 - S is known to eps, F² to 2 F eps: the integral of F is below sqrt(y int F²)."""
-        if _has_cdf(forecast):
-            return 0.0
-        xp = namespace(loss)
-        return 2 * float(xp.finfo(loss.dtype).eps) * xp.sqrt(xp.abs(loss) * y)
+        return float(self.panels.nodes[0, 0]) * detach(f[:, 0, 0])
 
 
 def _has_cdf(forecast: Distribution) -> bool:
@@ -206,29 +185,24 @@ def _has_cdf(forecast: Distribution) -> bool:
 MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
 
 
-def panels_of_smooth(inputs: ScoringInputs) -> Panels | None:
-    """Panels for many jumps of F under a smooth C up to one finite end; None where others are called for."""
-    F, C = inputs.F, inputs.C
-    if F._degree != 0 or C._degree is not None or type(inputs.y.time) is not np.ndarray:
+def jumps_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
+    """The CRPS of forecasts with many jumps under a smooth C up to one finite end, without break points.
+
+    ``otherwise`` is the loss of subjects whose error is not small.
+    """
+    F, C, y = inputs.F, inputs.C, inputs.y.time
+    if C._degree is not None or type(y) is not np.ndarray or y.dtype != np.float64:
         return None
-    if inputs.y.time.dtype != np.float64 or F.take(slice(0, 1))._breaks().shape[1] < MANY_JUMPS:
-        return None
+    jumps = int(F.take(slice(0, 1))._breaks().shape[1])
     ends, breaks = to_numpy(C._end()), C._breaks()
     one_end = bool(np.isfinite(ends).all() and (ends == ends[0]).all())
-    if not one_end or (breaks is not None and bool((breaks != ends[0]).any())):
+    if jumps < MANY_JUMPS or not one_end or (breaks is not None and bool((breaks != ends[0]).any())):
         return None
-    return Panels(float(ends[0, 0]), RATIOS[0])
-
-
-def losses_under_smooth(inputs: ScoringInputs, panels: Panels | None, otherwise: Loss) -> Array:
-    """The CRPS, (n,); ``otherwise`` is the loss of subjects whose error is not small, or without panels."""
-    jumps = int(inputs.F.take(slice(0, 1))._breaks().shape[1])
-    kernel = on_cpu(
-        "censcore.scores._crps_numba", "step_crps_on_panels", inputs.y.time, 20 * inputs.n * jumps
-    )
-    if kernel is None or panels is None:
-        return otherwise(inputs)
-    shared = _areas(inputs.C, panels) if len(inputs.C) == 1 else None
+    kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
+    if kernel is None:
+        return partial(otherwise, inputs)
+    panels = _panels(float(ends[0, 0]), RATIOS[0], ())
+    shared = _areas(C, panels) if len(C) == 1 else None
 
     def part(rows: slice) -> Array:
         subjects = inputs.take(rows)
@@ -239,7 +213,7 @@ def losses_under_smooth(inputs: ScoringInputs, panels: Panels | None, otherwise:
         return mended(loss, (reach <= 0) | accurate(loss, reach * slack), subjects, otherwise)
 
     numbers = 2 * jumps + 3 * NODES * len(panels.half)
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=500_000)
+    return lambda: chunked_rows(part, inputs.n, numbers, like=y, budget=500_000)
 
 
 def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

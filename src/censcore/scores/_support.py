@@ -30,11 +30,13 @@ def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     reached = C._sf_left(t)[:, 0]
     latest = y.time if c is None else c  # C is known to be at least this
     beyond = (latest > C._end()[:, 0]) | (~censored & (reached <= 0))
-    _check_beyond(np.nonzero(to_numpy(beyond))[0], y, C)
+    if possibly(beyond.any()):
+        _check_beyond(to_numpy(beyond).nonzero()[0], y, C)
     known = censored if c is None else namespace(t).ones_like(y.event)
     if possibly(known.any()):
-        excluded = known & C._excludes(latest[:, None])[:, 0]
-        _check_excluded(np.nonzero(to_numpy(excluded))[0], to_numpy(latest), C)
+        excluded = to_numpy(known & C._excludes(latest[:, None])[:, 0])
+        if excluded.any():
+            _check_excluded(excluded.nonzero()[0], to_numpy(latest), C)
     return reached
 
 
@@ -55,8 +57,6 @@ def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
 
 
 def _check_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
-    if not bad.size:
-        return
     one = np.broadcast_to(to_numpy(C.known_time()), c.shape)[bad[0]]
     expected = "" if np.isnan(one) else ", expected never" if np.isinf(one) else f", expected {one:g}"
     raise ContradictionError(

@@ -94,12 +94,15 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
     """
     check_scale(scale)
     t, n, q, known = times, inputs.n, times.shape[1], inputs.known_at(times, scale)
+    xp, some_never = inputs.xp, inputs.has_never
     kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, n * q)
 
     def formula(rows: slice) -> Array:
         part, (alive, weight) = inputs.take(rows), known.status(rows)
         S = part.F._sf(t if t.shape[0] == 1 else t[rows])
-        return weight * inputs.xp.where(alive | part.never, 1 - S, S) ** 2  # F² without the event by t
+        free = alive | part.never if some_never else alive
+        error = S - xp.astype(free, S.dtype)
+        return weight * (error * error)
 
     if kernel is None:
         return chunked_rows(formula, n, q, like=inputs.y.time, budget=CACHED_NUMBERS)

@@ -81,7 +81,8 @@ def crps(
     >>> cs.crps(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
     array([0.3358, 0.871 , 0.3362])
     """
-    check_flag(fair, "fair")
+    if fair is not False:
+        check_flag(fair, "fair")
     if fair and isinstance(y, CompetingRisks | IntervalCensored):
         raise InvalidInputError(
             f"fair=True: got {type(y).__name__}, expected one right-censored event time. Of competing risks "

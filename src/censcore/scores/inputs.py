@@ -98,7 +98,7 @@ class ScoringInputs:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "xp", namespace(self.y.time))
-        object.__setattr__(self, "n", len(self.y))
+        object.__setattr__(self, "n", int(self.y.time.shape[0]))
 
     @property
     def time(self) -> Array:
@@ -231,18 +231,20 @@ def scoring_inputs(
         y.require_no_entry(without_entry)
     check_is_distribution(forecast, "forecast")
     was_passed = censoring is not None
-    if not was_passed:
+    if censoring is None:
         censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
-    check_is_distribution(censoring, "censoring")
-    y, forecast, censoring = one_library(y, forecast, cast(Distribution, censoring))
-    n = common_rows(outcome=(rows := len(y)), forecast=len(forecast), censoring=len(censoring))
+    else:
+        check_is_distribution(censoring, "censoring")
+    y, forecast, censoring = one_library(y, forecast, censoring)
+    rows = int(y.time.shape[0])
+    n = common_rows(outcome=rows, forecast=len(forecast), censoring=len(censoring))
     if rows != n:
         y = y.take(np.zeros(n, dtype=np.int64))
     check_dimensions(y, forecast, censoring, joint)
     tau = None if horizon is None else check_horizon(horizon, y)
     if tau is not None:
         y, censoring = y.censor_at(tau), _censored_at(censoring, tau)
-    if y.has_delayed_entry:
+    if y.entry is not None and y.has_delayed_entry:
         if isinstance(y, EventOfCause):
             check_given_entry(y, forecast.marginal(0))
         forecast = forecast.given_survival(known_to_exceed(y.entry))

@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
 def over_reached(seen: Array, reached: Array) -> Array:
     r""":math:`\delta/G(y-)` of those who were seen, from P(C >= y); zero for the others."""
-    xp = namespace(reached)
-    return xp.astype(seen, reached.dtype) / xp.where(seen, reached, 1.0)
+    return seen / namespace(reached).where(seen, reached, 1.0)
 
 
 def inverse_probability_weights(inputs: ScoringInputs) -> Array:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from censcore._arrays import Array
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.outcomes import OutcomeLike
-from censcore.scores._knots import are_knots, knot_losses
-from censcore.scores._lines import line_kernel, line_losses
+from censcore.scores._knots import knots_method
+from censcore.scores._lines import lines_method
 from censcore.scores._proportional import are_curves_under_risks, has_risks, losses_under_risks, risk_losses
-from censcore.scores._smooth import Weights, are_smooth, losses_under_smooth, panels_of_smooth, smooth_losses
+from censcore.scores._shared_panels import Method
+from censcore.scores._smooth import jumps_method, panels_method
 from censcore.scores._squares import as_steps, is_shared
 from censcore.scores._support import check_infinite, check_unreached_before
 from censcore.scores._time_integral import TimeIntegral, by_formula, by_sums, squares
@@ -33,107 +35,118 @@ class Route(NamedTuple):
 
     name: str
     fits: str
-    takes: Callable[[TimeIntegral], Any]
-    losses: Callable[[TimeIntegral], Array]
+    degrees: tuple[int | None, ...]  #: of the forecasts that it is for
+    method: Callable[[TimeIntegral], Method]
     serves_never: bool = False  #: also subjects that are known never to have the event
 
 
-def _has_one_curve(it: TimeIntegral) -> bool:
-    F, C = it.inputs.F, it.inputs.C
-    return is_shared(F, C) and (it.end is None or (len(C) == 1 and C._degree == 0))
+STEPS, SMOOTH, LINES = (0,), (None,), (None, 1)
 
 
-def _has_sums(it: TimeIntegral) -> bool:
+def _by_group(it: TimeIntegral) -> Method:
+    if not isinstance(it.inputs.C, Grouped) or not (it.end is None or len(it.end) == 1):
+        return None
+    return lambda: it.inputs.in_groups(lambda inputs: _first(replace(it, inputs=inputs))[1]())
+
+
+def _by_one_curve(it: TimeIntegral) -> Method:
     F, C = it.inputs.F, it.inputs.C
-    return F._degree == 0 and (it.end is None or (C._degree == 0 and it.has_finite_end))
+    if not is_shared(F, C) or not (it.end is None or (len(C) == 1 and C._degree == 0)):
+        return None
+    return lambda: squares(replace(it, inputs=replace(it.inputs, F=as_steps(F))))
+
+
+def _by_risks(it: TimeIntegral) -> Method:
+    if not has_risks(it.inputs, it.below, it.beyond):
+        return None
+    return lambda: risk_losses(it.inputs, it.below, it.beyond, partial(exactly, end=it.end))
+
+
+def _by_risks_of_censoring(it: TimeIntegral) -> Method:
+    if not are_curves_under_risks(it.inputs) or not it.one_end:
+        return None
+    return lambda: losses_under_risks(it.inputs, it.end, partial(exactly, end=it.end))
+
+
+def _by_sums(it: TimeIntegral) -> Method:
+    fits = it.end is None or (it.inputs.C._degree == 0 and it.has_finite_end)
+    return partial(by_sums, it) if fits else None
 
 
 def exactly(inputs: ScoringInputs, end: PointMass | None = None) -> Array:
     """The losses by the first of the last three routes, which serve every input."""
-    it = TimeIntegral(inputs, end)
-    return _first(it, ROUTES[-3:]).losses(it)
-
-
-def _otherwise(it: TimeIntegral) -> Callable[[ScoringInputs], Array]:
-    """The losses of subjects whose error is not small."""
-    return lambda inputs: exactly(inputs, it.end)
-
-
-def _on_panels(it: TimeIntegral) -> Array:
-    return smooth_losses(it.inputs, Weights.up_to(it.beyond, ipcw=it.end is not None), _otherwise(it))
+    return _first(TimeIntegral(inputs, end), ROUTES[-3:])[1]()
 
 
 #: In the order in which they are tried.
 ROUTES = (
-    Route(
-        "groups",
-        "censoring distributions by group: each group on its own",
-        lambda it: isinstance(it.inputs.C, Grouped) and (it.end is None or len(it.end) == 1),
-        lambda it: it.inputs.in_groups(lambda inputs: _losses(replace(it, inputs=inputs))),
-        serves_never=True,
-    ),
+    Route("groups", "censoring distributions by group: each group on its own", (0, 1, None), _by_group, True),
     Route(
         "one curve",
         "one step forecast and one C for all subjects: one antiderivative, read at each y",
-        _has_one_curve,
-        lambda it: squares(replace(it, inputs=replace(it.inputs, F=as_steps(it.inputs.F)))),
+        STEPS,
+        _by_one_curve,
         serves_never=True,
     ),
-    Route(
-        "risk tables",
-        "many forecasts with proportional hazards: tables at a few risks",
-        lambda it: has_risks(it.inputs, it.below, it.beyond),
-        lambda it: risk_losses(it.inputs, it.below, it.beyond, _otherwise(it)),
-    ),
+    Route("risk tables", "many forecasts with proportional hazards: tables at a few risks", STEPS, _by_risks),
     Route(
         "risk tables of C",
         "step forecasts on common times, C with proportional hazards: tables at a few risks",
-        lambda it: are_curves_under_risks(it.inputs) and it.one_end,
-        lambda it: losses_under_risks(it.inputs, it.end, _otherwise(it)),
+        STEPS,
+        _by_risks_of_censoring,
     ),
     Route(
         "jumps on panels",
         "step forecasts with many jumps, a smooth C: its antiderivative on shared panels",
-        lambda it: it.end is None and panels_of_smooth(it.inputs),
-        lambda it: losses_under_smooth(it.inputs, panels_of_smooth(it.inputs), _otherwise(it)),
+        STEPS,
+        lambda it: jumps_method(it.inputs, exactly) if it.end is None else None,
     ),
     Route(
         "knots",
         "piecewise-linear forecasts with knots of their own, one step C: its moments",
-        lambda it: it.end is None and are_knots(it.inputs),
-        lambda it: knot_losses(it.inputs, _otherwise(it)),
+        LINES,
+        lambda it: knots_method(it.inputs, exactly) if it.end is None else None,
     ),
     Route(
         "panels",
         "smooth forecasts, a smooth C or one step C: shared panels",
-        lambda it: are_smooth(it.inputs, it.beyond),
-        _on_panels,
+        SMOOTH,
+        lambda it: panels_method(it.inputs, it.beyond, it.end is not None, partial(exactly, end=it.end)),
+        serves_never=True,
     ),
-    Route("sums", "step forecasts: sums over the jumps", _has_sums, by_sums, serves_never=True),
+    Route("sums", "step forecasts: sums over the jumps", STEPS, _by_sums, serves_never=True),
     Route(
         "lines",
         "piecewise-linear forecasts on one grid, one step C: moments of each panel",
-        lambda it: line_kernel(it.inputs, it.below, it.beyond) is not None,
-        lambda it: line_losses(it.inputs, it.below, it.beyond),
+        LINES,
+        lambda it: lines_method(it.inputs, it.below, it.beyond),
     ),
-    Route("formula", "all else: closed forms, or quadrature by subject", lambda it: True, by_formula, True),
+    Route(
+        "formula",
+        "all else: closed forms, or quadrature by subject",
+        (0, 1, None),
+        lambda it: partial(by_formula, it),
+        serves_never=True,
+    ),
 )
 
 
-def _first(it: TimeIntegral, among: Sequence[Route] = ROUTES) -> Route:
-    some_never = it.inputs.has_never
-    return next(route for route in among if (route.serves_never or not some_never) and route.takes(it))
-
-
-def _losses(it: TimeIntegral) -> Array:
-    return _first(it).losses(it)
+def _first(it: TimeIntegral, among: Sequence[Route] = ROUTES) -> tuple[str, Callable[[], Array]]:
+    """The name of the first route that is for the input, and its method."""
+    some_never, degree = it.inputs.has_never, it.inputs.F._degree
+    for route in among:
+        if degree in route.degrees and (route.serves_never or not some_never):
+            method = route.method(it)
+            if method is not None:
+                return route.name, method
+    raise AssertionError("the last route serves every input")
 
 
 def integrated(inputs: ScoringInputs, end: PointMass | None = None) -> Array:
     """The CRPS of checked inputs, or up to an ``end`` the integrated Brier score on the ipcw scale, (n,)."""
     if end is not None:
         check_unreached_before(inputs, end.location)
-    return check_infinite(_losses(TimeIntegral(inputs, end)), inputs)
+    return check_infinite(_first(TimeIntegral(inputs, end))[1](), inputs)
 
 
 def end_of(inputs: ScoringInputs) -> PointMass:
@@ -204,14 +217,12 @@ def routes(
     y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     end = end_of(inputs) if scale == "ipcw" else None
-    first = _first(TimeIntegral(inputs, end))
-    if first is not ROUTES[0]:
-        return Routes((first.name,))
-    taken: list[str] = [first.name]
+    taken = [_first(TimeIntegral(inputs, end))[0]]
 
     def note(group: ScoringInputs) -> Array:
-        taken.append(_first(TimeIntegral(group, end)).name)
+        taken.append(_first(TimeIntegral(group, end))[0])
         return group.y.time
 
-    inputs.in_groups(note)
+    if taken == ["groups"]:
+        inputs.in_groups(note)
     return Routes(tuple(taken))
