@@ -97,8 +97,8 @@ def covariates_predict(
     rows = np.nonzero(used)[0]
     if not len(rows):
         return "every subject has an event at time zero"
-    entry = entries_of(y)
-    if entry is not None and entry[rows].max() >= to_numpy(y.time)[rows].min():  # as at a landmark, it may not
+    entry = entries_of(y)  # at a landmark, which all have reached, it does not matter
+    if entry is not None and entry[rows].max() >= to_numpy(y.time)[rows].min():
         return "subjects enter late, which the test does not take into account"
     weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
     further = {name: values[rows] for name, values in (labels or {}).items()}
