@@ -77,3 +77,22 @@ def test_another_word_is_an_error():
     X, y = table(50, 5, 0.0)
     with pytest.raises(cs.exceptions.InvalidInputError, match="expected 'auto'"):
         cs.compare(FORECASTS, y, "cox", X=X)
+
+
+def test_at_landmarks_it_is_chosen_as_elsewhere():
+    """All enter at the landmark, before anyone leaves: nobody is missing from the test."""
+    X, y = table(500, 4, 0.8)
+    found = cs.compare_landmarks(FORECASTS, y, "auto", landmarks=[0.2, 0.5], X=X, discrimination=False)
+    for s, comparison in zip((0.2, 0.5), found, strict=True):
+        assert any("Cox regression, since covariates predict" in note for note in comparison.notes)
+        assert not comparison.censoring.warnings
+        rows, after = np.flatnonzero(y.at_risk(s)), y.after(s)
+        from_s = cs.RightCensored(after.time - s, after.event)
+        words = [choose_censoring(X.iloc[rows], each).words for each in (after, from_s)]
+        assert words[0] == words[1]
+
+
+def test_no_test_where_some_enter_after_others_have_left():
+    X, y = table(300, 5, 0.8)
+    late = cs.RightCensored(y.time, y.event, entry=0.5 * y.time)
+    assert "no test was made: subjects enter late" in choose_censoring(X, late).words

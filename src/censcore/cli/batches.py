@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import typer
 
 import censcore as cs
 from censcore.cli.losses import loss_columns, losses_writer, tell_written
-from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, prepared, words
-from censcore.cli.predictions import OutcomeColumns, check_options, is_standard_input, outcome_of
+from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, prepared
+from censcore.cli.predictions import check_options, is_standard_input, outcome_of, words
 from censcore.evaluation.designs.batches.decisions import TablePlan
 from censcore.evaluation.designs.batches.runners import Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import BatchPlan, Rows
@@ -33,24 +33,24 @@ __all__ = ["read_batches", "score_batches"]
 class _Outcome:
     """What reads the outcome of the rows of a batch, as that of a whole file is read."""
 
-    named: OutcomeColumns
+    source: Source
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Those that it needs."""
-        return self.named.used
+        return tuple(self.source.used)
 
     def __call__(self, frame: Any) -> Any:
         """The outcome of some rows."""
-        return outcome_of(frame, self.named, part=True)
+        return outcome_of(frame, self.source, part=True)
 
 
 def read_batches(source: Source, store: Path | None = None) -> Inputs:
     """The table and forecasts of a source; what cannot be read in batches is an error."""
-    columns, batch = source.columns, source.batch
+    batch = source.batch
     _check_files(source.predictions)
-    check_options(columns)
-    if columns.intervals:
+    check_options(source)
+    if source.intervals:
         raise InvalidInputError(
             "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and "
             "--dask, and pass one file."
@@ -58,12 +58,12 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
     table = cs.OutcomeTable(
-        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=_Outcome(columns),
+        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=_Outcome(source),
         n_jobs=source.jobs, store=store,
     )  # fmt: skip
     estimator = source.estimator()
     there = batches_of(table.data, table.rows)[0].names()
-    forecasts = column_forecasts(there, columns.used, **source.reading)
+    forecasts = column_forecasts(there, source.used, **source.reading)
     train: Any = None
     if source.named in NEED_COVARIATES and estimator is not None:
         train = _training(source)
@@ -76,7 +76,7 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
         )
     elif source.train is not None:
         _check_files(source.train)
-        outcome = _Outcome(columns._replace(censoring_time=None))
+        outcome = _Outcome(replace(source, censoring_time=None))
         train = cs.OutcomeTable(str(source.train), rows=table.rows, outcome=outcome)
     return Inputs(None, dict(forecasts), table, estimator, None, train)
 

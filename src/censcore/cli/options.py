@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,7 +12,7 @@ import typer
 
 import censcore as cs
 from censcore.cli.plugins import load_scores
-from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns, is_standard_input, outcome_of, read_table
+from censcore.cli.predictions import COLUMNS_HELP, is_standard_input, outcome_of, read_table, words
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
 
@@ -33,11 +33,6 @@ ROWS = 100_000  # of a batch
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the data or options do not allow it (the message says why), 2 wrong usage."
 )
-
-
-def words(text: str | None) -> list[str]:
-    """Words between commas."""
-    return [] if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:
@@ -140,17 +135,28 @@ class Source:
             return False
         return path.is_dir() or (path.exists() and path.stat().st_size > LARGE)
 
+    def __post_init__(self) -> None:
+        """Without any columns of the outcome these are called time and event."""
+        if not self.intervals:
+            object.__setattr__(self, "time", "time" if self.time is None else self.time)
+            if self.event is None and self.cause is None:
+                object.__setattr__(self, "event", "event")
+
     @property
-    def columns(self) -> OutcomeColumns:
-        """The columns of the outcome; without any they are called time and event."""
-        time, event = self.time, self.event
-        if self.lower is None and self.upper is None:
-            time = "time" if time is None else time
-            event = "event" if event is None and self.cause is None else event
-        causes, visits = (tuple(words(text)) for text in (self.causes, self.visits))
-        return OutcomeColumns(
-            time, event, self.cause, causes, self.entry, self.lower, self.upper, visits, self.censoring_time
-        )
+    def intervals(self) -> bool:
+        """Whether the outcome is interval-censored."""
+        return self.lower is not None or self.upper is not None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the causes 1, 2, ..."""
+        return words(self.causes)
+
+    @property
+    def used(self) -> list[str]:
+        """The columns of the outcome, but for the visits."""
+        given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
+        return [name for name in given if name is not None]
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -172,7 +178,7 @@ class Source:
         """What ``--censoring`` names, or its default."""
         if self.censoring is not None:
             return self.censoring
-        return "none" if self.columns.intervals and self.stratify is None else "kaplan-meier"
+        return "none" if self.intervals and self.stratify is None else "kaplan-meier"
 
     def estimator(self) -> Any:
         """The estimator that ``--censoring`` names; None where the censoring times are known."""
@@ -204,7 +210,7 @@ class Source:
         if self.train is None:
             return None
         frame = read_table(self.train)
-        return self.covariates_of(frame), outcome_of(frame, self.columns._replace(censoring_time=None))
+        return self.covariates_of(frame), outcome_of(frame, replace(self, censoring_time=None))
 
     def read(self) -> Inputs:
         """Read the files whole."""
@@ -215,7 +221,7 @@ class Source:
                 "got standard input for the table and for --train, expected a file for one of them."
             )
         frame = read_table(self.predictions)
-        X, y = self.covariates_of(frame), outcome_of(frame, self.columns)
+        X, y = self.covariates_of(frame), outcome_of(frame, self)
         training, estimator = self.training(), self.estimator()
         if self.named in NEED_COVARIATES and estimator is not None:
             if X is None:
@@ -226,7 +232,7 @@ class Source:
             tables = [X] if training is None else [X, training[0]]
             estimator.set_params(estimator=prepared(estimator.estimator, *tables))
         risks = y if isinstance(y, cs.CompetingRisks) else None
-        forecasts = forecasts_of(frame, self.columns.used, risks, **self.reading)
+        forecasts = forecasts_of(frame, self.used, risks, **self.reading)
         return Inputs(frame, forecasts, y, estimator, X, training)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from censcore.cli.options import Source
+
 __all__ = [
-    "COLUMNS_HELP", "OutcomeColumns", "check_options", "column", "is_standard_input", "name_of",
-    "outcome_of", "read_table",
+    "COLUMNS_HELP", "check_options", "column", "is_standard_input", "name_of", "outcome_of", "read_table",
+    "words",
 ]  # fmt: skip
 
 COLUMNS_HELP = """
@@ -32,32 +34,9 @@ One file may hold several models; without MODEL__ the model is called "forecast"
 """
 
 
-class OutcomeColumns(NamedTuple):
-    """The columns that hold the outcome; ``causes`` are the names of the causes 1, 2, ...
-
-    ``visits`` are names of columns, or patterns such as ``visit_*``.
-    """
-
-    time: str | None
-    event: str | None = None
-    cause: str | None = None
-    causes: tuple[str, ...] = ()
-    entry: str | None = None
-    lower: str | None = None
-    upper: str | None = None
-    visits: tuple[str, ...] = ()
-    censoring_time: str | None = None
-
-    @property
-    def intervals(self) -> bool:
-        """Whether the outcome is interval-censored."""
-        return self.lower is not None or self.upper is not None
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """All of them but the visits."""
-        given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
-        return tuple(name for name in given if name is not None)
+def words(text: str | None) -> list[str]:
+    """Words between commas."""
+    return [] if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 
 def is_standard_input(path: Path) -> bool:
@@ -118,7 +97,7 @@ def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
 
 
 def outcome_of(
-    frame: pd.DataFrame, columns: OutcomeColumns, part: bool = False
+    frame: pd.DataFrame, columns: Source, part: bool = False
 ) -> cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored:
     """The outcome from its columns; in ``part`` of a table there may be no event."""
     check_options(columns)
@@ -137,11 +116,11 @@ def outcome_of(
         assert columns.event is not None
         return cs.RightCensored(time, column(frame, columns.event, "--event"), c, entry=a)
     cause = _cause_numbers(column(frame, columns.cause, "--cause"), columns)
-    some = 1 if part and not columns.causes and not (cause != 0).any() else None
-    return cs.CompetingRisks(time, cause, c, entry=a, names=columns.causes or None, n_causes=some)
+    some = 1 if part and not columns.names and not (cause != 0).any() else None
+    return cs.CompetingRisks(time, cause, c, entry=a, names=columns.names or None, n_causes=some)
 
 
-def check_options(columns: OutcomeColumns) -> None:
+def check_options(columns: Source) -> None:
     """One kind of outcome is named, and wholly."""
     others = {
         "--time": columns.time, "--event": columns.event, "--cause": columns.cause,
@@ -169,14 +148,14 @@ def check_options(columns: OutcomeColumns) -> None:
         )
 
 
-def _intervals(frame: pd.DataFrame, columns: OutcomeColumns) -> cs.IntervalCensored:
+def _intervals(frame: pd.DataFrame, columns: Source) -> cs.IntervalCensored:
     """Intervals with the visits, where there are any; a missing upper end is infinity."""
     assert columns.lower is not None
     assert columns.upper is not None
     for option, name in (("--lower", columns.lower), ("--upper", columns.upper), ("--entry", columns.entry)):
         if name is not None:
             column(frame, name, option)
-    visits = [name for pattern in columns.visits for name in _matching(frame, pattern)]
+    visits = [name for pattern in words(columns.visits) for name in _matching(frame, pattern)]
     return cs.IntervalCensored.from_frame(
         frame, columns.lower, columns.upper, list(dict.fromkeys(visits)) or None, columns.entry
     )
@@ -194,17 +173,17 @@ def _matching(frame: pd.DataFrame, pattern: str) -> list[str]:
     return found
 
 
-def _cause_numbers(values: np.ndarray, columns: OutcomeColumns) -> np.ndarray:
+def _cause_numbers(values: np.ndarray, columns: Source) -> np.ndarray:
     """Causes as numbers; labels are those of --causes, in that order, and "censored"."""
     if values.dtype.kind in "biuf":
         return values
-    labels = {"censored": 0} | {name: j for j, name in enumerate(columns.causes, start=1)}
+    labels = {"censored": 0} | {name: j for j, name in enumerate(columns.names, start=1)}
     unknown = [str(value) for value in dict.fromkeys(values.tolist()) if value not in labels]
     if unknown:
         raise InvalidInputError(
             f"--cause {columns.cause}: got {', '.join(unknown[:5])}, expected whole numbers (0 for "
             "censored), or 'censored' and the names of the causes that --causes gives, such as --causes "
-            f"relapse,death (now: {', '.join(columns.causes) or 'none'})."
+            f"relapse,death (now: {', '.join(columns.names) or 'none'})."
         )
     import numpy as np
 

@@ -80,8 +80,6 @@ def _test(X: Any, y: RightCensored, weight: Any, groups: Any, seed: int) -> Cens
     """The test of the C that all event times share, or the one with the smallest p, adjusted for all C."""
     if X is None or np.ndim(X) != 2 or not np.shape(X)[1]:
         return "there are no covariates"
-    if y.has_delayed_entry:
-        return "subjects enter late, which the test does not take into account"
     parts = [y] if y.shares_censoring else [y.marginal(j) for j in range(y.k)]
     tests = [covariates_predict(X, part, sample_weight=weight, groups=groups, seed=seed) for part in parts]
     usable = [test for test in tests if not isinstance(test, str)]

@@ -11,6 +11,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.estimators.covariate_columns import Columns, read_columns
 from censcore.estimators.covariates import take_rows
+from censcore.estimators.risk_sets import entries_of
 from censcore.outcomes import RightCensored
 
 __all__ = ["CensoringTest", "covariates_predict"]
@@ -96,6 +97,9 @@ def covariates_predict(
     rows = np.nonzero(used)[0]
     if not len(rows):
         return "every subject has an event at time zero"
+    entry = entries_of(y)  # at a landmark, which all have reached, it does not matter
+    if entry is not None and entry[rows].max() >= to_numpy(y.time)[rows].min():
+        return "subjects enter late, which the test does not take into account"
     weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
     further = {name: values[rows] for name, values in (labels or {}).items()}
     columns = read_columns(take_rows(X, rows), weight, further)

@@ -93,7 +93,6 @@ for (const title of all("svg .mark > title, svg .bar > title")) {
   title.parentNode.dataset.tip = title.textContent;
   title.remove();
 }
-for (const curve of all("svg .curve")) curve.querySelector("title")?.remove();
 const points = path => {
   const steps = path.getAttribute("d").match(/-?[\d.]+/g).map(Number), found = [[steps[0], steps[1]]];
   for (let i = 2; i < steps.length; i += 2) found.push([found.at(-1)[0] + steps[i], found.at(-1)[1] + steps[i + 1]]);
@@ -109,24 +108,36 @@ for (const svg of all("svg[data-axes], .panels svg[viewBox]")) {
   svg.addEventListener("pointermove", event => {
     const tip = event.target.closest("[data-tip]")?.dataset.tip;
     if (tip) return tell([tip], event);
-    const curves = all(".curve", svg).filter(curve => !curve.classList.contains("off"));
-    if (!svg.dataset.axes || !curves.length) { box.hidden = true; return; }
+    const shown = what => all(what, svg).filter(part => !part.classList.contains("off")), curves = shown(".curve");
+    if (!svg.dataset.axes || !curves.length && !shown(".points").length) { box.hidden = true; return; }
     const [left, right, x0, x1, bottom, top, y0, y1] = svg.dataset.axes.split(" ").map(Number);
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()).x;
+    const { x: at, y: height } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     if (at < left || at > right) { box.hidden = true; return; }
     const value = y => digits(y0 + (bottom - y) / (bottom - top) * (y1 - y0));
-    const nearest = list => list.reduce((a, b) => Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a);
+    const time = x => digits(x0 + (x - left) / (right - left) * (x1 - x0));
+    for (const group of shown(".points")) {  // the point under the pointer, with its interval
+      const numbers = (path, what) => [...(path?.getAttribute("d") ?? "").matchAll(what)].map(found => found.slice(1).map(Number));
+      const point = numbers(group.querySelector(".mark"), /M([\d.]+) ([\d.]+)/g).find(([x, y]) => Math.hypot(x - at, y - height) < 5);
+      if (!point) continue;
+      const ends = numbers(group.querySelector(".line"), /M([\d.]+) ([\d.]+)V([\d.]+)/g).find(([x]) => x === point[0]);
+      const interval = ends ? ` (${value(ends[1])} to ${value(ends[2])})` : "";
+      return tell([`${group.dataset.model} at ${time(point[0])}: ${value(point[1])}${interval}`], event);
+    }
+    const there = list => {  // between the two points around the pointer
+      const i = list.findIndex(point => point[0] >= at), [a, b] = [list[Math.max(i - 1, 0)], list[i]];
+      if (i < 0 || (i === 0 && b[0] > at + 1)) return null;
+      const share = b[0] > a[0] ? (at - a[0]) / (b[0] - a[0]) : 0;
+      return a.map((value, k) => value + share * (b[k] - value));
+    };
     const told = curves.map(curve => {
-      const line = all(".line", curve).flatMap(points), band = all(".band", curve).flatMap(path => {
+      const line = there(all(".line", curve).flatMap(points)), band = there(all(".band", curve).flatMap(path => {
         const ends = points(path), half = ends.length / 2;
         return ends.slice(0, half).map(([x, high], i) => [x, high, ends[2 * half - 1 - i][1]]);
-      });
-      if (!line.length) return "";
-      const [x, y] = nearest(line), around = band.length ? nearest(band) : null;
-      const interval = around && Math.abs(around[0] - x) < 1 ? ` (${value(around[2])} to ${value(around[1])})` : "";
-      return `${curve.dataset.model}: ${value(y)}${interval}`;
+      }));
+      return line && `${curve.dataset.model}: ${value(line[1])}${band ? ` (${value(band[2])} to ${value(band[1])})` : ""}`;
     });
     rule.setAttribute("d", `M${at} ${top}V${bottom}`);
-    tell([`at ${digits(x0 + (at - left) / (right - left) * (x1 - x0))}`, ...told.filter(Boolean)], event);
+    if (!curves.length) { box.hidden = true; return; }
+    tell([`at ${time(at)}`, ...told.filter(Boolean)], event);
   });
 }

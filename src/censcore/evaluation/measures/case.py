@@ -15,7 +15,6 @@ from censcore.distributions import Distribution, Grouped, Independent, Univariat
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import effective_number
-from censcore.evaluation.measures.cell_sums import cell_sums
 from censcore.exceptions import PositivityError
 from censcore.outcomes import EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
@@ -34,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
+CHUNK = 10_000  # subjects whose losses in cells are held at a time
 #: What is derived of a case without its C.
 WITHOUT_C = ("time", "entry", "cells", "quantiles", "restricted_mean", "_placed")
 
@@ -172,22 +172,21 @@ class Case(KeepsValues):
         """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
         return cells_of(self.time, self.horizon) if self.edges is None else self.edges[0]
 
-    @cached_property
-    def brier_in_cells(self) -> np.ndarray:
-        """Brier losses in the middle of every cell, (n, cells)."""
-        middle = (self.cells[:-1] + self.cells[1:]) / 2
-        return as_losses(brier_score(self.scored, self.F, self.C, middle, horizon=self.horizon))
-
     def brier_sums(self, weight: np.ndarray) -> np.ndarray:
-        """Sums of these losses with each column of weights (n, m), by the edge that reaches the time.
+        """Brier losses in the middle of every cell, summed with each column of weights (n, m).
 
-        They serve both scales: the last answer is kept.
+        The sums (m, cells + 2, cells) are by the edge that reaches the time of a subject. They serve both
+        scales, so that the last answer is kept; losses are made for some subjects at a time.
         """
         if self._made.get("weight") is not weight:
-            sums = cell_sums(self, weight)
-            if sums is None:
-                first, brier, J = self.first(self.cells), self.brier_in_cells, len(self.cells)
-                sums = np.stack([sums_at(first, column, brier, J) for column in weight.T])
+            middle, first = (self.cells[:-1] + self.cells[1:]) / 2, self.first(self.cells)
+            sums = np.zeros((weight.shape[1], len(self.cells) + 1, len(middle)))
+            for start in range(0, len(first), CHUNK):
+                rows = np.arange(start, min(start + CHUNK, len(first)))
+                part = self if len(rows) == len(first) else self.take(rows)
+                losses = as_losses(brier_score(part.scored, part.F, part.C, middle, horizon=self.horizon))
+                for column, of_column in zip(weight[rows].T, sums, strict=True):
+                    of_column += sums_at(first[rows], column, losses, len(self.cells))
             self._made.update(weight=weight, sums=sums)
         return self._made["sums"]
 

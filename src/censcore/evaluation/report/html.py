@@ -60,7 +60,8 @@ CAPTIONS = {
     "folds": "Grey lines join the means of one fold; their spread is no standard error of the mean.",
 }
 BELOW_ZERO = "Below zero, a forecast is better than {} at this time. "
-AT_A_TIME = {"calibration": {}, "decision": {}, "murphy": {}, "roc": {"points": 60}}
+AT_A_TIME = {"calibration": {}, "decision": {}, "murphy": {}, "roc": {"points": 50}}
+FEW = 4  # forecasts, above which a page of several outcomes does not list all pairs of them
 SHOWN = {CLEARLY_BEST: "★", AMONG_BEST: "☆"}
 MARKED = (
     "★ clearly the best: better than each of the others by more than chance explains. ☆ tied with the best, "
@@ -160,10 +161,7 @@ def _first_screen(comparison: Comparison, verdict: Verdict) -> str:
     except InvalidInputError:  # one forecast, or too few events
         picture = ""
     else:
-        alternative = f"{chart.title}. {CAPTIONS['differences']}"
-        picture = (
-            f"<figure><h3>{html_text(capital(chart.title))}</h3>{chart_html(chart, alternative)}</figure>"
-        )
+        picture = f"<figure><h3>{html_text(capital(chart.title))}</h3>{chart_html(chart)}</figure>"
     first, *others = map(html_text, verdict.sentences)
     told = "".join(f"<li>{sentence}</li>" for sentence in others)
     return (
@@ -269,17 +267,15 @@ def _name(comparison: Comparison, model: str) -> str:
 
 
 def _scored(comparison: Comparison, shown: Cell) -> str:
-    number, plus, error = html_text(shown.text).partition(" ± ")
-    text = f"{number} <span class='error'>± {error}</span>" if plus else number
-    if shown.mark in SHOWN:
-        text = f"{SHOWN[shown.mark]}&nbsp;{text}"
-    kind = " class='best'" if shown.mark else ""
-    return cell(f"<span{kind}>{text}</span>", _hover(comparison, shown.line) if shown.line else "")
+    text = html_text(shown.text).replace("± ", "±&nbsp;")
+    if shown.mark:
+        text = f"<span class='best'>{SHOWN[shown.mark]}&nbsp;{text}</span>"
+    return cell(text, _hover(comparison, shown.line) if shown.line else "")
 
 
 def _hover(comparison: Comparison, line: Line) -> str:
     """Everything that is known of a number."""
-    told = [f"{one_line(line['model'])}: {line['mean']:.6g}"]
+    told = [f"{line['mean']:.6g}"]
     if np.isfinite(line["low"]):
         told.append(f"{100 * comparison.confidence:g} % interval {line['low']:.5g} to {line['high']:.5g}")
     if np.isfinite(line["rank"]):
@@ -299,6 +295,13 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     pairs = [x for x in difference_lines(comparison) if x["by"] == "" and x["outcome"] == outcome]
     if not pairs:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
+    told, verdict = "All paired differences", verdict_on(comparison, outcome)
+    if comparison.kind.views and len(comparison.models) > FEW and verdict is not None:  # pages stay small
+        told, base = (
+            "Paired differences from the best and the reference",
+            (verdict.best, comparison.reference),
+        )
+        pairs = [x for x in pairs if x["model"] in base or x["versus"] in base]
     rows = [
         [
             html_text(column_label(comparison, row)),
@@ -320,7 +323,7 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     )
     picture = _figures(comparison, "differences", "") if outcome == comparison.verdicts[0].outcome else ""
     return _folded(
-        f"All paired differences, with intervals and p-values ({len(rows)} lines)",
+        f"{told}, with intervals and p-values ({len(rows)} lines)",
         f"<p>{words}</p>{shown}<div class='pictures'>{picture}</div>",
     )
 
@@ -494,15 +497,7 @@ def _figure(
         return f"<figure{at}><p>{html_text(kind)}: not computed, because {html_text(str(error))}</p></figure>"
     versus = options.get("versus")
     words = CAPTIONS[kind] if versus is None else BELOW_ZERO.format(html_text(one_line(versus)))
-    drawn = chart_html(chart, f"{chart.title}. {CAPTIONS[kind]} {_in_words(comparison, kind)}")
+    drawn = chart_html(chart)
     wide = " class='wide'" if chart.small and len(chart.panels) > 2 else ""
     caption = f"<figcaption>{words}</figcaption>"
     return f"<figure{wide}{at}><h3>{html_text(chart.title)}</h3>{drawn}{caption}</figure>"
-
-
-def _in_words(comparison: Comparison, kind: str) -> str:
-    """What the picture shows, for those who do not see it."""
-    if kind == "censoring":
-        weights = comparison.censoring.weights
-        return f"Largest weight {weights['largest']:.3g}." if weights else ""
-    return f"Forecasts shown: {', '.join(comparison.models)}. The numbers are in the tables of this page."

@@ -7,11 +7,12 @@ model says so by ``data-model``, so that the page can hide it.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule
+from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule
 from censcore.plain_text import html_text, one_line
 
 __all__ = ["chart_html", "swatch"]
@@ -20,31 +21,31 @@ WIDTH, HEIGHT = 400, 250  # of the drawing, in units of the text: 12 high, about
 SMALL_WIDTH, SMALL_HEIGHT = 250, 215
 LETTER = 6.4
 MARKS = 5  # markers along a curve
+ROOM = 4  # for markers at the ends of axes
+CLOSE = 0.45  # what a curve may miss, where points of it are left out
 MANY = 2  # curves, beyond which bands are faint
 ROW_TITLE, ROW_MARK = 17.0, 13.0  # heights in a panel of rows
 
 #: Drawn by steps from where a marker is.
 SHAPES = {
-    "circle": "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0z",
+    "circle": "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
     "square": "m-3-3h6v6h-6z",
-    "triangle": "m0-3.9l3.8 6.9h-7.6z",
-    "diamond": "m0-4.3l4.3 4.3-4.3 4.3-4.3-4.3z",
-    "down": "m0 3.9l3.8-6.9h-7.6z",
-    "plus": "m-1.3-4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z",
-    "cross": "m-3.7-2l1.7-1.7 2 2 2-2 1.7 1.7-2 2 2 2-1.7 1.7-2-2-2 2-1.7-1.7 2-2z",
+    "triangle": "m0-4l4 7h-8z",
+    "diamond": "m0-4l4 4-4 4-4-4z",
+    "down": "m0 4l4-7h-8z",
+    "plus": "m-1-4h2v3h3v2h-3v3h-2v-3h-3v-2h3z",
+    "cross": "m-4-2l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z",
 }
 
 
-def chart_html(chart: Chart, alternative: str) -> str:
+def chart_html(chart: Chart) -> str:
     """A legend that wraps where there is no room, and one SVG per panel."""
     legend = "".join(
         f"<li{_of(name)}>{swatch(look)}{html_text(one_line(name))}</li>"
         for name, look in chart.legend.items()
     )
     kind = "panels" + (" small" if chart.small else "") + (" many" if len(chart.legend) > MANY else "")
-    panels = "".join(
-        _panel(panel, chart, alternative if i == 0 else "") for i, panel in enumerate(chart.panels)
-    )
+    panels = "".join(_panel(panel, chart, first=i == 0) for i, panel in enumerate(chart.panels))
     shown = f"<ul class='legend'>{legend}</ul>" if legend else ""
     return f"{shown}<div class='{kind}'>{panels}</div>"
 
@@ -56,25 +57,23 @@ def _of(name: str) -> str:
 def swatch(look: Look) -> str:
     """A short line with the marker of a model."""
     return (
-        f"<svg class='swatch c-{look.colour}' viewBox='0 0 30 12' width='30' height='12' aria-hidden='true'>"
-        f"<path class='line'{_dash(look)} d='M0 6H30'/>"
-        f"<path class='mark' d='M15 6{SHAPES[look.marker]}'/></svg>"
+        f"<svg class='swatch c-{look.colour}' aria-hidden='true'><path{_dash(look)} d='M0 6H30'/>"
+        f"<path d='M15 6{SHAPES[look.marker]}'/></svg>"
     )
 
 
-def _panel(panel: Panel, chart: Chart, alternative: str) -> str:
+def _panel(panel: Panel, chart: Chart, first: bool) -> str:
     frame = _Frame(panel, chart.small)
-    drawn = [_axes(frame), *(_mark(frame, mark) for mark in panel.marks)]
-    hidden = (
-        f"role='img' aria-label='{html_text(one_line(alternative))}'" if alternative else "aria-hidden='true'"
-    )
+    drawn = [_axes(frame), _inside(frame, "".join(_mark(frame, mark, chart.small) for mark in panel.marks))]
+    told = html_text(f"{one_line(chart.title)}. The numbers are in the tables of this page.")
+    seen = f"role='img' aria-label='{told}'" if first else "aria-hidden='true'"
     box = f"viewBox='0 0 {frame.width:g} {frame.height:g}'"
     ends = (frame.left, frame.right, *frame.xlim, frame.bottom, frame.top, *frame.ylim)
     axes = "" if panel.rows else f" data-axes='{' '.join(f'{end:.6g}' for end in ends)}'"
     title = f"<p class='title'>{html_text(one_line(panel.title))}</p>" if panel.title else ""
     names = {mark.name for mark in panel.marks if not isinstance(mark, Rule)}
     of_one = _of(*names) if chart.small and len(names) == 1 else ""
-    return f"<div{of_one}>{title}<svg {hidden} {box}{axes}>{''.join(drawn)}</svg></div>"
+    return f"<div{of_one}>{title}<svg {seen} {box}{axes}>{''.join(drawn)}</svg></div>"
 
 
 class _Frame:
@@ -155,35 +154,31 @@ def _number(value: float) -> str:
 
 
 def _axes(frame: _Frame) -> str:
-    parts, panel = [], frame.panel
-    for t in frame.yticks:
-        y = frame.y(t)
-        parts.append(f"<path class='grid' d='M{frame.left:.1f} {y:.1f}H{frame.right:.1f}'/>")
-        label = _number(t)
-        parts.append(f"<text x='{frame.left - 6:.1f}' y='{y + 4:.1f}' text-anchor='end'>{label}</text>")
-    for t in frame.xticks:
-        x = frame.x(t)
-        if panel.rows:
-            parts.append(f"<path class='grid' d='M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}'/>")
-        label = _number(t)
-        parts.append(f"<text x='{x:.1f}' y='{frame.bottom + 15:.1f}' text-anchor='middle'>{label}</text>")
-        parts.append(f"<path class='axis' d='M{x:.1f} {frame.bottom:.1f}v4'/>")
-    parts.append(f"<path class='axis' d='M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}'/>")
-    at = f"x='{(frame.left + frame.right) / 2:.1f}' y='{frame.height - 6:.1f}'"
-    parts.append(f"<text {at} text-anchor='middle'>{html_text(one_line(panel.xlabel))}</text>")
+    panel, at = frame.panel, frame.y(frame.yticks)
+    ticks, left, right = frame.x(frame.xticks), f"{frame.left:.4g}", f"{frame.right:.4g}"
+    grid = [f"M{left} {y:.4g}H{right}" for y in at]
+    grid += [f"M{x:.4g} {frame.top}V{frame.bottom:.4g}" for x in ticks] if panel.rows else []
+    axis = f"M{left} {frame.bottom:.4g}H{right}" + "".join(f"M{x:.4g} {frame.bottom:.4g}v4" for x in ticks)
+    middle = [(x, frame.bottom + 15, _number(t)) for x, t in zip(ticks, frame.xticks, strict=True)]
+    middle.append(((frame.left + frame.right) / 2, frame.height - 6, panel.xlabel))
+    ends = [(frame.left - 6, y + 4, _number(t)) for y, t in zip(at, frame.yticks, strict=True)]
+    parts = [f"<path class='grid' d='{''.join(grid)}'/><path class='axis' d='{axis}'/>"]
+    parts += [f"<g class='{side}'>{''.join(_text(*text) for text in texts)}</g>"
+              for side, texts in (("ends", ends), ("middle", middle)) if texts]  # fmt: skip
     if panel.ylabel:
-        parts.append(
-            f"<text class='faded' x='4' y='{frame.top - 13:.1f}'>{html_text(one_line(panel.ylabel))}</text>"
-        )
-    for j, name in enumerate(panel.rows):
-        at = f"x='{frame.left + 2:.1f}' y='{float(frame.y(j - 0.5)) - 5:.1f}'"
-        parts.append(f"<text {at}{_of(name)}>{html_text(one_line(name))}</text>")
+        parts.append(_text(4, frame.top - 13, panel.ylabel, " class='faded'"))
+    parts += [_text(frame.left + 2, float(frame.y(j - 0.5)) - 5, name, _of(name))
+              for j, name in enumerate(panel.rows)]  # fmt: skip
     return "".join(parts)
 
 
-def _mark(frame: _Frame, mark: Line | Intervals | Bars | Rule) -> str:
+def _text(x: float, y: float, text: str, attributes: str = "") -> str:
+    return f"<text x='{x:.4g}' y='{y:.4g}'{attributes}>{html_text(one_line(text))}</text>"
+
+
+def _mark(frame: _Frame, mark: Mark, small: bool) -> str:
     if isinstance(mark, Line):
-        return _line(frame, mark)
+        return _line(frame, mark, small)
     if isinstance(mark, Intervals):
         return _intervals(frame, mark)
     if isinstance(mark, Bars):
@@ -199,19 +194,21 @@ def _mark(frame: _Frame, mark: Line | Intervals | Bars | Rule) -> str:
     return f"<path class='rule' d='{ends}'/>"
 
 
-def _line(frame: _Frame, line: Line) -> str:
-    x, y = _stepped(line.x, line.y) if line.steps else (line.x, line.y)
+def _line(frame: _Frame, line: Line, small: bool) -> str:
+    x, *sides = line.x, *(side for side in (line.y, line.high, line.low) if side is not None)
+    if line.steps:
+        x, *sides = np.repeat(x, 2)[1:], *(np.repeat(side, 2)[:-1] for side in sides)
+    else:
+        kept = _bends(frame.x(x), frame.y(np.array(sides)))
+        x, *sides = x[kept], *(side[kept] for side in sides)
+    y, *band = sides
     parts = []
-    if line.low is not None and line.high is not None:
-        for some in _runs(np.isfinite(line.low) & np.isfinite(line.high)):
-            sides = ((line.x[some], side[some]) for side in (line.high, line.low))
-            (xs, high), (_, low) = (_stepped(*side) if line.steps else side for side in sides)
-            around = _path(frame, np.append(xs, xs[::-1]), np.append(high, low[::-1]))
-            parts.append(f"<path class='band' d='{around}Z'/>")
+    for some in _runs(np.isfinite(band[0] + band[1])) if band else ():
+        around = np.append(band[0][some], band[1][some][::-1])
+        parts.append(f"<path class='band' d='{_path(frame, np.append(x[some], x[some][::-1]), around)}Z'/>")
     for some in _runs(np.isfinite(y)):
         parts.append(f"<path class='line'{_dash(line.look)} d='{_path(frame, x[some], y[some])}'/>")
-    parts = [f"<title>{html_text(one_line(line.name))}</title>", _inside(frame, "".join(parts))]
-    if line.look.colour not in ("ink", "grey") and not line.steps:
+    if line.look.colour not in ("ink", "grey") and not line.steps and not small:
         every = max(len(line.x) // MARKS, 1)
         marked = np.arange((3 * line.look.number + every // 2) % every, len(line.x), every)
         marked = marked[(line.y[marked] >= frame.ylim[0]) & (line.y[marked] <= frame.ylim[1])]
@@ -219,47 +216,61 @@ def _line(frame: _Frame, line: Line) -> str:
     return f"<g class='c-{line.look.colour} curve'{_of(line.name)}>{''.join(parts)}</g>"
 
 
+def _bends(x: np.ndarray, sides: np.ndarray) -> np.ndarray:
+    """Places of the points that curves (m, n) need: straight lines between them miss none by ``CLOSE``."""
+    known = np.isfinite(sides)
+    edges = np.flatnonzero((known[:, 1:] != known[:, :-1]).any(axis=0)).tolist()
+    # where a curve or its band begins or ends
+    kept = {0, len(x) - 1, *edges, *(edge + 1 for edge in edges)}
+    open_ends = list(pairwise(sorted(kept)))
+    while open_ends:
+        a, b = open_ends.pop()
+        between = np.arange(a + 1, b)
+        share = (x[between] - x[a]) / (x[b] - x[a]) if x[b] > x[a] else np.zeros(len(between))
+        missed = np.abs(sides[:, between] - (sides[:, [a]] + share * (sides[:, [b]] - sides[:, [a]])))
+        missed[1:] /= 2  # ends of bands
+        missed = np.nan_to_num(missed).max(axis=0, initial=0.0)
+        if len(between) and missed.max() > CLOSE:
+            farthest = int(between[missed.argmax()])
+            kept.add(farthest)
+            open_ends += [(a, farthest), (farthest, b)]
+    return np.array(sorted(kept))
+
+
 def _intervals(frame: _Frame, mark: Intervals) -> str:
-    parts = []
-    for x, y, low, high in zip(mark.x, mark.y, mark.low, mark.high, strict=True):
-        if not np.isfinite(x + y):
-            continue
-        if np.isfinite(low + high):
-            a, b = (frame.x(low), frame.x(high)) if mark.horizontal else (frame.y(low), frame.y(high))
-            ends = (
-                f"M{a:.1f} {frame.y(y):.1f}H{b:.1f}"
-                if mark.horizontal
-                else f"M{frame.x(x):.1f} {a:.1f}V{b:.1f}"
-            )
-            parts.append(f"<path class='line' d='{ends}'/>")
-        told = _value(mark.name, np.nan if mark.horizontal else x, x if mark.horizontal else y, low, high)
-        parts.append(_points(frame, [x], [y], mark.look, told))
-    return f"<g class='c-{mark.look.colour}'{_of(mark.name)}>{''.join(parts)}</g>"
+    """Points with their intervals; those in rows, which have no axis, tell their values."""
+    known = np.isfinite(mark.x + mark.y)
+    x, y, low, high = (values[known] for values in (mark.x, mark.y, mark.low, mark.high))
+    at, place = (frame.y(y), frame.x) if mark.horizontal else (frame.x(x), frame.y)
+    along = "M{1:.1f} {0:.1f}H{2:.1f}" if mark.horizontal else "M{0:.1f} {1:.1f}V{2:.1f}"
+    ends = zip(at, place(low), place(high), strict=True)
+    drawn = "".join(along.format(*each) for each in ends if np.isfinite(each).all())
+    parts = [f"<path class='line' d='{drawn}'/>"] if drawn else []
+    if not mark.horizontal:
+        parts.append(_points(frame, x, y, mark.look))
+    for i, j, a, b in zip(x, y, low, high, strict=True) if mark.horizontal else ():
+        interval = f" ({a:.3g} to {b:.3g})" if np.isfinite(a + b) else ""
+        parts.append(_points(frame, [i], [j], mark.look, one_line(f"{mark.name}: {i:.3g}{interval}")))
+    kind = "" if mark.horizontal else " points"
+    return f"<g class='c-{mark.look.colour}{kind}'{_of(mark.name)}>{''.join(parts)}</g>"
 
 
 def _bars(frame: _Frame, mark: Bars) -> str:
-    parts = []
+    parts, base = [], float(frame.y(0.0))
     for a, b, height in zip(mark.edges[:-1], mark.edges[1:], mark.heights, strict=True):
-        left, right, top, base = frame.x(a) + 0.7, frame.x(b) - 0.7, frame.y(height), frame.y(0.0)
-        told = html_text(one_line(f"{mark.name}, {a:.3g} to {b:.3g}: {height:.4g}"))
-        parts.append(
-            f"<rect class='bar' x='{left:.1f}' y='{top:.1f}' width='{max(right - left, 0.5):.1f}' "
-            f"height='{max(float(base - top), 0.0):.1f}'><title>{told}</title></rect>"
-        )
+        left, width = float(frame.x(a)) + 0.7, max(float(frame.x(b) - frame.x(a)) - 1.4, 0.5)
+        told = f"<title>{a:.3g} to {b:.3g}: {height:.4g}</title>"
+        drawn = f"M{left:.4g} {base:.4g}V{min(float(frame.y(height)), base):.4g}h{width:.4g}V{base:.4g}z"
+        parts.append(f"<path class='bar' d='{drawn}'>{told}</path>")
     return f"<g class='c-{mark.look.colour}'>{''.join(parts)}</g>"
 
 
 def _points(frame: _Frame, x: ArrayLike, y: ArrayLike, look: Look, value: str = "") -> str:
     """Markers as one path."""
-    shape, title = SHAPES[look.marker], f"<title>{html_text(value)}</title>" if value else ""
-    at = "".join(f"M{a:.1f} {b:.1f}{shape}" for a, b in zip(frame.x(x), frame.y(y), strict=True))
-    return f"<path class='mark' d='{at}'>{title}</path>"
-
-
-def _value(name: str, x: float, y: float, low: float, high: float) -> str:
-    at = "" if np.isnan(x) else f" at {x:.4g}"
-    interval = f" ({low:.4g} to {high:.4g})" if np.isfinite(low + high) else ""
-    return one_line(f"{name}{at}: {y:.4g}{interval}")
+    at = "".join(
+        f"M{a:.1f} {b:.1f}{SHAPES[look.marker]}" for a, b in zip(frame.x(x), frame.y(y), strict=True)
+    )
+    return f"<path class='mark' d='{at}'" + (f"><title>{html_text(value)}</title></path>" if value else "/>")
 
 
 def _dash(look: Look) -> str:
@@ -274,16 +285,13 @@ def _path(frame: _Frame, x: np.ndarray, y: np.ndarray) -> str:
 
 
 def _inside(frame: _Frame, drawn: str) -> str:
-    """What leaves the axes is not shown."""
-    width, height = frame.right - frame.left, frame.bottom - frame.top
+    """What leaves the axes, by more than a marker, is not shown."""
+    left, top = frame.left - ROOM, frame.top - ROOM
+    width, height = frame.right - left + ROOM, frame.bottom - top + ROOM
     return (
-        f"<svg x='{frame.left:.1f}' y='{frame.top:.1f}' width='{width:.1f}' height='{height:.1f}'>"
-        f"<g transform='translate({-frame.left:.1f} {-frame.top:.1f})'>{drawn}</g></svg>"
+        f"<svg x='{left:.1f}' y='{top:.1f}' width='{width:.1f}' height='{height:.1f}'>"
+        f"<g transform='translate({-left:.1f} {-top:.1f})'>{drawn}</g></svg>"
     )
-
-
-def _stepped(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def _runs(known: np.ndarray) -> list[slice]:

@@ -260,9 +260,7 @@ def censoring_diagnostic(
     test: CensoringTest | str
     nothing = X is None and not labels
     test = "no covariates were given" if nothing else "nobody is censored"
-    if y.has_delayed_entry and not nothing:
-        test = "subjects enter late, which the test does not take into account"
-    elif not nothing and not event.all():
+    if not nothing and not event.all():
         codes = group_codes(groups, len(y))
         test = covariates_predict(
             X, y.censor_at(end), sample_weight=sample_weight, groups=codes, labels=labels, seed=seed

@@ -1,4 +1,4 @@
-"""Sums of Brier losses in cells by a kernel, against the sums of the losses."""
+"""Sums of Brier losses in cells, some subjects at a time, against the sums of all losses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore import _kernels
+from censcore.evaluation.measures import case as module
 from censcore.evaluation.measures.case import Case
 
 rng = np.random.default_rng(0)
@@ -27,19 +27,17 @@ FORECASTS = {
 
 @pytest.mark.parametrize("name", FORECASTS)
 @pytest.mark.parametrize("late", [False, True], ids=["", "delayed entry"])
-def test_kernel_agrees_with_the_losses(monkeypatch, name, late):
-    pytest.importorskip("numba")
+def test_sums_of_some_subjects_at_a_time(monkeypatch, name, late):
     y = cs.RightCensored(Y.time, Y.event, entry=np.where(Y.time > 60, 20.0, 0.0)) if late else Y
     weight = rng.random((n, 2)) * (rng.random((n, 2)) < 0.8)
-    known = cs.Step(C._steps()[0][0], sf=C._steps()[1][0])
-
-    def sums():
-        return Case(y, FORECASTS[name], known, 540.0, np.zeros(0), np.zeros(0)).brier_sums(weight)
-
-    expected = sums()
-    monkeypatch.setattr(_kernels, "WORTH_COMPILING", 1)
-    monkeypatch.setenv("CENSCORE_KERNELS", "always")
-    found = sums()
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
-    if name != "no steps" and not late:
-        assert (found != expected).any()  # it was another route
+    case = Case(y, FORECASTS[name], C, 540.0, np.zeros(0), np.zeros(0))
+    middle = (case.cells[:-1] + case.cells[1:]) / 2
+    losses = cs.brier_score(y, FORECASTS[name], C, middle, horizon=540.0)
+    first = np.searchsorted(case.cells, np.minimum(Y.time, 540.0))
+    expected = np.zeros((2, len(case.cells) + 1, len(middle)))
+    for i in range(n):
+        expected[:, first[i]] += weight[i, :, None] * losses[i]
+    np.testing.assert_allclose(case.brier_sums(weight), expected, rtol=1e-12, atol=1e-13)
+    monkeypatch.setattr(module, "CHUNK", 30)
+    again = Case(y, FORECASTS[name], C, 540.0, np.zeros(0), np.zeros(0)).brier_sums(weight)
+    np.testing.assert_allclose(again, expected, rtol=1e-12, atol=1e-13)
