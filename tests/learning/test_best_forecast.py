@@ -177,8 +177,8 @@ def test_pooled_networks_are_those_of_the_folds():
     folds = [(rows[rows % 3 != i], rows[rows % 3 == i]) for i in range(3)]
     model = engression(**SMALL)
     held = model.cross_fit(data.X, data.y, folds)
-    assert [models[0]._generators[0] for models in held] == model._generators
-    assert [models[1]._generators[0] for models in held] == [*model._generators[1:], model._generators[0]]
+    assert [models[0]._networks[0] for models in held] == model._networks
+    assert [models[1]._networks[0] for models in held] == [*model._networks[1:], model._networks[0]]
     assert len(model.histories_) == 3
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels
+from censcore._validation import as_count
 from censcore.distributions import (
     Distribution,
     Independent,
@@ -113,6 +112,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     _kind: ClassVar[str] = "MixtureDensityNetwork"
     _takes_causes: ClassVar[bool] = True
+    _precision: ClassVar[torch.dtype] = torch.float64  # see _finish
     epochs: int | str  # type: ignore[assignment]
     # the number of steps follows from that of the subjects
     default_training: ClassVar[Training] = Training(validation_fraction=0.0)
@@ -172,7 +172,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     def _fits_at_once(self) -> bool:
         return False
 
-    def _new_network(self) -> LogNormalComponents:  # type: ignore[override]
+    def _new_network(self) -> LogNormalComponents:
         return LogNormalComponents(
             self._n_inputs,
             self.k_,
@@ -224,29 +224,18 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         list of tuples of estimators
             For every fold the model that has not seen the held-out subjects.
         """
-        self._forget()
-        outcome = self._check_outcome(y)
-        matrix = self._check_X(X, len(outcome), reset=True)
-        labels = None if groups is None else as_labels(groups, len(outcome))
+        matrix, outcome, labels = self._in_memory(X, y, groups)
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
-        parts: list[Any] = [slice(None), *(rows for rows, _ in folds)]
-        own = [Fold(Subjects(everything, r), None, None if labels is None else labels[r]) for r in parts]
-        networks = [self._seeded_network(seed) for seed in self._seeds(len(own))]
+        own = [Fold.of(everything, rows, None, labels) for rows in (slice(None), *(rows for rows, _ in folds))]
+        networks = self._new_networks(self._seeds(len(own)))
         sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
         task = DensityTask(stacked(networks), sparsity.to(pick_device(self.device)))
         histories = self._train_stack(task, networks, own, len(outcome))
         self.history_ = histories[0]
         if self.history_.interrupted:
             raise KeyboardInterrupt
-        models = [self._with(network.double()) for network in networks]
-        self._network = models[0]._network
-        return [(model,) for model in models[1:]]
-
-    def _with(self, network: Any) -> Self:
-        """The model with another network."""
-        model = copy(self)
-        model._network = network
-        return model
+        self._networks = [networks[0].double()]
+        return [(self._with(network.double()),) for network in networks[1:]]
 
     # ---- predictions ---------------------------------------------------------------------------
 
@@ -306,9 +295,6 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             yield self._structure.from_latent(log_time.clamp(-_LATEST, _LATEST).exp().float())
 
     # ---- model files ---------------------------------------------------------------------------
-
-    def _build_networks(self) -> list[nn.Module]:
-        return [network.double() for network in super()._build_networks()]
 
     def _fitted_settings(self) -> dict[str, Any]:
         return super()._fitted_settings() | {

@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
-from censcore._validation import as_count, as_number, as_seed, check_kind
+from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
@@ -72,6 +73,8 @@ class NeuralEstimator(SurvivalEstimator):
     ordered = False
     default_training: ClassVar[Training] = Training()
     _structure: Structure
+    _networks: list[Any]
+    _precision: ClassVar[torch.dtype] = torch.float32  # of trained weights
 
     # ---- data ----------------------------------------------------------------------------------
 
@@ -139,6 +142,13 @@ class NeuralEstimator(SurvivalEstimator):
         if not (self._takes_causes and isinstance(y, SemiCompetingRisks)):
             y = as_outcome(y).require_no_entry(name)
         return y.like(to_numpy(y.time)) if is_torch(y.time) else y
+
+    def _in_memory(self, X: Any, y: Any, groups: Any, mask: Any = None) -> tuple[np.ndarray, Any, Any]:
+        """Training data in memory: covariates as numbers, outcome and groups."""
+        self._forget()
+        outcome = self._check_outcome(y, mask)
+        matrix = self._check_X(X, len(outcome), reset=True)
+        return matrix, outcome, None if groups is None else as_labels(groups, len(outcome))
 
     @abstractmethod
     def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, some: bool = False) -> Data:
@@ -274,6 +284,25 @@ class NeuralEstimator(SurvivalEstimator):
         """Seeds of several networks."""
         return [self._seed + 7919 * i for i in range(count)]
 
+    @abstractmethod
+    def _new_network(self) -> nn.Module:
+        """An untrained network for the fitted shape."""
+
+    def _new_networks(self, seeds: Sequence[int]) -> list[Any]:
+        """Untrained networks, each from a seed of its own."""
+        networks = []
+        with torch.random.fork_rng(devices=[]):
+            for seed in seeds:
+                torch.manual_seed(seed)
+                networks.append(self._new_network())
+        return networks
+
+    def _with(self, network: nn.Module) -> Self:
+        """The model with one network alone."""
+        model = copy(self)
+        model._networks = [network]
+        return model
+
     def _train_stack(
         self, task: Task, networks: Sequence[nn.Module], folds: Sequence[Fold], n: int, **options: Any
     ) -> list[History]:
@@ -318,7 +347,7 @@ class NeuralEstimator(SurvivalEstimator):
         m = getattr(self, "n_samples", 1024) if m is None else m
         m = as_count(m, "m, the number of samples,", most=MOST_SAMPLES)
         device = pick_device(self.device)
-        for network in self._networks():
+        for network in self._networks:
             network.to(device).eval()
         yield from self._draws(x, m, self._seed if seed is None else as_seed(seed), device)
 
@@ -341,14 +370,6 @@ class NeuralEstimator(SurvivalEstimator):
 
     # ---- model files ---------------------------------------------------------------------------
 
-    @abstractmethod
-    def _networks(self) -> list[nn.Module]:
-        """The trained networks, in the order in which they are saved."""
-
-    @abstractmethod
-    def _build_networks(self) -> list[nn.Module]:
-        """Untrained networks of the fitted shape, to be filled from a file."""
-
     def _fitted_settings(self) -> dict[str, Any]:
         """What a subclass must keep besides weights and parameters, as JSON values."""
         return {}
@@ -367,7 +388,7 @@ class NeuralEstimator(SurvivalEstimator):
         self.check_fitted()
         tensors = {
             f"{i}.{name}": value
-            for i, net in enumerate(self._networks())
+            for i, net in enumerate(self._networks)
             for name, value in net.state_dict().items()
         }
         tensors |= {"center": torch.from_numpy(self._center), "spread": torch.from_numpy(self._spread)}
@@ -424,7 +445,7 @@ class NeuralEstimator(SurvivalEstimator):
             raise ModelFileError(
                 f"{path} holds no {cls._kind} that can be restored ({error}). Save the model again."
             ) from error
-        for network in model._networks():
+        for network in model._networks:
             network.to(computes_on).eval()
         return model.set_params(device=device)
 
@@ -441,8 +462,9 @@ class NeuralEstimator(SurvivalEstimator):
             model.feature_names_in_ = np.array(settings["feature_names"], dtype=object)
         model._center, model._spread = tensors["center"].numpy(), tensors["spread"].numpy()
         model._restore_settings(settings["fitted"])
-        for i, network in enumerate(model._build_networks()):
-            network.load_state_dict(part_of(tensors, str(i)))
+        model._networks = model._new_networks([0] * settings["fitted"].get("generators", 1))
+        for i, network in enumerate(model._networks):
+            network.to(cls._precision).load_state_dict(part_of(tensors, str(i)))
         model.history_ = History.from_dict(settings["history"])
         return model
 

@@ -7,7 +7,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -119,15 +119,15 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
 
 @dataclass(frozen=True)
 class Subjects:
-    """Some subjects of the data, or all where ``rows`` is None."""
+    """Some subjects of the data, or all."""
 
     data: Data
-    rows: np.ndarray | slice | None = None
+    rows: np.ndarray | slice = field(default_factory=lambda: slice(None))
 
     @property
     def taken(self) -> Data:
         """Their data alone."""
-        return self.data if self.rows is None else rows_of(self.data, self.rows)
+        return rows_of(self.data, self.rows)
 
     @property
     def sample(self) -> Data:
@@ -142,8 +142,7 @@ class Subjects:
     @property
     def numbers(self) -> np.ndarray:
         """Their places in the data."""
-        everybody = np.arange(len(next(iter(self.data.values()))))
-        return everybody if self.rows is None else everybody[self.rows]
+        return np.arange(len(next(iter(self.data.values()))))[self.rows]
 
 
 @dataclass(frozen=True)
@@ -153,6 +152,18 @@ class Fold:
     training: Any
     validation: Subjects | None = None
     groups: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: Data,
+        rows: np.ndarray | slice = slice(None),
+        held_out: np.ndarray | Subjects | None = None,
+        groups: np.ndarray | None = None,
+    ) -> Fold:
+        """Some subjects of the data, those of it that are held out or others, and the groups of all."""
+        apart = Subjects(data, held_out) if isinstance(held_out, np.ndarray) else held_out
+        return cls(Subjects(data, rows), apart, None if groups is None else groups[rows])
 
 
 def gather(data: Data, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:
