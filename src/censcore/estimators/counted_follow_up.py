@@ -1,4 +1,4 @@
-"""How many subjects were followed for how long, counted in batches, and Kaplan-Meier estimates of C from it."""
+"""How long subjects were followed, counted in batches, and Kaplan-Meier estimates of C from the counts."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -24,9 +25,9 @@ from censcore.estimators.covariates import (
 )
 from censcore.estimators.folds import FOLDS, Fold, held_out_folds, seed_of
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.sample_predictions import SamplePredictions
+from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
+from censcore.estimators.saved_models import decoded, encoded
 from censcore.estimators.stacking_members import (
-    MOST_SAMPLES,
     MemberDraws,
     accepted,
     fit_member,
@@ -37,6 +38,7 @@ from censcore.estimators.stacking_members import (
 from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.model_files import read_model_file, restoring, write_model_file
 from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.inputs import known_censoring
 
@@ -422,6 +424,53 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         forecasts: list[Any] = [model.predict_distribution(X) for model in self.estimators_.values()]
         weights = np.array([self.weights_[name] for name in self.estimators_])
         return JointMixture(forecasts, weights) if self._joint else Mixture(forecasts, weights)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted stack to a safetensors file with a JSON header; :func:`~censcore.load` reads it.
+
+        Networks, trees, and the models of this library in it, also in a ``Pipeline`` with a
+        ``StandardScaler``, are kept with what they need to forecast; an estimator of another library is an
+        error. ``censoring_`` and what belongs to single training subjects are left out.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; an existing file is replaced by a complete new one.
+        """
+        self.check_fitted()
+        arrays: dict[str, Any] = {}
+        pairs = [*self.estimators_.items(), *getattr(self, "estimators", ())]
+        members = [[name, encoded(model, arrays, name)] for name, model in pairs]
+        others = {n: v for n, v in vars(self).items() if n not in ("censoring_", "estimators", "estimators_")}
+        state = {name: encoded(value, arrays, name) for name, value in others.items()}
+        settings = {"members": members, "fitted": len(self.estimators_), "state": state}
+        write_model_file(path, type(self).__name__, arrays, settings)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
+        """Read a stack that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            Where to read; a damaged or foreign file raises a ModelFileError.
+        device : str
+            Where its networks compute.
+
+        Returns
+        -------
+        estimator
+            The fitted stack; ``censoring_`` is None.
+        """
+        arrays, settings = read_model_file(path, cls.__name__)
+        model = object.__new__(cls)
+        with restoring(path, cls.__name__):
+            members = [(name, decoded(part, arrays, device)) for name, part in settings["members"]]
+            state = {name: decoded(part, arrays, device) for name, part in settings["state"].items()}
+            fitted, model.censoring_ = settings["fitted"], None
+            model.estimators_, given = dict(members[:fitted]), members[fitted:]
+            model.__dict__.update(state | ({"estimators": given} if given else {}))
+        return model
 
     def summary(self) -> Any:
         """Weights and held-out losses of the estimators, and who was left out.

@@ -15,12 +15,12 @@ from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import fit_weighted, take_rows
+from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
+__all__ = ["MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
 
-MOST_SAMPLES = 10**6
 _ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
 

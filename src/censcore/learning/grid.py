@@ -15,8 +15,8 @@ from censcore._arrays import as_float, to_numpy
 from censcore._validation import as_count, as_number
 from censcore.distributions import JointGrid
 from censcore.exceptions import InvalidInputError
+from censcore.learning.file_checks import check_numbers
 from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
-from censcore.learning.model_files import check_numbers
 from censcore.learning.settings import Training
 from censcore.outcomes import RightCensored
 

@@ -18,7 +18,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
-from censcore.learning.model_files import check_number
+from censcore.learning.file_checks import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.full_batch import minimise

@@ -20,10 +20,10 @@ from censcore.distributions import (
     LogNormal,
     Mixture,
 )
-from censcore.estimators.sample_predictions import SamplePredictions
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
+from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, blocks
+from censcore.learning.file_checks import check_numbers
 from censcore.learning.likelihood import LikelihoodEstimator, LikelihoodTask
-from censcore.learning.model_files import MOST_SAMPLES, check_numbers
 from censcore.learning.settings import Training
 from censcore.learning.structures import Branching, structure_of
 from censcore.learning.subject_windows import SubjectWindows
@@ -226,7 +226,9 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         """
         matrix, outcome, labels = self._in_memory(X, y, groups)
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
-        own = [Fold.of(everything, rows, None, labels) for rows in (slice(None), *(rows for rows, _ in folds))]
+        own = [
+            Fold.of(everything, rows, None, labels) for rows in (slice(None), *(rows for rows, _ in folds))
+        ]
         networks = self._new_networks(self._seeds(len(own)))
         sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
         task = DensityTask(stacked(networks), sparsity.to(pick_device(self.device)))

@@ -20,18 +20,13 @@ from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
-from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
+from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, check_single_precision
 from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
 from censcore.learning.data.sources import Block, as_source
-from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects
-from censcore.learning.model_files import (
-    MOST_SAMPLES,
-    check_contents,
-    part_of,
-    read_model_file,
-    write_model_file,
-)
+from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects, as_arrays, as_tensors
+from censcore.learning.file_checks import check_contents
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure, structure_for
 from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
@@ -40,6 +35,7 @@ from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.task import Callback, Task
+from censcore.model_files import part_of, read_model_file, restoring, write_model_file
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["NeuralEstimator", "followed_outcome"]
@@ -386,12 +382,15 @@ class NeuralEstimator(SurvivalEstimator):
             Where to write; an existing file is replaced by a complete new one.
         """
         self.check_fitted()
+        write_model_file(path, self._kind, *self._contents())
+
+    def _contents(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What a file keeps: arrays and JSON values."""
         tensors = {
             f"{i}.{name}": value
             for i, net in enumerate(self._networks)
             for name, value in net.state_dict().items()
         }
-        tensors |= {"center": torch.from_numpy(self._center), "spread": torch.from_numpy(self._spread)}
         names = getattr(self, "feature_names_in_", None)
         settings = {
             "parameters": self._plain_parameters(),
@@ -403,7 +402,7 @@ class NeuralEstimator(SurvivalEstimator):
             "history": self.history_.to_dict(),
             "fitted": self._fitted_settings(),
         }
-        write_model_file(path, self._kind, tensors, settings)
+        return as_arrays(tensors) | {"center": self._center, "spread": self._spread}, settings
 
     def _plain_parameters(self) -> dict[str, Any]:
         parameters = self.get_params(deep=False)
@@ -434,25 +433,16 @@ class NeuralEstimator(SurvivalEstimator):
         estimator
             The fitted model.
         """
-        computes_on = pick_device(device)
-        tensors, settings = read_model_file(path, cls._kind)
-        try:
-            check_contents(tensors, settings)
-            model = cls._restored(tensors, settings)
-        except (ModelFileError, MissingDependencyError):
-            raise
-        except Exception as error:
-            raise ModelFileError(
-                f"{path} holds no {cls._kind} that can be restored ({error}). Save the model again."
-            ) from error
-        for network in model._networks:
-            network.to(computes_on).eval()
-        return model.set_params(device=device)
+        pick_device(device)
+        arrays, settings = read_model_file(path, cls._kind)
+        with restoring(path, cls._kind):
+            return cls._restored(arrays, settings, device)
 
     @classmethod
-    def _restored(cls, tensors: dict[str, torch.Tensor], settings: dict[str, Any]) -> Self:
-        """The model that a file describes."""
-        model = cls._of_parameters(settings["parameters"])
+    def _restored(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any], device: str) -> Self:
+        """The model that the contents of a file describe, on a device."""
+        check_contents(arrays, settings)
+        model = cls._of_parameters(settings["parameters"] | {"device": device})
         model.n_features_in_, model.k_, model._joint = (
             settings["n_features"],
             settings["k"],
@@ -460,11 +450,12 @@ class NeuralEstimator(SurvivalEstimator):
         )
         if settings["feature_names"] is not None:
             model.feature_names_in_ = np.array(settings["feature_names"], dtype=object)
-        model._center, model._spread = tensors["center"].numpy(), tensors["spread"].numpy()
+        model._center, model._spread = arrays["center"], arrays["spread"]
         model._restore_settings(settings["fitted"])
         model._networks = model._new_networks([0] * settings["fitted"].get("generators", 1))
         for i, network in enumerate(model._networks):
-            network.to(cls._precision).load_state_dict(part_of(tensors, str(i)))
+            network.to(cls._precision).load_state_dict(as_tensors(part_of(arrays, str(i))))
+            network.to(pick_device(device)).eval()
         model.history_ = History.from_dict(settings["history"])
         return model
 

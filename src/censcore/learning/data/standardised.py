@@ -20,6 +20,8 @@ __all__ = [
     "OnDemand",
     "Standardised",
     "Subjects",
+    "as_arrays",
+    "as_tensors",
     "blocks",
     "digest",
     "gather",
@@ -176,6 +178,16 @@ def gather(data: Data, index: np.ndarray, device: torch.device) -> dict[str, Ten
     return {
         name: value[position.to(value.device)].to(device, non_blocking=True) for name, value in data.items()
     }
+
+
+def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    """Tensors of any device as arrays of NumPy."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+
+
+def as_tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+    """Arrays as tensors."""
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def blocks(n: int, width: int = 1) -> Iterator[slice]:

@@ -18,7 +18,7 @@ from censcore._validation import as_count, check_flag, check_kind
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.sample_predictions import SamplePredictions
+from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
 from censcore.estimators.stacking_weights import shares
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
@@ -33,7 +33,7 @@ from censcore.learning.engression.generators import Generators, is_worse
 from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.model_files import MOST_SAMPLES, check_number, check_numbers
+from censcore.learning.file_checks import check_number, check_numbers
 from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Competing, Semicompeting, structure_of
@@ -477,9 +477,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
 
     def _new_network(self) -> Generator:
         structure = self._structure
-        return Generator(
-            self._n_inputs, structure.outputs, logits=structure.logits, **asdict(self._shape)
-        )
+        return Generator(self._n_inputs, structure.outputs, logits=structure.logits, **asdict(self._shape))
 
     @property
     def _plan(self) -> Generators:

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.standardised import Data, blocks
-from censcore.learning.model_files import write_model_file
 from censcore.learning.training.cuda_graphs import fits_on_device
 from censcore.learning.training.exchange import rank_and_processes
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.runs import checkpoint_of, digests
 from censcore.learning.training.task import Callback, Task
+from censcore.model_files import write_model_file
 from censcore.progress import ProgressBar
 
 __all__ = ["minimise"]
@@ -289,8 +289,7 @@ class _Search:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the best point."""
         assert self.best is not None
-        phi = {"phi": torch.from_numpy(self.best.phi)}
-        write_model_file(path, _CHECKPOINT, phi, {"identity": self._identity})
+        write_model_file(path, _CHECKPOINT, {"phi": self.best.phi}, {"identity": self._identity})
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
