@@ -13,7 +13,7 @@ from censcore.exceptions import InvalidInputError, ModelFileError
 
 pytest.importorskip("safetensors", reason="model files need the extra 'torch'")
 
-from censcore.model_files import read_model_file, write_model_file  # noqa: E402
+from censcore.model_files import read_model_file, write_model_file
 
 N = 151  # no array of the file has so many rows
 RNG = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_networks_of_a_stack(tmp_path):
 def test_a_member_that_cannot_be_kept_is_named(tmp_path):
     robust = [("robust", make_pipeline(RobustScaler(), cs.CoxRegression())), SIMPLE[1]]
     stack = cs.Stacking(robust, random_state=0).fit(X, ONE)
-    with pytest.raises(InvalidInputError, match="'robust' holds a sklearn.*RobustScaler"):
+    with pytest.raises(InvalidInputError, match=r"'robust' holds a sklearn.*RobustScaler"):
         stack.save(tmp_path / "stack")
     assert not (tmp_path / "stack").exists()
 

@@ -1,7 +1,7 @@
 """Fitted models as JSON values and arrays, and back: what a model file keeps of a stack.
 
-A file names classes of this library, and two of scikit-learn; nothing of it is executed. Networks keep what their
-own files would. What belongs to single training subjects is left out.
+A file names classes of this library, and two of scikit-learn; nothing of it is executed. Networks keep what
+their own files would. What belongs to single training subjects is left out.
 """
 
 from __future__ import annotations

@@ -104,7 +104,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     time, and intervals, need estimators that take them.
 
     The forecast is a :class:`~censcore.Mixture` or :class:`~censcore.JointMixture` where every forecast is in
-    closed form, and else an ensemble whose draws the estimators share.
+    closed form, and else an ensemble whose draws the estimators share. If an estimator has ``ordered=True``
+    (:class:`~censcore.CensoredEngression`), the times of every draw of the others are sorted.
 
     An estimator may have a method ``cross_fit(X, y, folds, sample_weight, ...)`` that fits it to all
     subjects and returns for every fold a tuple: a fitted model that has not seen the held-out subjects, and,
@@ -191,6 +192,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         *,
         censoring: Any = None,
         groups: Array | None = None,
+        mask: None = None,
     ) -> Self:
         """Weigh the estimators on held-out subjects, and fit them to all.
 
@@ -207,11 +209,19 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             it: what is known (no censoring, or ``y.censoring_time``), else a pooled Kaplan-Meier estimate.
         groups : array, (n,), optional
             Subjects of one group (visits of a patient) are held out together.
+        mask : None
+            An error if given: not all estimators of a stack can leave single event times out, as
+            :class:`~censcore.CensoredEngression` and the likelihood models can on their own.
 
         Returns
         -------
         self
         """
+        if mask is not None:
+            raise InvalidInputError(
+                f"mask: not available for {type(self).__name__}, whose estimators need all event times. Fit "
+                "CensoredEngression, MixtureDensityNetwork or CopulaWeibull alone, which take a mask."
+            )
         check_option(self.score, "score", ("energy_score", "log_score"))
         check_flag(self.leave_out, "leave_out")
         as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
@@ -226,6 +236,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         self.censoring_ = _censoring_of(X, outcome, censoring)
         options = {"censoring": self.censoring_, "groups": groups}
         pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
+        ordered = self._joint and any(getattr(model, "ordered", False) for _, model in pairs)
+        self._members = MemberDraws(self._causes, ordered)
         folds = self._folds(units)
         held = self._held_out(pairs, X, outcome, weight, folds, options)
         pairs = [pair for pair in pairs if pair[0] in held]
@@ -307,7 +319,6 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             self._joint = y.time.ndim == 2
             if self._joint:
                 y.require_no_entry(type(self).__name__)
-        self._members = MemberDraws(self._causes)
         return y.like(np.empty(0))
 
     def _folds(self, units: np.ndarray) -> list[Fold]:
@@ -376,7 +387,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         """Whether there is a mixture in closed form."""
         kind = Joint if self._joint else Univariate
-        return self._causes is None and all(
+        return not (self._causes or self._members.ordered) and all(
             isinstance(F, kind) and not isinstance(F, Ensemble) for F in forecasts
         )
 

@@ -58,9 +58,14 @@ class MemberDraws:
     """Draws of event times from the forecasts of fitted models."""
 
     causes: Any  #: names, of competing risks
+    ordered: bool = False  #: the times of a draw come in the order of the coordinates
 
     def of(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
         """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
+        z = self._drawn(model, X, m, seed)
+        return np.sort(z, axis=2) if self.ordered else z
+
+    def _drawn(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
         if hasattr(model, "sample"):
             return np.asarray(model.sample(X, m, seed), dtype=np.float64)
         F = model.predict_distribution(X).like(np.empty(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -45,6 +46,7 @@ _MOST = 1000  # components, or networks
 _LOG_SCALES = (-4.0, 1.0)  # of a component, relative to the spread of all log-times
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MixtureDensityNetwork(LikelihoodEstimator):
     r"""Mixture density network [1]_ of one or several event times, by the censored likelihood.
 
@@ -113,34 +115,19 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     _kind: ClassVar[str] = "MixtureDensityNetwork"
     _takes_causes: ClassVar[bool] = True
     _precision: ClassVar[torch.dtype] = torch.float64  # see _finish
-    epochs: int | str  # type: ignore[assignment]
     # the number of steps follows from that of the subjects
     default_training: ClassVar[Training] = Training(validation_fraction=0.0)
 
-    def __init__(
-        self,
-        *,
-        components: int = 5,
-        width: int = 64,
-        n_networks: int = 4,
-        epochs: int | str = "auto",
-        learning_rate: float = 1e-2,
-        n_samples: int = 1024,
-        random_state: Any = None,
-        device: str = "auto",
-        progress: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.components = components
-        self.width = width
-        self.n_networks = n_networks
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.checkpoint = checkpoint
+    components: int = 5
+    width: int = 64
+    n_networks: int = 4
+    epochs: int | str = "auto"  # type: ignore[assignment]
+    learning_rate: float = 1e-2
+    n_samples: int = 1024
+    random_state: Any = None
+    device: str = "auto"
+    progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
 
     # ---- outcomes ------------------------------------------------------------------------------
 
@@ -210,19 +197,8 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     ) -> list[tuple[Self]]:
         """Fit to all subjects, and side by side to all but each fold; for use by :class:`~censcore.Stacking`.
 
-        Covariates and times are in units of all subjects. No checkpoint is written.
-
-        Parameters
-        ----------
-        X, y, sample_weight, groups
-            As in :meth:`fit`.
-        folds : sequence of (array of int, array of int)
-            Training and held-out subjects.
-
-        Returns
-        -------
-        list of tuples of estimators
-            For every fold the model that has not seen the held-out subjects.
+        Covariates and times are in units of all subjects; ``groups`` are as in :meth:`fit`. No checkpoint is
+        written.
         """
         matrix, outcome, labels = self._in_memory(X, y, groups)
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
@@ -254,11 +230,6 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the distribution of the event times.
 
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates, as in ``fit``.
-
         Returns
         -------
         Mixture, JointMixture, Ensemble or CauseEnsemble
@@ -282,7 +253,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             return JointMixture([Independent(margins) for margins in components], weight)
         return Mixture([margins[0] for margins in components], weight)
 
-    sample: Any = SamplePredictions.sample
+    sample: ClassVar[Any] = SamplePredictions.sample
 
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
         windows, source = SubjectWindows(m, device), torch.Generator().manual_seed(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -54,6 +54,7 @@ _MOST_NETWORKS = 1000
 _log = logging.getLogger("censcore")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CensoredEngression(NeuralEstimator, SamplePredictions):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
@@ -147,35 +148,17 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     _takes_causes: ClassVar[bool] = True
     _eval_parts: ClassVar[tuple[str, ...]] = ("X", "y", "censoring", "mask")
 
-    def __init__(
-        self,
-        *,
-        ordered: bool = False,
-        n_networks: int | str = "auto",
-        epochs: int = 80,
-        patience: int | None = None,
-        n_samples: int = 1024,
-        random_state: Any = None,
-        device: str = "auto",
-        progress: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        network: Network | None = None,
-        training: Training | None = None,
-    ) -> None:
-        self.ordered = ordered
-        self.n_networks = n_networks
-        self.epochs = epochs
-        self.patience = patience
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.network = network
-        self.training = training
-
-    _times: TimeScale
-    _training_censoring: TrainingCensoring
+    ordered: bool = False
+    n_networks: int | str = "auto"
+    epochs: int = 80
+    patience: int | None = None
+    n_samples: int = 1024
+    random_state: Any = None
+    device: str = "auto"
+    progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    network: Network | None = None
+    training: Training | None = None
 
     # ---- training ------------------------------------------------------------------------------
 
@@ -238,20 +221,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     ) -> list[tuple[Self, ...]]:
         """Train one network for every fold, and pool them; for use by :class:`~censcore.Stacking`.
 
-        One fold alone is held out as in :meth:`fit`.
-
-        Parameters
-        ----------
-        X, y, sample_weight, censoring, groups
-            As in :meth:`fit`.
-        folds : sequence of (array of int, array of int)
-            Training and held-out subjects.
-
-        Returns
-        -------
-        list of tuples of estimators
-            For every fold the model with the network alone that has not seen the held-out subjects, and one
-            with another network that it is pooled with, if any.
+        One fold alone is held out as in :meth:`fit`, which has the parameters ``censoring`` and ``groups``.
         """
         self._fit(X, y, sample_weight, censoring, groups, folds=folds)
         if any(history.interrupted for history in self.histories_):
