@@ -17,7 +17,7 @@ from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
 from censcore.learning.file_checks import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.training.exchange import pick_device
@@ -302,9 +302,9 @@ class LikelihoodEstimator(NeuralEstimator):
         return distribution if self._joint else distribution.marginal(0)
 
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
-        for start in range(0, len(x), _SAMPLED_AT_ONCE):
-            raw = self._network(x[start : start + _SAMPLED_AT_ONCE].to(device))
-            generator = torch.Generator(device).manual_seed(mix_seed(seed, start))
+        for rows in blocks(len(x), at_once=_SAMPLED_AT_ONCE):
+            raw = self._network(x[rows].to(device))
+            generator = torch.Generator(device).manual_seed(mix_seed(seed, rows.start))
             draws = self._distribution(raw.double(), self._unit).sample(m, generator)
             yield draws if draws.ndim == 3 else draws[:, :, None]
 

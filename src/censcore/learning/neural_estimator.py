@@ -126,7 +126,7 @@ class NeuralEstimator(SurvivalEstimator):
             warnings.warn(
                 f"No subject has an event in coordinates {np.flatnonzero(~seen).tolist()}: all that can be "
                 "learned of these times is that they exceed follow-up.",
-                stacklevel=3,
+                stacklevel=4,
             )
         return outcome
 

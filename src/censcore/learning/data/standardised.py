@@ -190,13 +190,13 @@ def as_tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def blocks(n: int, width: int = 1) -> Iterator[slice]:
+def blocks(n: int, width: int = 1, at_once: int = _VALUES_AT_ONCE) -> Iterator[slice]:
     """Consecutive subjects of ``width`` values each, in blocks that fit into memory.
 
     >>> list(blocks(5, 2**17))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    step = max(1, _VALUES_AT_ONCE // max(1, width))
+    step = max(1, at_once // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
 

@@ -148,13 +148,8 @@ class _Search:
 
     def _parts(self, rows: Data) -> Any:
         """Consecutive subjects on the device, in double precision; every process has all the parts."""
-        n, width = rows["x"].shape
-        if self.device.type == "cuda":
-            step = max(1, _NUMBERS_AT_ONCE // width)
-            slices = [slice(start, min(n, start + step)) for start in range(0, n, step)]
-        else:
-            slices = list(blocks(n, width))
-        for rows_of_part in slices:
+        options = {"at_once": _NUMBERS_AT_ONCE} if self.device.type == "cuda" else {}
+        for rows_of_part in blocks(*rows["x"].shape, **options):
             part = {name: value[rows_of_part].to(self.device) for name, value in rows.items()}
             yield {n: v.double() if v.is_floating_point() else v for n, v in part.items()}
 
