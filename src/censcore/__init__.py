@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
+    from censcore.estimators import conformal_lower_bound as conformal_lower_bound
     from censcore.estimators import from_draws as from_draws
     from censcore.estimators import from_risk as from_risk
     from censcore.evaluation import Comparison as Comparison
@@ -151,6 +152,7 @@ _EXPORTS = {
         "as_forecast",
         "from_draws",
         "from_risk",
+        "conformal_lower_bound",
         "AalenJohansen",
         "CauseSpecific",
         "FineGray",

@@ -202,9 +202,8 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         """
         matrix, outcome, labels = self._in_memory(X, y, groups)
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
-        own = [
-            Fold.of(everything, rows, None, labels) for rows in (slice(None), *(rows for rows, _ in folds))
-        ]
+        parts: list[Any] = [slice(None), *(rows for rows, _ in folds)]
+        own = [Fold.of(everything, rows, None, labels) for rows in parts]
         networks = self._new_networks(self._seeds(len(own)))
         sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
         task = DensityTask(stacked(networks), sparsity.to(pick_device(self.device)))
