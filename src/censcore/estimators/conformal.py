@@ -6,7 +6,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_number, check_kind
-from censcore.distributions import Distribution
+from censcore.distributions import Distribution, Univariate
 from censcore.estimators.base import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9  # of sums of weights
 def conformal_lower_bound(
     y: OutcomeLike,
     forecast: Distribution,
-    new: Distribution,
+    new: Univariate,
     censoring: Distribution | None = None,
     *,
     level: float = 0.9,
@@ -84,7 +84,7 @@ def conformal_lower_bound(
     array([0.11, 0.05])
     """
     level = as_number(level, "level", above=0, below=1)
-    check_kind(new, "new", Distribution, "the forecast distributions of the new subjects")
+    check_kind(new, "new", Univariate, "forecast distributions of one event time")
     y = one_event_time(y, "conformal_lower_bound").like(np.empty(0))
     inputs = scoring_inputs(y, forecast, censoring)
     F, C, time, event = inputs.F, inputs.C, to_numpy(y.time), to_numpy(y.event)
@@ -115,4 +115,4 @@ def conformal_lower_bound(
     place = int(np.searchsorted(weight[missed][order].cumsum(), allowed, side="right"))
     if place == len(order):  # no bound before the horizon is missed too often
         return np.full(len(new), end)
-    return np.minimum(to_numpy(new.icdf(np.array([[rank[order][place]]])))[:, 0], end)
+    return np.minimum(to_numpy(new.like(np.empty(0)).icdf(np.array([[rank[order][place]]])))[:, 0], end)
