@@ -200,7 +200,6 @@ for name in cs._SUBMODULES:
         "JointGridModel",
         "MixtureDensityNetwork",
         "TrainingTable",
-        "load",
     }
     assert set(absent.split()) == set(not_listed.split()) == set(no_members.split()) == names
     assert [fact, facts] == ["True", "True True"]

@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
+    from censcore.estimators import conformal_lower_bound as conformal_lower_bound
     from censcore.estimators import from_draws as from_draws
     from censcore.estimators import from_risk as from_risk
     from censcore.evaluation import Comparison as Comparison
@@ -77,7 +78,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.learning.engression import CensoredEngression as CensoredEngression
     from censcore.learning.grid import JointGridModel as JointGridModel
     from censcore.learning.mixture_density_network import MixtureDensityNetwork as MixtureDensityNetwork
-    from censcore.learning.model_files import load as load
+    from censcore.model_files import load as load
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -151,6 +152,7 @@ _EXPORTS = {
         "as_forecast",
         "from_draws",
         "from_risk",
+        "conformal_lower_bound",
         "AalenJohansen",
         "CauseSpecific",
         "FineGray",
@@ -161,7 +163,7 @@ _EXPORTS = {
     "learning.engression": ["CensoredEngression"],
     "learning.mixture_density_network": ["MixtureDensityNetwork"],
     "learning.best_forecast": ["BestForecast"],
-    "learning.model_files": ["load"],
+    "model_files": ["load"],
     "learning.copula": ["CopulaWeibull"],
     "learning.grid": ["JointGridModel"],
     "learning.data.sources": ["TrainingTable"],
@@ -197,7 +199,6 @@ _IN_TORCH = {
     "learning.engression",
     "learning.best_forecast",
     "learning.mixture_density_network",
-    "learning.model_files",
     "learning.copula",
     "learning.grid",
     "learning.data.sources",

@@ -21,7 +21,7 @@ from censcore.evaluation.designs.fold_store import load_forecast, save_value
 from censcore.evaluation.report.export import latex_table
 from censcore.evaluation.report.page import whole_page
 from censcore.exceptions import ModelFileError
-from censcore.learning.model_files import read_model_file, write_model_file
+from censcore.model_files import read_model_file, write_model_file
 
 # ---- stores ------------------------------------------------------------------------------------------
 

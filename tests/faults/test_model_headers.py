@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 from tests.learning.small_trainings import engression  # noqa: E402
 
-from censcore.learning.model_files import (  # noqa: E402
+from censcore.model_files import (  # noqa: E402
     kind_of_file,
     read_model_file,
     write_model_file,
@@ -136,8 +136,8 @@ def test_tensors_with_a_right_checksum(saved):
     tensors, settings = read_model_file(path, kind)
     for name, tensor in tensors.items():
         flat = tensor.reshape(-1)
-        others = [flat[:-1], torch.cat([flat, flat[:1]]), tensor.to(torch.int64), torch.tensor(1.0)]
-        for other in [*others, torch.full_like(tensor, torch.nan)]:
+        others = [flat[:-1], np.append(flat, flat[:1]), tensor.astype(np.int64), np.array(1.0)]
+        for other in [*others, np.full_like(tensor, np.nan)]:
             write_model_file(path, kind, tensors | {name: other}, settings)
             check_loaded(path, (name, other.shape, other.dtype))
         write_model_file(path, kind, {n: t for n, t in tensors.items() if n != name}, settings)

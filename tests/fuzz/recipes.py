@@ -616,6 +616,14 @@ EVALUATION = {
     "LandmarkComparison": received(landmarks, {"differences": {}, "frame": {}}, 0.2),
     "DependentCensoringSensitivity": received(sensitivity, {"frame": {}, "order_changes": {}}, 0.1),
     "at_landmark": function(cs.at_landmark, frame=COUNTING, s=3.0),
+    "conformal_lower_bound": function(
+        cs.conformal_lower_bound,
+        y=Y40,
+        forecast=cs.Weibull(1.5, 1.0),
+        new=cs.Weibull(1.5, [1.0, 2.0]),
+        censoring=cs.Uniform(0.2, 3.0),
+        level=0.8,
+    ),
     "censoring_diagnostic": function(cs.censoring_diagnostic, y=Y40, censoring=cs.Uniform(0.2, 3.0)),
     "compare_landmarks": function(
         cs.compare_landmarks,

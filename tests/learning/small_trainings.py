@@ -48,7 +48,7 @@ def in_batches(X, y, size=100):
 
 
 def weights_of(model):
-    return torch.cat([p.detach().reshape(-1) for p in model._generators[0].parameters()]).numpy()
+    return torch.cat([p.detach().reshape(-1) for p in model._networks[0].parameters()]).numpy()
 
 
 class Regression:

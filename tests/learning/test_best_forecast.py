@@ -30,7 +30,7 @@ def test_the_default_stack(fitted):
     assert sum(stack.weights_.values()) == pytest.approx(1.0)
     assert stack.left_out_ == {}
     assert stack.predict_distribution(data.X[:3]).shape == (3, 2)
-    assert clone(stack).get_params() == {"progress": False} | QUICK
+    assert clone(stack).get_params() == {"ordered": False, "progress": False} | QUICK
 
 
 def test_tables_go_in_as_they_are():
@@ -177,8 +177,8 @@ def test_pooled_networks_are_those_of_the_folds():
     folds = [(rows[rows % 3 != i], rows[rows % 3 == i]) for i in range(3)]
     model = engression(**SMALL)
     held = model.cross_fit(data.X, data.y, folds)
-    assert [models[0]._generators[0] for models in held] == model._generators
-    assert [models[1]._generators[0] for models in held] == [*model._generators[1:], model._generators[0]]
+    assert [models[0]._networks[0] for models in held] == model._networks
+    assert [models[1]._networks[0] for models in held] == [*model._networks[1:], model._networks[0]]
     assert len(model.histories_) == 3
 
 
@@ -215,3 +215,39 @@ def test_every_kind_of_outcome(kind):
     assert set(stack.weights_) == set(MEMBERS) - left - (
         {"Cox", "trees"} if kind == "no covariates" else set()
     )
+
+
+def test_times_in_order_stay_in_order():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 2))
+    T = np.cumsum(rng.exponential(np.exp(0.5 * x[:, :1]), size=(150, 2)), axis=1)
+    C = rng.uniform(0.5, 6, size=(150, 1))
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    model = cs.BestForecast(ordered=True, epochs=2, n_samples=64, random_state=0, device="cpu").fit(x, y)
+    assert sum(weight > 0 for weight in model.weights_.values()) > 1
+    draws = model.sample(x[:30])
+    assert (np.diff(draws, axis=2) >= 0).all()
+    assert model.exchangeable_ == 0
+    with pytest.raises(InvalidInputError, match="ordered=True needs"):
+        cs.BestForecast(ordered=True, epochs=2).fit(x, cs.RightCensored(y.time[:, ::-1], y.event[:, ::-1]))
+    with pytest.raises(InvalidInputError, match="ordered=True: not available for CompetingRisks"):
+        cs.BestForecast(ordered=True).fit(x, cs.CompetingRisks(y.time[:, 0], y.event[:, 0].astype(int)))
+
+
+def test_one_ordered_member_puts_all_in_order():
+    rng = np.random.default_rng(1)
+    T = np.cumsum(rng.exponential(size=(80, 2)), axis=1)
+    y = cs.RightCensored(T, np.ones((80, 2), dtype=bool))
+    members = [
+        ("engression", cs.CensoredEngression(ordered=True, n_networks=2, epochs=1, random_state=0)),
+        ("pooled", cs.JointFromMargins(cs.KaplanMeier())),
+    ]
+    stack = cs.Stacking(members, random_state=0, n_samples=32).fit(None, y)
+    assert set(stack.estimators_) == {"engression", "pooled"}
+    assert (np.diff(stack.sample(None), axis=2) >= 0).all()
+
+
+def test_a_mask_is_an_error_that_says_who_takes_one():
+    y = cs.RightCensored([[1.0, 2.0]] * 20, [[1, 1]] * 20)
+    with pytest.raises(InvalidInputError, match=r"mask: not available for BestForecast.*CopulaWeibull"):
+        cs.BestForecast().fit(None, y, mask=np.ones((20, 2), dtype=bool))

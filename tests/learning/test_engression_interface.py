@@ -47,7 +47,7 @@ def test_the_sampler_as_one_module_draws_what_the_model_draws(name):
     y, settings = OUTCOMES[name]
     model = engression(**SMALL, **settings)
     model.fit(X, y, censoring=cs.Uniform(0.0, 3.0))
-    sampler = Sampler(model._generators[0], model._structure, model._times, model._center, model._spread)
+    sampler = Sampler(model._networks[0], model._structure, model._times, model._center, model._spread)
     x = torch.from_numpy(X[:50].astype(np.float32))
     generator = torch.Generator().manual_seed(0)
     noise, uniform = torch.randn(50, 400, 4, generator=generator), torch.rand(50, 400, generator=generator)
@@ -67,7 +67,7 @@ def test_an_exported_sampler_runs_by_itself(name, tmp_path):
         model.export(tmp_path / "sampler.pt2")
         program = torch.export.load(tmp_path / "sampler.pt2").module()
     x, noise, uniform = torch.ones(7, 2), torch.randn(7, 9, model.noise_size), torch.rand(7, 9)
-    sampler = Sampler(model._generators[0], model._structure, model._times, model._center, model._spread)
+    sampler = Sampler(model._networks[0], model._structure, model._times, model._center, model._spread)
     torch.testing.assert_close(program(x, noise, uniform), sampler(x, noise, uniform))
     with pytest.raises(InvalidInputError, match="generator must be"):
         model.export(tmp_path / "other.pt2", generator=1)

@@ -103,7 +103,7 @@ def test_covariates_without_effect_are_left_out():
     settings = SMALL | {"epochs": 30, "n_networks": 1}
 
     def norms(**changes):
-        network = engression(**settings | changes).fit(x, y)._generators[0]
+        network = engression(**settings | changes).fit(x, y)._networks[0]
         return network.from_x.weight.square().sum(dim=0).sqrt().detach().numpy()
 
     sparse, dense = norms(), norms(sparsity=0.0)

@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 from tests.learning.small_trainings import SMALL, engression, in_batches, likelihood, sample, weights_of  # noqa: E402
 
-from censcore.learning.data.first_pass import CountedTimes, Moments, Reservoir  # noqa: E402
+from censcore.estimators.counted_follow_up import CountedTimes  # noqa: E402
+from censcore.learning.data.first_pass import Moments, Reservoir  # noqa: E402
 from censcore.learning.data.sources import Block, as_source  # noqa: E402
 from censcore.learning.data.streamed import StreamedRows  # noqa: E402
 from censcore.learning.engression import censoring_quantiles as quantiles  # noqa: E402
@@ -131,7 +132,7 @@ def test_moments_and_counts_do_not_depend_on_the_batches(rng):
 
 
 def test_many_distinct_times_are_rounded_up_in_any_order(rng, monkeypatch):
-    monkeypatch.setattr("censcore.learning.data.first_pass.DISTINCT", 200)
+    monkeypatch.setattr("censcore.estimators.counted_follow_up.DISTINCT", 200)
     time, censored = rng.exponential(size=5000), rng.random(5000) < 0.4
     orders = [np.arange(5000), rng.permutation(5000)]
     found = []

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 from tests.learning.small_trainings import in_batches, sample  # noqa: E402
 
 from censcore.learning.mixture_density_network import DensityTask, LogNormalComponents  # noqa: E402
-from censcore.learning.model_files import read_model_file, write_model_file  # noqa: E402
+from censcore.model_files import read_model_file, write_model_file  # noqa: E402
 
 SMALL = {"epochs": 2, "random_state": 0, "device": "cpu", "n_samples": 4000}
 

@@ -11,6 +11,7 @@ from censcore.estimators.boosted_hazards import BoostedHazards
 from censcore.estimators.cause_specific import CauseSpecific
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.competing_risks_adapters import as_competing_forecast
+from censcore.estimators.conformal import conformal_lower_bound
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.fine_gray import FineGray
 from censcore.estimators.joint_from_margins import JointFromMargins
@@ -47,6 +48,7 @@ __all__ = [
     "as_competing_forecast",
     "as_forecast",
     "from_draws",
+    "conformal_lower_bound",
     "from_risk",
     "one_event_time",
 ]

@@ -40,14 +40,13 @@ class CrossFitted(Protocol):
         X, y, sample_weight
             As in :meth:`fit`.
         folds : sequence of (array of int, array of int)
-            Training and held-out subjects. Subjects that nobody holds out are held out in further folds, up
-            to five in all.
+            Training and held-out subjects.
 
         Returns
         -------
         list of tuples of estimators
             For every fold the model of it alone, which has not seen the held-out subjects, and those that it
-            is averaged with.
+            is pooled or averaged with, if any.
         """
 
 

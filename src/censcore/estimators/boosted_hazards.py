@@ -129,7 +129,10 @@ class BoostedHazards(SurvivalEstimator):
     def cross_fit(
         self, X: Array | None, y: OutcomeLike, folds: Sequence[Fold], sample_weight: Array | None = None
     ) -> list[tuple[Self, ...]]:
-        """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`."""
+        """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
+
+        Subjects that nobody holds out are held out in further folds, up to five in all.
+        """
         self._check_settings()
         outcome = one_event_time(y, type(self).__name__, entry=True).like(np.empty(0))
         check_rows(X, len(outcome))

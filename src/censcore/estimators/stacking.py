@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -24,9 +25,9 @@ from censcore.estimators.covariates import (
 )
 from censcore.estimators.folds import FOLDS, Fold, held_out_folds, seed_of
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.sample_predictions import SamplePredictions
+from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
+from censcore.estimators.saved_models import decoded, encoded
 from censcore.estimators.stacking_members import (
-    MOST_SAMPLES,
     MemberDraws,
     accepted,
     fit_member,
@@ -37,6 +38,7 @@ from censcore.estimators.stacking_members import (
 from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.model_files import read_model_file, restoring, write_model_file
 from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.inputs import known_censoring
 
@@ -102,7 +104,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     time, and intervals, need estimators that take them.
 
     The forecast is a :class:`~censcore.Mixture` or :class:`~censcore.JointMixture` where every forecast is in
-    closed form, and else an ensemble whose draws the estimators share.
+    closed form, and else an ensemble whose draws the estimators share. If an estimator has ``ordered=True``
+    (:class:`~censcore.CensoredEngression`), the times of every draw of the others are sorted.
 
     An estimator may have a method ``cross_fit(X, y, folds, sample_weight, ...)`` that fits it to all
     subjects and returns for every fold a tuple: a fitted model that has not seen the held-out subjects, and,
@@ -189,6 +192,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         *,
         censoring: Any = None,
         groups: Array | None = None,
+        mask: None = None,
     ) -> Self:
         """Weigh the estimators on held-out subjects, and fit them to all.
 
@@ -205,11 +209,19 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             it: what is known (no censoring, or ``y.censoring_time``), else a pooled Kaplan-Meier estimate.
         groups : array, (n,), optional
             Subjects of one group (visits of a patient) are held out together.
+        mask : None
+            An error if given: not all estimators of a stack can leave single event times out, as
+            :class:`~censcore.CensoredEngression` and the likelihood models can on their own.
 
         Returns
         -------
         self
         """
+        if mask is not None:
+            raise InvalidInputError(
+                f"mask: not available for {type(self).__name__}, whose estimators need all event times. Fit "
+                "CensoredEngression, MixtureDensityNetwork or CopulaWeibull alone, which take a mask."
+            )
         check_option(self.score, "score", ("energy_score", "log_score"))
         check_flag(self.leave_out, "leave_out")
         as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
@@ -224,6 +236,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         self.censoring_ = _censoring_of(X, outcome, censoring)
         options = {"censoring": self.censoring_, "groups": groups}
         pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
+        ordered = self._joint and any(getattr(model, "ordered", False) for _, model in pairs)
+        self._members = MemberDraws(self._causes, ordered)
         folds = self._folds(units)
         held = self._held_out(pairs, X, outcome, weight, folds, options)
         pairs = [pair for pair in pairs if pair[0] in held]
@@ -305,7 +319,6 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             self._joint = y.time.ndim == 2
             if self._joint:
                 y.require_no_entry(type(self).__name__)
-        self._members = MemberDraws(self._causes)
         return y.like(np.empty(0))
 
     def _folds(self, units: np.ndarray) -> list[Fold]:
@@ -374,7 +387,7 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         """Whether there is a mixture in closed form."""
         kind = Joint if self._joint else Univariate
-        return self._causes is None and all(
+        return not (self._causes or self._members.ordered) and all(
             isinstance(F, kind) and not isinstance(F, Ensemble) for F in forecasts
         )
 
@@ -422,6 +435,53 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         forecasts: list[Any] = [model.predict_distribution(X) for model in self.estimators_.values()]
         weights = np.array([self.weights_[name] for name in self.estimators_])
         return JointMixture(forecasts, weights) if self._joint else Mixture(forecasts, weights)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted stack to a safetensors file with a JSON header; :func:`~censcore.load` reads it.
+
+        Networks, trees, and the models of this library in it, also in a ``Pipeline`` with a
+        ``StandardScaler``, are kept with what they need to forecast; an estimator of another library is an
+        error. ``censoring_`` and what belongs to single training subjects are left out.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; an existing file is replaced by a complete new one.
+        """
+        self.check_fitted()
+        arrays: dict[str, Any] = {}
+        pairs = [*self.estimators_.items(), *getattr(self, "estimators", ())]
+        members = [[name, encoded(model, arrays, name)] for name, model in pairs]
+        others = {n: v for n, v in vars(self).items() if n not in ("censoring_", "estimators", "estimators_")}
+        state = {name: encoded(value, arrays, name) for name, value in others.items()}
+        settings = {"members": members, "fitted": len(self.estimators_), "state": state}
+        write_model_file(path, type(self).__name__, arrays, settings)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
+        """Read a stack that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            Where to read; a damaged or foreign file raises a ModelFileError.
+        device : str
+            Where its networks compute.
+
+        Returns
+        -------
+        estimator
+            The fitted stack; ``censoring_`` is None.
+        """
+        arrays, settings = read_model_file(path, cls.__name__)
+        model = object.__new__(cls)
+        with restoring(path, cls.__name__):
+            members = [(name, decoded(part, arrays, device)) for name, part in settings["members"]]
+            state = {name: decoded(part, arrays, device) for name, part in settings["state"].items()}
+            fitted, model.censoring_ = settings["fitted"], None
+            model.estimators_, given = dict(members[:fitted]), members[fitted:]
+            model.__dict__.update(state | ({"estimators": given} if given else {}))
+        return model
 
     def summary(self) -> Any:
         """Weights and held-out losses of the estimators, and who was left out.

@@ -15,12 +15,12 @@ from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import fit_weighted, take_rows
+from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MOST_SAMPLES", "MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
+__all__ = ["MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
 
-MOST_SAMPLES = 10**6
 _ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
 
@@ -58,9 +58,14 @@ class MemberDraws:
     """Draws of event times from the forecasts of fitted models."""
 
     causes: Any  #: names, of competing risks
+    ordered: bool = False  #: the times of a draw come in the order of the coordinates
 
     def of(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
         """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
+        z = self._drawn(model, X, m, seed)
+        return np.sort(z, axis=2) if self.ordered else z
+
+    def _drawn(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
         if hasattr(model, "sample"):
             return np.asarray(model.sample(X, m, seed), dtype=np.float64)
         F = model.predict_distribution(X).like(np.empty(0))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from censcore._validation import as_count
+from censcore._validation import as_count, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.boosted_hazards import BoostedHazards
@@ -23,7 +24,9 @@ from censcore.estimators.stacking import Part, Stacking
 from censcore.estimators.stacking_members import in_turn, mixed
 from censcore.estimators.stacking_weights import EVENLY, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.turnbull import Turnbull
+from censcore.exceptions import InvalidInputError
 from censcore.learning.engression import CensoredEngression, Network, Training
+from censcore.learning.engression.codings import check_order
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
 from censcore.outcomes import RightCensored
 
@@ -36,8 +39,9 @@ _TRAINING = Training(learning_rate=0.01, samples=4, validate_every=8)
 _MANY = 2_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BestForecast(Stacking):
-    """The default stack: networks where there are many events, simple models where there are few.
+    r"""The default stack: networks where there are many events, simple models where there are few.
 
     A :class:`Stacking` of :class:`CensoredEngression`, :class:`MixtureDensityNetwork`, and boosted trees
     (:class:`BoostedHazards`), Kaplan-Meier, Cox and Weibull models, whose times are joined by a Clayton
@@ -47,7 +51,8 @@ class BestForecast(Stacking):
     parametric regressions are mixed, by the log score.
 
     Several times share with the same mixture with its times in all orders, as far as held-out subjects allow:
-    which of nearly exchangeable times comes first is then learned with less noise. After the last event
+    which of nearly exchangeable times comes first is then learned with less noise; not so where they are
+    ``ordered``. After the last event
     the tail is exponential, and at most as heavy on events as half an event in the follow-up there: long
     follow-up without events speaks for subjects who never have one.
 
@@ -59,6 +64,9 @@ class BestForecast(Stacking):
 
     Parameters
     ----------
+    ordered : bool
+        The event times of a subject come in the order of the coordinates, :math:`T_1\le\dots\le T_k`; every
+        draw fulfils it.
     epochs : int
         Of the generators of :class:`CensoredEngression`, which take most of the time.
     n_samples : int
@@ -93,20 +101,12 @@ class BestForecast(Stacking):
     BestForecast(random_state=0)
     """
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 40,
-        n_samples: int = 1024,
-        random_state: Any = None,
-        device: str = "auto",
-        progress: bool = False,
-    ) -> None:
-        self.epochs = epochs
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
+    ordered: bool = False
+    epochs: int = 40
+    n_samples: int = 1024
+    random_state: Any = None
+    device: str = "auto"
+    progress: bool = False
 
     score, cv, leave_out = "energy_score", "auto", True
     get_params = SurvivalEstimator.get_params
@@ -125,6 +125,15 @@ class BestForecast(Stacking):
         elif not self.n_features_in_:
             return super()._inputs(X, reset=False)
         return self._completed.transform(X)
+
+    def _checked(self, y: Any) -> Any:
+        check_flag(self.ordered, "ordered")
+        y = super()._checked(y)
+        if self.ordered:
+            if not isinstance(y, RightCensored):
+                raise InvalidInputError(f"ordered=True: not available for {type(y).__name__}; leave it out.")
+            check_order(y)
+        return y
 
     def _pairs(self, X: Any) -> list[tuple[str, Any]]:
         as_count(self.epochs, "epochs", least=1, most=10**7)
@@ -147,7 +156,7 @@ class BestForecast(Stacking):
             training = Training(learning_rate=0.01) if many else _TRAINING
             flexible = {
                 "engression": CensoredEngression(
-                    epochs=self.epochs, network=_NETWORK, training=training, **shared
+                    ordered=self.ordered, epochs=self.epochs, network=_NETWORK, training=training, **shared
                 ),
                 "density network": MixtureDensityNetwork(n_networks=4 if many else 2, **shared),
             }
@@ -172,7 +181,7 @@ class BestForecast(Stacking):
         self.exchangeable_, self._last = 0.0, np.full(len(self._follow_up), np.inf)
         if not isinstance(y, RightCensored):
             return
-        if self._joint:
+        if self._joint and not self.ordered:
             self.exchangeable_ = self._exchangeable(parts, held)
         if np.isfinite(self._follow_up).all():
             time, event = (np.asarray(part).reshape(len(y), -1) for part in (y.time, y.event))
@@ -202,6 +211,8 @@ class BestForecast(Stacking):
     def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:
         if np.isfinite(self._last).all():
             z = _after_last_event(z, self._last, self._late_hazard, seed)
+        if self.ordered:
+            return np.sort(z, axis=2)
         return in_turn(z, self.exchangeable_) if self.exchangeable_ else z
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from censcore.learning.settings import Training
 __all__ = ["CopulaWeibull"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CopulaWeibull(LikelihoodEstimator):
     r"""Joint distribution of k event times: Weibull margins joined by a survival copula.
 
@@ -88,36 +90,19 @@ class CopulaWeibull(LikelihoodEstimator):
         batch_size=512, learning_rate=1e-2, weight_decay=1e-4, validate_every=1, tolerance=0.0
     )
 
-    def __init__(
-        self,
-        copula: str = "independent",
-        *,
-        hidden: Sequence[int] = (),
-        dependence: str = "auto",
-        margins_first: bool = False,
-        solver: str = "auto",
-        max_iter: int = 1000,
-        epochs: int = 200,
-        patience: int | None = 20,
-        random_state: Any = None,
-        device: str = "cpu",
-        progress: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        training: Training | None = None,
-    ) -> None:
-        self.copula = copula
-        self.hidden = hidden
-        self.dependence = dependence
-        self.margins_first = margins_first
-        self.solver = solver
-        self.max_iter = max_iter
-        self.epochs = epochs
-        self.patience = patience
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.training = training
+    copula: str = field(default="independent", kw_only=False)
+    hidden: Sequence[int] = ()
+    dependence: str = "auto"
+    margins_first: bool = False
+    solver: str = "auto"
+    max_iter: int = 1000
+    epochs: int = 200
+    patience: int | None = 20
+    random_state: Any = None
+    device: str = "cpu"
+    progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    training: Training | None = None
 
     def _new_network(self) -> ParameterNetwork:
         self._check_options()

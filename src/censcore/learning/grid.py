@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -15,8 +16,8 @@ from censcore._arrays import as_float, to_numpy
 from censcore._validation import as_count, as_number
 from censcore.distributions import JointGrid
 from censcore.exceptions import InvalidInputError
+from censcore.learning.file_checks import check_numbers
 from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
-from censcore.learning.model_files import check_numbers
 from censcore.learning.settings import Training
 from censcore.outcomes import RightCensored
 
@@ -25,6 +26,7 @@ __all__ = ["JointGridModel"]
 _MOST_BINS = 1000  # a million cells, each an output of the network
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JointGridModel(LikelihoodEstimator):
     r"""Softmax over the cells of a joint grid of two event times, trained by the censored log score.
 
@@ -89,36 +91,19 @@ class JointGridModel(LikelihoodEstimator):
         batch_size=512, learning_rate=3e-3, weight_decay=1e-3, validate_every=1, tolerance=0.0
     )
 
-    def __init__(
-        self,
-        bins: int = 20,
-        *,
-        edges: Any = "quantile",
-        tail: Any = "hazard",
-        hidden: Sequence[int] = (128, 128),
-        solver: str = "auto",
-        max_iter: int = 1000,
-        epochs: int = 200,
-        patience: int | None = 20,
-        random_state: Any = None,
-        device: str = "cpu",
-        progress: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        training: Training | None = None,
-    ) -> None:
-        self.bins = bins
-        self.edges = edges
-        self.tail = tail
-        self.hidden = hidden
-        self.solver = solver
-        self.max_iter = max_iter
-        self.epochs = epochs
-        self.patience = patience
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.training = training
+    bins: int = field(default=20, kw_only=False)
+    edges: Any = "quantile"
+    tail: Any = "hazard"
+    hidden: Sequence[int] = (128, 128)
+    solver: str = "auto"
+    max_iter: int = 1000
+    epochs: int = 200
+    patience: int | None = 20
+    random_state: Any = None
+    device: str = "cpu"
+    progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    training: Training | None = None
 
     def _fit_units(self, y: RightCensored) -> None:
         if y.k != 2:

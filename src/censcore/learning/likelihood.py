@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels, check_option, shown
+from censcore._validation import as_count, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
-from censcore.learning.model_files import check_number
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
+from censcore.learning.file_checks import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.full_batch import minimise
@@ -119,10 +119,6 @@ class LikelihoodEstimator(NeuralEstimator):
     max_iter: int
 
     @abstractmethod
-    def _new_network(self) -> ParameterNetwork:
-        """An untrained network for the fitted shape."""
-
-    @abstractmethod
     def _distribution(self, raw: Tensor, unit: float) -> Distribution:
         """The joint distribution with parameters from ``raw``, in times of ``unit``."""
 
@@ -169,18 +165,12 @@ class LikelihoodEstimator(NeuralEstimator):
         -------
         self
         """
-        self._forget()
-        outcome = leave_out_times(self._check_outcome(y, mask), mask)
-        X = self._check_X(X, len(outcome), reset=True)
-        labels = None if groups is None else as_labels(groups, len(outcome))
+        matrix, outcome, labels = self._in_memory(X, y, groups, mask)
         at_once = self._fits_at_once()
-        rows, held_out = self._split(len(X), labels, at_once or eval_set is not None)
-        everything = self._learn_units(X, outcome, sample_weight, rows)
-        others = None if held_out is None else Subjects(everything, held_out)
-        if eval_set is not None:
-            others = Subjects(self._eval_rows(eval_set))
-        fold = Fold(Subjects(everything, rows), others, None if labels is None else labels[rows])
-        self._fit_network(fold, callbacks, at_once)
+        rows, held_out = self._split(len(matrix), labels, at_once or eval_set is not None)
+        everything = self._learn_units(matrix, leave_out_times(outcome, mask), sample_weight, rows)
+        others = held_out if eval_set is None else Subjects(self._eval_rows(eval_set))
+        self._fit_network(Fold.of(everything, rows, others, labels), callbacks, at_once)
         return self
 
     def _learn_units(
@@ -196,7 +186,7 @@ class LikelihoodEstimator(NeuralEstimator):
 
     def _fit_network(self, fold: Fold, callbacks: Sequence[Callback], at_once: bool = False) -> None:
         """Train a new network, and fit what is left."""
-        self._network = self._seeded_network(self._seed)
+        self._networks = self._new_networks([self._seed])
         task = self._task(fold.training.n)
         self.history_ = (self._minimise if at_once else self._train)(task, fold, callbacks)
         self._finish(fold.training.sample)
@@ -243,10 +233,9 @@ class LikelihoodEstimator(NeuralEstimator):
         """The network and its loss, for n subjects."""
         return LikelihoodTask(self._network, self._training_distribution)
 
-    def _seeded_network(self, seed: int) -> Any:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return self._new_network()
+    @property
+    def _network(self) -> Any:
+        return self._networks[0]
 
     def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
@@ -298,11 +287,6 @@ class LikelihoodEstimator(NeuralEstimator):
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the joint distribution of the event times.
 
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates, as in ``fit``.
-
         Returns
         -------
         Distribution
@@ -318,18 +302,11 @@ class LikelihoodEstimator(NeuralEstimator):
         return distribution if self._joint else distribution.marginal(0)
 
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
-        for start in range(0, len(x), _SAMPLED_AT_ONCE):
-            raw = self._network(x[start : start + _SAMPLED_AT_ONCE].to(device))
-            generator = torch.Generator(device).manual_seed(mix_seed(seed, start))
+        for rows in blocks(len(x), at_once=_SAMPLED_AT_ONCE):
+            raw = self._network(x[rows].to(device))
+            generator = torch.Generator(device).manual_seed(mix_seed(seed, rows.start))
             draws = self._distribution(raw.double(), self._unit).sample(m, generator)
             yield draws if draws.ndim == 3 else draws[:, :, None]
-
-    def _networks(self) -> list[nn.Module]:
-        return [self._network]
-
-    def _build_networks(self) -> list[nn.Module]:
-        self._network = self._new_network()
-        return [self._network]
 
     def _fitted_settings(self) -> dict[str, Any]:
         return {"unit": self._unit}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from copy import copy
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels
+from censcore._validation import as_count
 from censcore.distributions import (
     Distribution,
     Independent,
@@ -21,10 +21,10 @@ from censcore.distributions import (
     LogNormal,
     Mixture,
 )
-from censcore.estimators.sample_predictions import SamplePredictions
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
+from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
+from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, blocks
+from censcore.learning.file_checks import check_numbers
 from censcore.learning.likelihood import LikelihoodEstimator, LikelihoodTask
-from censcore.learning.model_files import MOST_SAMPLES, check_numbers
 from censcore.learning.settings import Training
 from censcore.learning.structures import Branching, structure_of
 from censcore.learning.subject_windows import SubjectWindows
@@ -46,6 +46,7 @@ _MOST = 1000  # components, or networks
 _LOG_SCALES = (-4.0, 1.0)  # of a component, relative to the spread of all log-times
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MixtureDensityNetwork(LikelihoodEstimator):
     r"""Mixture density network [1]_ of one or several event times, by the censored likelihood.
 
@@ -113,34 +114,20 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     _kind: ClassVar[str] = "MixtureDensityNetwork"
     _takes_causes: ClassVar[bool] = True
-    epochs: int | str  # type: ignore[assignment]
+    _precision: ClassVar[torch.dtype] = torch.float64  # see _finish
     # the number of steps follows from that of the subjects
     default_training: ClassVar[Training] = Training(validation_fraction=0.0)
 
-    def __init__(
-        self,
-        *,
-        components: int = 5,
-        width: int = 64,
-        n_networks: int = 4,
-        epochs: int | str = "auto",
-        learning_rate: float = 1e-2,
-        n_samples: int = 1024,
-        random_state: Any = None,
-        device: str = "auto",
-        progress: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.components = components
-        self.width = width
-        self.n_networks = n_networks
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.checkpoint = checkpoint
+    components: int = 5
+    width: int = 64
+    n_networks: int = 4
+    epochs: int | str = "auto"  # type: ignore[assignment]
+    learning_rate: float = 1e-2
+    n_samples: int = 1024
+    random_state: Any = None
+    device: str = "auto"
+    progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
 
     # ---- outcomes ------------------------------------------------------------------------------
 
@@ -172,7 +159,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     def _fits_at_once(self) -> bool:
         return False
 
-    def _new_network(self) -> LogNormalComponents:  # type: ignore[override]
+    def _new_network(self) -> LogNormalComponents:
         return LogNormalComponents(
             self._n_inputs,
             self.k_,
@@ -210,43 +197,22 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     ) -> list[tuple[Self]]:
         """Fit to all subjects, and side by side to all but each fold; for use by :class:`~censcore.Stacking`.
 
-        Covariates and times are in units of all subjects. No checkpoint is written.
-
-        Parameters
-        ----------
-        X, y, sample_weight, groups
-            As in :meth:`fit`.
-        folds : sequence of (array of int, array of int)
-            Training and held-out subjects.
-
-        Returns
-        -------
-        list of tuples of estimators
-            For every fold the model that has not seen the held-out subjects.
+        Covariates and times are in units of all subjects; ``groups`` are as in :meth:`fit`. No checkpoint is
+        written.
         """
-        self._forget()
-        outcome = self._check_outcome(y)
-        matrix = self._check_X(X, len(outcome), reset=True)
-        labels = None if groups is None else as_labels(groups, len(outcome))
+        matrix, outcome, labels = self._in_memory(X, y, groups)
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
         parts: list[Any] = [slice(None), *(rows for rows, _ in folds)]
-        own = [Fold(Subjects(everything, r), None, None if labels is None else labels[r]) for r in parts]
-        networks = [self._seeded_network(seed) for seed in self._seeds(len(own))]
+        own = [Fold.of(everything, rows, None, labels) for rows in parts]
+        networks = self._new_networks(self._seeds(len(own)))
         sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
         task = DensityTask(stacked(networks), sparsity.to(pick_device(self.device)))
         histories = self._train_stack(task, networks, own, len(outcome))
         self.history_ = histories[0]
         if self.history_.interrupted:
             raise KeyboardInterrupt
-        models = [self._with(network.double()) for network in networks]
-        self._network = models[0]._network
-        return [(model,) for model in models[1:]]
-
-    def _with(self, network: Any) -> Self:
-        """The model with another network."""
-        model = copy(self)
-        model._network = network
-        return model
+        self._networks = [networks[0].double()]
+        return [(self._with(network.double()),) for network in networks[1:]]
 
     # ---- predictions ---------------------------------------------------------------------------
 
@@ -262,11 +228,6 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the distribution of the event times.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates, as in ``fit``.
 
         Returns
         -------
@@ -291,7 +252,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             return JointMixture([Independent(margins) for margins in components], weight)
         return Mixture([margins[0] for margins in components], weight)
 
-    sample: Any = SamplePredictions.sample
+    sample: ClassVar[Any] = SamplePredictions.sample
 
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
         windows, source = SubjectWindows(m, device), torch.Generator().manual_seed(seed)
@@ -306,9 +267,6 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             yield self._structure.from_latent(log_time.clamp(-_LATEST, _LATEST).exp().float())
 
     # ---- model files ---------------------------------------------------------------------------
-
-    def _build_networks(self) -> list[nn.Module]:
-        return [network.double() for network in super()._build_networks()]
 
     def _fitted_settings(self) -> dict[str, Any]:
         return super()._fitted_settings() | {

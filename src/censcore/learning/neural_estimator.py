@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -14,23 +15,18 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
-from censcore._validation import as_count, as_number, as_seed, check_kind
+from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
-from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
+from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, check_single_precision
 from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
 from censcore.learning.data.sources import Block, as_source
-from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects
-from censcore.learning.model_files import (
-    MOST_SAMPLES,
-    check_contents,
-    part_of,
-    read_model_file,
-    write_model_file,
-)
+from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects, as_arrays, as_tensors
+from censcore.learning.file_checks import check_contents
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure, structure_for
 from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
@@ -39,6 +35,7 @@ from censcore.learning.training.loop import train
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.side_by_side import train_side_by_side
 from censcore.learning.training.task import Callback, Task
+from censcore.model_files import part_of, read_model_file, restoring, write_model_file
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["NeuralEstimator", "followed_outcome"]
@@ -72,6 +69,8 @@ class NeuralEstimator(SurvivalEstimator):
     ordered = False
     default_training: ClassVar[Training] = Training()
     _structure: Structure
+    _networks: list[Any]
+    _precision: ClassVar[torch.dtype] = torch.float32  # of trained weights
 
     # ---- data ----------------------------------------------------------------------------------
 
@@ -127,7 +126,7 @@ class NeuralEstimator(SurvivalEstimator):
             warnings.warn(
                 f"No subject has an event in coordinates {np.flatnonzero(~seen).tolist()}: all that can be "
                 "learned of these times is that they exceed follow-up.",
-                stacklevel=3,
+                stacklevel=4,
             )
         return outcome
 
@@ -139,6 +138,13 @@ class NeuralEstimator(SurvivalEstimator):
         if not (self._takes_causes and isinstance(y, SemiCompetingRisks)):
             y = as_outcome(y).require_no_entry(name)
         return y.like(to_numpy(y.time)) if is_torch(y.time) else y
+
+    def _in_memory(self, X: Any, y: Any, groups: Any, mask: Any = None) -> tuple[np.ndarray, Any, Any]:
+        """Training data in memory: covariates as numbers, outcome and groups."""
+        self._forget()
+        outcome = self._check_outcome(y, mask)
+        matrix = self._check_X(X, len(outcome), reset=True)
+        return matrix, outcome, None if groups is None else as_labels(groups, len(outcome))
 
     @abstractmethod
     def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, some: bool = False) -> Data:
@@ -274,6 +280,25 @@ class NeuralEstimator(SurvivalEstimator):
         """Seeds of several networks."""
         return [self._seed + 7919 * i for i in range(count)]
 
+    @abstractmethod
+    def _new_network(self) -> nn.Module:
+        """An untrained network for the fitted shape."""
+
+    def _new_networks(self, seeds: Sequence[int]) -> list[Any]:
+        """Untrained networks, each from a seed of its own."""
+        networks = []
+        with torch.random.fork_rng(devices=[]):
+            for seed in seeds:
+                torch.manual_seed(seed)
+                networks.append(self._new_network())
+        return networks
+
+    def _with(self, network: nn.Module) -> Self:
+        """The model with one network alone."""
+        model = copy(self)
+        model._networks = [network]
+        return model
+
     def _train_stack(
         self, task: Task, networks: Sequence[nn.Module], folds: Sequence[Fold], n: int, **options: Any
     ) -> list[History]:
@@ -318,7 +343,7 @@ class NeuralEstimator(SurvivalEstimator):
         m = getattr(self, "n_samples", 1024) if m is None else m
         m = as_count(m, "m, the number of samples,", most=MOST_SAMPLES)
         device = pick_device(self.device)
-        for network in self._networks():
+        for network in self._networks:
             network.to(device).eval()
         yield from self._draws(x, m, self._seed if seed is None else as_seed(seed), device)
 
@@ -341,14 +366,6 @@ class NeuralEstimator(SurvivalEstimator):
 
     # ---- model files ---------------------------------------------------------------------------
 
-    @abstractmethod
-    def _networks(self) -> list[nn.Module]:
-        """The trained networks, in the order in which they are saved."""
-
-    @abstractmethod
-    def _build_networks(self) -> list[nn.Module]:
-        """Untrained networks of the fitted shape, to be filled from a file."""
-
     def _fitted_settings(self) -> dict[str, Any]:
         """What a subclass must keep besides weights and parameters, as JSON values."""
         return {}
@@ -365,12 +382,15 @@ class NeuralEstimator(SurvivalEstimator):
             Where to write; an existing file is replaced by a complete new one.
         """
         self.check_fitted()
+        write_model_file(path, self._kind, *self._contents())
+
+    def _contents(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What a file keeps: arrays and JSON values."""
         tensors = {
             f"{i}.{name}": value
-            for i, net in enumerate(self._networks())
+            for i, net in enumerate(self._networks)
             for name, value in net.state_dict().items()
         }
-        tensors |= {"center": torch.from_numpy(self._center), "spread": torch.from_numpy(self._spread)}
         names = getattr(self, "feature_names_in_", None)
         settings = {
             "parameters": self._plain_parameters(),
@@ -382,7 +402,7 @@ class NeuralEstimator(SurvivalEstimator):
             "history": self.history_.to_dict(),
             "fitted": self._fitted_settings(),
         }
-        write_model_file(path, self._kind, tensors, settings)
+        return as_arrays(tensors) | {"center": self._center, "spread": self._spread}, settings
 
     def _plain_parameters(self) -> dict[str, Any]:
         parameters = self.get_params(deep=False)
@@ -413,25 +433,16 @@ class NeuralEstimator(SurvivalEstimator):
         estimator
             The fitted model.
         """
-        computes_on = pick_device(device)
-        tensors, settings = read_model_file(path, cls._kind)
-        try:
-            check_contents(tensors, settings)
-            model = cls._restored(tensors, settings)
-        except (ModelFileError, MissingDependencyError):
-            raise
-        except Exception as error:
-            raise ModelFileError(
-                f"{path} holds no {cls._kind} that can be restored ({error}). Save the model again."
-            ) from error
-        for network in model._networks():
-            network.to(computes_on).eval()
-        return model.set_params(device=device)
+        pick_device(device)
+        arrays, settings = read_model_file(path, cls._kind)
+        with restoring(path, cls._kind):
+            return cls._restored(arrays, settings, device)
 
     @classmethod
-    def _restored(cls, tensors: dict[str, torch.Tensor], settings: dict[str, Any]) -> Self:
-        """The model that a file describes."""
-        model = cls._of_parameters(settings["parameters"])
+    def _restored(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any], device: str) -> Self:
+        """The model that the contents of a file describe, on a device."""
+        check_contents(arrays, settings)
+        model = cls._of_parameters(settings["parameters"] | {"device": device})
         model.n_features_in_, model.k_, model._joint = (
             settings["n_features"],
             settings["k"],
@@ -439,10 +450,12 @@ class NeuralEstimator(SurvivalEstimator):
         )
         if settings["feature_names"] is not None:
             model.feature_names_in_ = np.array(settings["feature_names"], dtype=object)
-        model._center, model._spread = tensors["center"].numpy(), tensors["spread"].numpy()
+        model._center, model._spread = arrays["center"], arrays["spread"]
         model._restore_settings(settings["fitted"])
-        for i, network in enumerate(model._build_networks()):
-            network.load_state_dict(part_of(tensors, str(i)))
+        model._networks = model._new_networks([0] * settings["fitted"].get("generators", 1))
+        for i, network in enumerate(model._networks):
+            network.to(cls._precision).load_state_dict(as_tensors(part_of(arrays, str(i))))
+            network.to(pick_device(device)).eval()
         model.history_ = History.from_dict(settings["history"])
         return model
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise, product
@@ -29,7 +29,7 @@ __all__ = [
 _MOST_PREVENTED = 3
 
 
-class Structure(ABC):
+class Structure:
     """What is known of k event times before any data: the constraints that every draw fulfils."""
 
     branches = 1
@@ -47,9 +47,9 @@ class Structure(ABC):
         """The unit of every positive output, from a typical value of every event time."""
         return list(centre)
 
-    @abstractmethod
     def members(self, out: Tensor) -> tuple[Tensor, Tensor | None]:
         """All values that m draws can take, (n, branches m, k), and their probabilities, which sum to one."""
+        return out, None
 
     def draw(self, out: Tensor, uniform: Tensor | None) -> Tensor:
         """Event times (n, m, k), one value of each draw, chosen by uniform numbers (n, m)."""
@@ -66,15 +66,7 @@ class Structure(ABC):
 
 
 class Free(Structure):
-    """Event times without constraints.
-
-    >>> Free(2).members(torch.tensor([[[3.0, 1.0]]]))[0]
-    tensor([[[3., 1.]]])
-    """
-
-    def members(self, out: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The outputs themselves."""
-        return out, None
+    """Event times without constraints."""
 
 
 class Ordered(Structure):
@@ -259,9 +251,8 @@ def structure_of(
         return Semicompeting(k, terminal)
     if kind == "competing" and names is not None and len(names) == k:
         return Competing(k, names)
-    kinds: dict[str, type[Structure]] = {"free": Free, "ordered": Ordered}
-    if kind not in kinds:
+    if kind not in ("free", "ordered"):
         raise InvalidInputError(
             f"structure: got {kind!r}, expected 'free', 'ordered', 'semicompeting' or 'competing'."
         )
-    return kinds[kind](k)
+    return Free(k) if kind == "free" else Ordered(k)

@@ -6,13 +6,14 @@ import functools
 import hashlib
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from censcore._arrays import to_numpy
+from censcore.estimators.counted_follow_up import CountedFollowUp
 from censcore.estimators.covariates import column_of
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.sources import Block, Source, joined_blocks
@@ -22,9 +23,7 @@ from censcore.learning.training.exchange import gathered
 from censcore.outcomes import RightCensored
 
 __all__ = [
-    "CountedTimes",
     "FirstPass",
-    "FollowUp",
     "Moments",
     "Reservoir",
     "content_hash",
@@ -34,7 +33,6 @@ __all__ = [
 ]
 
 HELD_OUT, SAMPLE = 50_000, 20_000  # subjects, at most, for validation, and in the sample of the others
-DISTINCT = 2**16  # times, at most, that are told apart
 
 
 @dataclass(frozen=True)
@@ -106,53 +104,6 @@ def mean_time(sums: np.ndarray) -> float:
     return float(total / count)
 
 
-@dataclass
-class CountedTimes:
-    """How many subjects were seen up to each time, and how many of them were censored there.
-
-    With too many distinct times all are rounded up to fewer binary digits, which keeps their order. Rounding
-    up twice is rounding up once to the fewer digits, so that the order of the data plays no part.
-
-    >>> counted = CountedTimes().add(np.array([1.0, 2.0, 2.0]), np.array([False, True, True]))
-    >>> counted.time, counted.censored, counted.other
-    (array([1., 2.]), array([0, 2]), array([1, 0]))
-    """
-
-    time: np.ndarray = field(default_factory=lambda: np.empty(0))
-    censored: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    other: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    digits: int = 52
-
-    def add(self, time: np.ndarray, censored: np.ndarray) -> CountedTimes:
-        """With more subjects."""
-        return self + CountedTimes(time, censored.astype(np.int64), (~censored).astype(np.int64))
-
-    def __add__(self, more: CountedTimes) -> CountedTimes:
-        digits = min(self.digits, more.digits)
-        time = np.concatenate([self.time, more.time])
-        counts = [np.concatenate(pair) for pair in ((self.censored, more.censored), (self.other, more.other))]
-        while True:
-            distinct, place = np.unique(_rounded_up(time, digits), return_inverse=True)
-            if len(distinct) <= DISTINCT:
-                break
-            digits -= 1
-        censored, other = (
-            np.bincount(place.reshape(-1), c, minlength=len(distinct)).astype(np.int64) for c in counts
-        )
-        return CountedTimes(distinct, censored, other, digits)
-
-
-def _rounded_up(time: np.ndarray, digits: int) -> np.ndarray:
-    """Times as the next number with so many binary digits after the first.
-
-    >>> _rounded_up(np.array([1.0, 1.1, 3.0]), 1)
-    array([1. , 1.5, 3. ])
-    """
-    rest = np.int64(2 ** (52 - digits) - 1)
-    bits = np.ascontiguousarray(time, dtype=np.float64).view(np.int64)
-    return ((bits + rest) & ~rest).view(np.float64)
-
-
 class Reservoir:
     """The ``size`` subjects with the smallest random numbers, a random sample whatever their order.
 
@@ -203,46 +154,6 @@ def content_hash(arrays: Iterable[np.ndarray | None]) -> str:
     return found.hexdigest()
 
 
-@dataclass
-class FollowUp:
-    """What the data tell about C: how many subjects were followed for how long.
-
-    Whether all data can come from one C per subject (``shared``), whether any time is censored, and whether
-    all censoring times are known. ``counts`` are by stratum and by what is counted: -1 the last contact of a
-    subject, j event time j.
-    """
-
-    shared: bool = True
-    censored: bool = False
-    known: bool = True
-    counts: dict[tuple[Any, int], CountedTimes] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, y: RightCensored, strata: np.ndarray | None) -> FollowUp:
-        """That of some subjects."""
-        time, open_ = (to_numpy(part).reshape(len(y), -1) for part in (y.time, y.censored))
-        columns: dict[int, tuple[Any, Any]] = {-1: (time.max(axis=1), open_.any(axis=1))}
-        if y.k > 1:
-            columns |= {j: (time[:, j], open_[:, j]) for j in range(y.k)}
-        counts = {}
-        for label in [None] if strata is None else np.unique(strata).tolist():
-            rows: Any = slice(None) if strata is None else np.flatnonzero(strata == label)
-            for j, (t, c) in columns.items():
-                counts[label, j] = CountedTimes().add(t[rows], c[rows])
-        return cls(y.shares_censoring, bool(open_.any()), y.censoring_time is not None, counts)
-
-    def __add__(self, other: FollowUp) -> FollowUp:
-        counts = dict(self.counts)
-        for key, counted in other.counts.items():
-            counts[key] = counts[key] + counted if key in counts else counted
-        return FollowUp(
-            self.shared and other.shared,
-            self.censored or other.censored,
-            self.known and other.known,
-            counts,
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class FirstPass:
     """What was found, the same in every process but for what concerns its share.
@@ -257,7 +168,7 @@ class FirstPass:
     seed: int
     moments: Moments
     times: np.ndarray
-    follow_up: FollowUp
+    follow_up: CountedFollowUp
     key: np.ndarray
     drawn: Block
     held_out: int
@@ -310,7 +221,7 @@ def first_pass(
             X, y = matrix(block), outcome(block.y)
             time = to_numpy(y.time).reshape(len(y), -1)
             strata = None if stratify is None else column_of(block.X, stratify)
-            here = (Moments.of(X), time_sums(time), FollowUp.of(followed(y), strata))
+            here = (Moments.of(X), time_sums(time), CountedFollowUp.of(followed(y), strata))
             sums = here if sums is None else _added(sums, here)
             kept.add(block.keys(seed), block)
             extreme = _extreme(block if extreme is None else joined_blocks([extreme, block]), outcome)

@@ -7,7 +7,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,8 @@ __all__ = [
     "OnDemand",
     "Standardised",
     "Subjects",
+    "as_arrays",
+    "as_tensors",
     "blocks",
     "digest",
     "gather",
@@ -119,15 +121,15 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
 
 @dataclass(frozen=True)
 class Subjects:
-    """Some subjects of the data, or all where ``rows`` is None."""
+    """Some subjects of the data, or all."""
 
     data: Data
-    rows: np.ndarray | slice | None = None
+    rows: np.ndarray | slice = field(default_factory=lambda: slice(None))
 
     @property
     def taken(self) -> Data:
         """Their data alone."""
-        return self.data if self.rows is None else rows_of(self.data, self.rows)
+        return rows_of(self.data, self.rows)
 
     @property
     def sample(self) -> Data:
@@ -142,8 +144,7 @@ class Subjects:
     @property
     def numbers(self) -> np.ndarray:
         """Their places in the data."""
-        everybody = np.arange(len(next(iter(self.data.values()))))
-        return everybody if self.rows is None else everybody[self.rows]
+        return np.arange(len(next(iter(self.data.values()))))[self.rows]
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,18 @@ class Fold:
     training: Any
     validation: Subjects | None = None
     groups: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: Data,
+        rows: np.ndarray | slice = slice(None),
+        held_out: np.ndarray | Subjects | None = None,
+        groups: np.ndarray | None = None,
+    ) -> Fold:
+        """Some subjects of the data, those of it that are held out or others, and the groups of all."""
+        apart = Subjects(data, held_out) if isinstance(held_out, np.ndarray) else held_out
+        return cls(Subjects(data, rows), apart, None if groups is None else groups[rows])
 
 
 def gather(data: Data, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:
@@ -167,13 +180,23 @@ def gather(data: Data, index: np.ndarray, device: torch.device) -> dict[str, Ten
     }
 
 
-def blocks(n: int, width: int = 1) -> Iterator[slice]:
+def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    """Tensors of any device as arrays of NumPy."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+
+
+def as_tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+    """Arrays as tensors."""
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def blocks(n: int, width: int = 1, at_once: int = _VALUES_AT_ONCE) -> Iterator[slice]:
     """Consecutive subjects of ``width`` values each, in blocks that fit into memory.
 
     >>> list(blocks(5, 2**17))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    step = max(1, _VALUES_AT_ONCE // max(1, width))
+    step = max(1, at_once // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from censcore._arrays import Array
-from censcore._validation import as_count, as_labels, check_flag, check_kind
+from censcore._validation import as_count, check_flag, check_kind
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.sample_predictions import SamplePredictions
+from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
 from censcore.estimators.stacking_weights import shares
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
@@ -33,7 +33,7 @@ from censcore.learning.engression.generators import Generators, is_worse
 from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.model_files import MOST_SAMPLES, check_number, check_numbers
+from censcore.learning.file_checks import check_number, check_numbers
 from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Competing, Semicompeting, structure_of
@@ -54,6 +54,7 @@ _MOST_NETWORKS = 1000
 _log = logging.getLogger("censcore")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CensoredEngression(NeuralEstimator, SamplePredictions):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
@@ -147,36 +148,17 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     _takes_causes: ClassVar[bool] = True
     _eval_parts: ClassVar[tuple[str, ...]] = ("X", "y", "censoring", "mask")
 
-    def __init__(
-        self,
-        *,
-        ordered: bool = False,
-        n_networks: int | str = "auto",
-        epochs: int = 80,
-        patience: int | None = None,
-        n_samples: int = 1024,
-        random_state: Any = None,
-        device: str = "auto",
-        progress: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        network: Network | None = None,
-        training: Training | None = None,
-    ) -> None:
-        self.ordered = ordered
-        self.n_networks = n_networks
-        self.epochs = epochs
-        self.patience = patience
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.network = network
-        self.training = training
-
-    _times: TimeScale
-    _training_censoring: TrainingCensoring
-    _generators: list[Generator]
+    ordered: bool = False
+    n_networks: int | str = "auto"
+    epochs: int = 80
+    patience: int | None = None
+    n_samples: int = 1024
+    random_state: Any = None
+    device: str = "auto"
+    progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    network: Network | None = None
+    training: Training | None = None
 
     # ---- training ------------------------------------------------------------------------------
 
@@ -239,34 +221,15 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     ) -> list[tuple[Self, ...]]:
         """Train one network for every fold, and pool them; for use by :class:`~censcore.Stacking`.
 
-        One fold alone is held out as in :meth:`fit`.
-
-        Parameters
-        ----------
-        X, y, sample_weight, censoring, groups
-            As in :meth:`fit`.
-        folds : sequence of (array of int, array of int)
-            Training and held-out subjects.
-
-        Returns
-        -------
-        list of tuples of estimators
-            For every fold the model with the network alone that has not seen the held-out subjects, and one
-            with another network that it is pooled with, if any.
+        One fold alone is held out as in :meth:`fit`, which has the parameters ``censoring`` and ``groups``.
         """
         self._fit(X, y, sample_weight, censoring, groups, folds=folds)
         if any(history.interrupted for history in self.histories_):
             raise KeyboardInterrupt
-        models = [self._alone(network) for network in self._fold_networks[: len(folds)]]
+        models = [self._with(network) for network in self._fold_networks[: len(folds)]]
         if len(models) == 1:
             return [(models[0],)]
         return [(model, models[(i + 1) % len(models)]) for i, model in enumerate(models)]
-
-    def _alone(self, network: Generator) -> Self:
-        """The model with one network."""
-        model = copy(self)
-        model._generators = [network]
-        return model
 
     def _fit(
         self,
@@ -281,12 +244,9 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         folds: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
     ) -> None:
         self._check_settings()
-        self._forget()
-        outcome = self._check_outcome(y, mask)
+        matrix, outcome, labels = self._in_memory(X, y, groups, mask)
         counts = check_mask(mask, outcome)
         outcome = as_past(outcome, counts)
-        matrix = self._check_X(X, len(outcome), reset=True)
-        labels = None if groups is None else as_labels(groups, len(outcome))
         self._learn_units(X, outcome, counts, labels, censoring)
         self._fit_scaling(Moments.of(matrix))
         everything = self._plan.tensors(
@@ -304,11 +264,10 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     ) -> list[Fold]:
         """The subjects of every generator, and those that validate it."""
         n, automatic = len(everything["x"]), self.n_networks == "auto"
-        everybody = Fold(Subjects(everything), others, groups)
+        everybody = Fold.of(everything, held_out=others, groups=groups)
 
         def fold(rows: np.ndarray | slice, held_out: np.ndarray | None) -> Fold:
-            apart = None if held_out is None else Subjects(everything, held_out)
-            return Fold(Subjects(everything, rows), apart, None if groups is None else groups[rows])
+            return Fold.of(everything, rows, held_out, groups)
 
         if given is not None:
             return [fold(*rows) for rows in given] + ([everybody] if len(given) == 1 and n <= _SOME else [])
@@ -486,24 +445,28 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
 
     # ---- generators ----------------------------------------------------------------------------
 
+    def _new_network(self) -> Generator:
+        structure = self._structure
+        return Generator(self._n_inputs, structure.outputs, logits=structure.logits, **asdict(self._shape))
+
     @property
     def _plan(self) -> Generators:
-        return Generators(self._n_inputs, self._shape, self._training, self._structure, self._times)
+        return Generators(self._n_inputs, self._training, self._structure, self._times)
 
     def _fit_generators(self, folds: Sequence[Fold], callbacks: Sequence[Callback]) -> None:
         """Train a generator on every fold, side by side where they share data in memory."""
         held_out = folds[0].validation
         again = len(folds) > 1 and held_out is not None and folds[-1].validation is None
         device = pick_device(self.device)
-        self._generators = [self._plan.new(seed) for seed in self._seeds(len(folds))]
+        self._networks = self._new_networks(self._seeds(len(folds)))
         # on a GPU, recorded steps of one network after the other are faster
         together = device.type == "cpu" and rank_and_processes()[1] == 1 and not again and len(folds) > 1
         if together and isinstance(folds[0].training, Subjects):
             sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
-            stack: Any = stacked(self._generators)
+            stack: Any = stacked(self._networks)
             self.histories_ = self._train_stack(
                 self._plan.task(stack, device, sparsity),
-                self._generators,
+                self._networks,
                 folds,
                 min(fold.training.n for fold in folds),
                 callbacks=callbacks,
@@ -511,12 +474,12 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             )
         else:
             self.histories_ = self._train_in_turn(folds, device, callbacks, again)
-            self._generators = self._generators[: len(self.histories_)]
-        self._fold_networks = self._generators  # before one that failed is left out
-        if again and held_out is not None and len(self._generators) > 1:
-            first, whole = (self._plan.task(network, device) for network in self._generators)
+            self._networks = self._networks[: len(self.histories_)]
+        self._fold_networks = self._networks  # before one that failed is left out
+        if again and held_out is not None and len(self._networks) > 1:
+            first, whole = (self._plan.task(network, device) for network in self._networks)
             failed = is_worse(whole, first, held_out, self._seed)
-            self._generators = self._generators[:1] if failed else self._generators[1:]
+            self._networks = self._networks[:1] if failed else self._networks[1:]
             if failed:
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
         self.history_ = self.histories_[0]
@@ -527,7 +490,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         """One after the other; the last one again on all subjects, by as many steps as the first took."""
         histories: list[History] = []
         seeds = self._seeds(len(folds))
-        for i, (fold, network, seed) in enumerate(zip(folds, self._generators, seeds, strict=True)):
+        for i, (fold, network, seed) in enumerate(zip(folds, self._networks, seeds, strict=True)):
             checkpoint, epochs = self.checkpoint, None
             if checkpoint is not None and i:
                 checkpoint = Path(f"{checkpoint}.{i}")
@@ -568,31 +531,31 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             Which of the ``n_networks``.
         """
         self.check_fitted()
-        if not 0 <= generator < len(self._generators):
+        if not 0 <= generator < len(self._networks):
             raise InvalidInputError(
-                f"generator must be a number from 0 to {len(self._generators) - 1}; got {generator}."
+                f"generator must be a number from 0 to {len(self._networks) - 1}; got {generator}."
             )
         export_sampler(
-            path, self._generators[generator], self._structure, self._times, self._center, self._spread
+            path, self._networks[generator], self._structure, self._times, self._center, self._spread
         )
 
     @property
     def noise_size(self) -> int:
         """Standard normal numbers that one draw of an exported sampler needs."""
         self.check_fitted()
-        return self._generators[0].noise_size
+        return self._networks[0].noise_size
 
     # ---- draws ---------------------------------------------------------------------------------
 
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
-        tasks = [self._plan.task(network, device) for network in self._generators]
+        tasks = [self._plan.task(network, device) for network in self._networks]
         sizes = shares(m, [1 / len(tasks)] * len(tasks))
         pools = [  # the generators share the draws
             (task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
             for i, (task, size) in enumerate(zip(tasks, sizes, strict=True))
             if size
         ]
-        for rows in chunks_of(len(x), m, self._generators[0]):
+        for rows in chunks_of(len(x), m, self._networks[0]):
             some = x[rows]
             draws = [task.event_times(pool.draw(some), pool.uniform(some)) for task, pool in pools]
             yield self._times.inverse(torch.cat(draws, dim=1))
@@ -638,11 +601,11 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             One statistic for each; their standard deviation, ``.std(axis=0, ddof=1)``, is the spread.
         """
         self.check_fitted()
-        if len(self._generators) < 2:
+        if len(self._networks) < 2:
             raise InvalidInputError(
                 "by_network needs two or more networks to compare; got one. Fit with n_networks=4."
             )
-        parts: list[list[np.ndarray]] = [[] for _ in self._generators]
+        parts: list[list[np.ndarray]] = [[] for _ in self._networks]
         for z in self.sample_chunks(X):
             ends = np.cumsum(shares(z.shape[1], [1.0] * len(parts)))[:-1]
             for part, draws in zip(parts, np.split(z.cpu().numpy(), ends, axis=1), strict=True):
@@ -692,16 +655,9 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
 
     # ---- model files ---------------------------------------------------------------------------
 
-    def _networks(self) -> list[nn.Module]:
-        return list(self._generators)
-
-    def _build_networks(self) -> list[nn.Module]:
-        self._generators = [self._plan.new(0) for _ in range(self._count)]
-        return self._networks()
-
     def _fitted_settings(self) -> dict[str, Any]:
         return {
-            "generators": len(self._generators),
+            "generators": len(self._networks),
             "unit": self._times.unit,
             "scale": list(self._times.centre),
             "structure": self._structure.settings,
@@ -710,7 +666,6 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         }
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
-        self._count = settings["generators"]
         check_number("unit", settings["unit"], positive=True)
         centre = check_numbers("scale", settings["scale"], self.k_, least=1e-300)
         self._structure = structure_of(self.k_, **settings["structure"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.loss import EngressionTask, scale_of_loss
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.neural_estimator import followed_outcome
-from censcore.learning.settings import Network, Training
+from censcore.learning.settings import Training
 from censcore.learning.structures import Structure
 from censcore.learning.training.task import held_out_losses
 from censcore.outcomes import SemiCompetingRisks
@@ -36,17 +36,9 @@ class Generators:
     """Generators of one shape, structure and unit of time."""
 
     n_inputs: int
-    shape: Network
     training: Training
     structure: Structure
     times: TimeScale
-
-    def new(self, seed: int) -> Generator:
-        """An untrained generator."""
-        structure = self.structure
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return Generator(self.n_inputs, structure.outputs, logits=structure.logits, **asdict(self.shape))
 
     def task(
         self, network: Generator, device: torch.device, sparsity: float | Tensor = 0.0

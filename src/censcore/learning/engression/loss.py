@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ _VALIDATION_SAMPLES = 32
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 
 
+@dataclass(eq=False)
 class EngressionTask:
     r"""The generator and its loss, one value per subject.
 
@@ -48,21 +50,18 @@ class EngressionTask:
        Journal of the Royal Statistical Society, Series B 68, 49-67.
     """
 
-    def __init__(
-        self,
-        network: Generator,
-        scale: Tensor,
-        samples: int,
-        beta: float,
-        mixed: bool = False,
-        structure: Structure | None = None,
-        bounded: bool = False,
-        sparsity: float | Tensor = 0.0,
-    ) -> None:
-        self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
-        self.structure = Free(len(scale)) if structure is None else structure
-        self.bounded, self.sparsity = bounded, sparsity
-        self.penalised = bool(torch.as_tensor(sparsity).any())
+    network: Generator
+    scale: Tensor
+    samples: int
+    beta: float
+    mixed: bool = False
+    structure: Structure = None  # type: ignore[assignment]
+    bounded: bool = False
+    sparsity: float | Tensor = 0.0
+
+    def __post_init__(self) -> None:
+        self.structure = self.structure or Free(len(self.scale))
+        self.penalised = bool(torch.as_tensor(self.sparsity).any())
 
     @property
     def identity(self) -> dict[str, Any]:

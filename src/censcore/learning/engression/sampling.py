@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore.files import write_atomically
+from censcore.learning.data.standardised import blocks
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.structures import Structure
@@ -72,9 +73,7 @@ def chunks_of(n: int, m: int, network: Generator) -> Iterator[slice]:
     device, units = network.last.weight.device, _UNITS["cpu"]
     if device.type == "cuda":
         units = int(torch.cuda.mem_get_info(device)[0] // _BYTES_PER_UNIT)
-    step = max(1, units // (m * network.width))
-    for start in range(0, n, step):
-        yield slice(start, min(n, start + step))
+    return blocks(n, m * network.width, units)
 
 
 class Sampler(nn.Module):

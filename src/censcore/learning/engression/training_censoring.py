@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Independent, PointMass
+from censcore.distributions import Distribution, PointMass
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.censoring_choice import ALARM, choose_censoring, is_automatic
+from censcore.estimators.counted_follow_up import CountedFollowUp
 from censcore.estimators.covariate_test import covariates_predict
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
-from censcore.learning.data.first_pass import CountedTimes, FollowUp
 from censcore.learning.neural_estimator import followed_outcome
 from censcore.outcomes import RightCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
@@ -50,60 +50,61 @@ class TrainingCensoring:
         y: RightCensored,
         censoring: Any,
         groups: np.ndarray | None = None,
-        counted: FollowUp | None = None,
+        counted: CountedFollowUp | None = None,
     ) -> Self:
         """Choose it: as given; else what is known; else a Kaplan-Meier estimate.
 
         Where subjects are read in batches, (X, y) is a sample of them. A Kaplan-Meier estimate is that of
         all subjects, from their counts; other estimators are fitted to the sample.
         """
-        censored = not y.event.all() if counted is None else counted.censored
-        chosen = cls._without_estimate(objective, censored, censoring)
-        if chosen is not None and counted is not None and len(chosen.distribution or ()) > 1:
-            raise InvalidInputError(
-                f"censoring: got distributions for {len(chosen.distribution or ())} subjects; for subjects "
-                "read in batches expected one for all, an estimator, or censoring times in the outcome."
-            )
-        if chosen is None and (is_automatic(censoring) or censoring is None):
-            chosen = cls._known(y, counted)
+        chosen = cls._without_estimate(objective, y, censoring, counted)
         if chosen is None:
             chosen = cls._estimated(X, y, censoring, groups, counted)
         _log.info("censoring distribution for censored engression: %s", chosen.words)
         return chosen
 
     @classmethod
-    def _without_estimate(cls, objective: str, censored: bool, censoring: Any) -> Self | None:
-        """What the objective or the user decides."""
+    def _without_estimate(
+        cls, objective: str, y: RightCensored, censoring: Any, counted: CountedFollowUp | None
+    ) -> Self | None:
+        """What the objective, the user or the data decide."""
         never = PointMass(np.array([np.inf]))
         if objective == "naive":
             return cls("ignored: objective='naive' treats censored times as event times", never)
         if objective == "latent":
-            if censored:
+            if not y.event.all() if counted is None else counted.censored:
                 raise InvalidInputError(
                     "objective='latent' needs event times without censoring; got censored subjects."
                 )
             return cls("none: objective='latent' expects uncensored times", never)
-        return (
-            cls("the distribution passed to fit", censoring) if isinstance(censoring, Distribution) else None
-        )
-
-    @classmethod
-    def _known(cls, y: RightCensored, counted: FollowUp | None) -> Self | None:
-        """What needs no estimate."""
-        if counted is not None and counted.known:
+        if isinstance(censoring, Distribution):
+            if counted is not None and len(censoring) > 1:
+                raise InvalidInputError(
+                    f"censoring: got distributions for {len(censoring)} subjects; for subjects read in "
+                    "batches expected one for all, an estimator, or censoring times in the outcome."
+                )
+            return cls("the distribution passed to fit", censoring)
+        if censoring is not None and not is_automatic(censoring):
+            return None
+        if counted is None:
+            known = known_censoring(y)
+            words = "known: the outcome has all censoring times, or nothing is censored"
+            return None if known is None else cls(words, known)
+        if counted.known:
             return cls("known: the outcome has all censoring times")
-        if counted is not None:
-            never = PointMass(np.array([np.inf]))
-            return None if counted.censored else cls("known: nothing is censored", never)
-        known = known_censoring(y)
-        words = "known: the outcome has all censoring times, or nothing is censored"
-        return None if known is None else cls(words, known)
+        return None if counted.censored else cls("known: nothing is censored", never)
 
     @classmethod
     def _estimated(
-        cls, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None, counted: FollowUp | None
+        cls,
+        X: Any,
+        y: RightCensored,
+        censoring: Any,
+        groups: np.ndarray | None,
+        counted: CountedFollowUp | None,
     ) -> Self:
-        automatic, covariates = is_automatic(censoring), _has_covariates(X)
+        automatic = is_automatic(censoring)
+        covariates = X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0
         source, why = "the training subjects", ""
         sampled = source if counted is None else f"a sample of {len(y):,} training subjects"
         estimator = KaplanMeier() if censoring is None or automatic else censoring
@@ -119,9 +120,9 @@ class TrainingCensoring:
         elif not isinstance(estimator.estimator, KaplanMeier):
             source, fitted = sampled, estimator.fit(X, y)
         elif estimator.estimator.stratify is not None:
-            fitted = _fit_strata(estimator, estimator.estimator.stratify, counted, X)
+            fitted = counted.by_stratum(estimator, estimator.estimator.stratify, X)
         else:
-            distribution = _fit_pooled(estimator, counted)
+            distribution = counted.pooled(estimator)
         if distribution is not None and len(distribution) == 1 and covariates and not automatic:
             _warn_if_covariates_predict(X, y, groups)
         return cls(f"estimated from {source} by {estimator!r}{why}", distribution, fitted, True)
@@ -193,48 +194,3 @@ def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | N
             stacklevel=7,
         )
         return
-
-
-def _fit_pooled(estimator: Censoring, follow_up: FollowUp) -> Distribution:
-    """Kaplan-Meier estimates from counts: one, or one for each event time."""
-    shared = follow_up.shared if estimator.shared is None else estimator.shared
-    columns = [-1] if shared else sorted({j for _, j in follow_up.counts if j >= 0} or {-1})
-    curves: list[Any] = []
-    for j in columns:
-        y, weight = _outcomes(follow_up.counts[None, j])
-        curves.append(Censoring(KaplanMeier()).fit(None, y, weight).predict_distribution())
-        curves[-1].estimated_from = None
-    return curves[0] if len(curves) == 1 else Independent(curves)
-
-
-def _fit_strata(estimator: Censoring, stratify: Any, follow_up: FollowUp, X: Any) -> Censoring:
-    """A Kaplan-Meier estimate for each stratum from counts."""
-    import pandas as pd
-
-    if not (follow_up.shared if estimator.shared is None else estimator.shared):
-        raise InvalidInputError(
-            "KaplanMeier(stratify=...) with one C per event time is not available for subjects read in "
-            "batches; leave out stratify, or fit in memory."
-        )
-    labels = sorted({label for label, _ in follow_up.counts})
-    parts = [_outcomes(follow_up.counts[label, -1]) for label in labels]
-    column = np.repeat(np.array(labels), [len(y) for y, _ in parts])
-    table: Any = pd.DataFrame({stratify: column})
-    if not hasattr(X, "columns"):  # an array, whose columns have numbers
-        table = np.zeros((len(column), np.shape(X)[1]))
-        table[:, stratify] = column
-    y = RightCensored.concat([y for y, _ in parts])
-    return Censoring(KaplanMeier(stratify=stratify)).fit(table, y, np.concatenate([w for _, w in parts]))
-
-
-def _outcomes(counted: CountedTimes) -> tuple[RightCensored, np.ndarray]:
-    """Distinct outcomes, and how many subjects had each."""
-    time = np.concatenate([counted.time, counted.time])
-    weight = np.concatenate([counted.other, counted.censored])
-    event = np.repeat([True, False], len(counted.time))
-    rows = weight > 0
-    return RightCensored(time[rows], event[rows]), weight[rows].astype(np.float64)
-
-
-def _has_covariates(X: Any) -> bool:
-    return X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0

@@ -16,22 +16,14 @@ __all__ = ["SharedGradient", "gathered", "pick_device", "rank_and_processes", "s
 
 
 def rank_and_processes() -> tuple[int, int]:
-    """The number of this process and the number of processes; (0, 1) without a process group.
-
-    >>> rank_and_processes()
-    (0, 1)
-    """
+    """The number of this process and the number of processes; (0, 1) without a process group."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return 0, 1
 
 
 def pick_device(device: str) -> torch.device:
-    """A device of torch that exists; ``"auto"`` is the GPU where there is one, in every process another one.
-
-    >>> pick_device("cpu")
-    device(type='cpu')
-    """
+    """A device of torch that exists; ``"auto"`` is a GPU where there is one, in every process another."""
     if not (isinstance(device, str) and device == "auto"):
         return _named_device(device)
     if not torch.cuda.is_available():
@@ -66,20 +58,12 @@ def _named_device(device: str) -> torch.device:
 
 
 def same_everywhere(number: int) -> int:
-    """The number of the first process, in every process.
-
-    >>> same_everywhere(7)
-    7
-    """
+    """The number of the first process, in every process."""
     return int(gathered(number)[0])
 
 
 def gathered(value: Any) -> list[Any]:
-    """The values of all processes, in their order.
-
-    >>> gathered(7)
-    [7]
-    """
+    """The values of all processes, in their order."""
     processes = rank_and_processes()[1]
     if processes == 1:
         return [value]

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.standardised import Data, blocks
-from censcore.learning.model_files import write_model_file
 from censcore.learning.training.cuda_graphs import fits_on_device
 from censcore.learning.training.exchange import rank_and_processes
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.runs import checkpoint_of, digests
 from censcore.learning.training.task import Callback, Task
+from censcore.model_files import write_model_file
 from censcore.progress import ProgressBar
 
 __all__ = ["minimise"]
@@ -148,13 +148,8 @@ class _Search:
 
     def _parts(self, rows: Data) -> Any:
         """Consecutive subjects on the device, in double precision; every process has all the parts."""
-        n, width = rows["x"].shape
-        if self.device.type == "cuda":
-            step = max(1, _NUMBERS_AT_ONCE // width)
-            slices = [slice(start, min(n, start + step)) for start in range(0, n, step)]
-        else:
-            slices = list(blocks(n, width))
-        for rows_of_part in slices:
+        options = {"at_once": _NUMBERS_AT_ONCE} if self.device.type == "cuda" else {}
+        for rows_of_part in blocks(*rows["x"].shape, **options):
             part = {name: value[rows_of_part].to(self.device) for name, value in rows.items()}
             yield {n: v.double() if v.is_floating_point() else v for n, v in part.items()}
 
@@ -289,8 +284,7 @@ class _Search:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the best point."""
         assert self.best is not None
-        phi = {"phi": torch.from_numpy(self.best.phi)}
-        write_model_file(path, _CHECKPOINT, phi, {"identity": self._identity})
+        write_model_file(path, _CHECKPOINT, {"phi": self.best.phi}, {"identity": self._identity})
 
     @cached_property
     def _identity(self) -> dict[str, Any]:

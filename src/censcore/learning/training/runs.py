@@ -19,12 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.learning.data.standardised import Data, digest
+from censcore.learning.data.standardised import Data, as_arrays, as_tensors, digest
 from censcore.learning.data.streamed import StreamedRows
-from censcore.learning.model_files import read_model_file, write_model_file
 from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.task import Callback, Task
+from censcore.model_files import read_model_file, write_model_file
 from censcore.progress import ProgressBar
 
 __all__ = ["Run", "checkpoint_of", "digests"]
@@ -149,7 +149,7 @@ class Run(ABC):
         best = {f"best_losses.{i}": losses for i, losses in enumerate(self.best) if losses is not None}
         histories = [history.to_dict() for history in self.histories]
         settings = {"histories": histories, "steps": self.steps, "identity": self._identity}
-        write_model_file(path, self._kind, self._tensors | best, settings)
+        write_model_file(path, self._kind, as_arrays(self._tensors | best), settings)
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Continue from a checkpoint of a run of the same identity."""
@@ -185,14 +185,14 @@ def checkpoint_of(
     path: str | os.PathLike[str], kind: str, identity: dict[str, Any]
 ) -> Iterator[tuple[dict[str, Tensor], dict[str, Any]]]:
     """Tensors and settings of a checkpoint of the same identity; errors in their use are the file's."""
-    tensors, settings = read_model_file(path, kind)
+    arrays, settings = read_model_file(path, kind)
     if settings.get("identity") != identity:
         raise ModelFileError(
             f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another path, or "
             "delete it."
         )
     try:
-        yield tensors, settings
+        yield as_tensors(arrays), settings
     except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
         raise ModelFileError(
             f"The checkpoint {path} cannot be restored ({type(error).__name__}: {error}). Delete it."

@@ -70,15 +70,13 @@ class _Run(Run):
         self.data = folds[0].training.data
         self.held_out = [fold.validation for fold in folds]
         self.numbers = [fold.training.numbers for fold in folds]
-        alone = [
+        self.batches = [
             Batches(len(rows), recipe.batch_size, fold.groups)
             for rows, fold in zip(self.numbers, folds, strict=True)
         ]
-        self.count = max(len(batches) for batches in alone)
-        self.batches = [
-            Batches(len(rows), recipe.batch_size, fold.groups, count=self.count)
-            for rows, fold in zip(self.numbers, folds, strict=True)
-        ]
+        self.count = max(len(batches) for batches in self.batches)
+        for batches in self.batches:
+            batches.count = self.count
         self.network = task.network.to(device)
         self.averaged = copy.deepcopy(self.network).requires_grad_(False)
         self.weights, self.mean = flat_weights(self.network), flat_weights(self.averaged)

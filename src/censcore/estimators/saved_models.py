@@ -1,0 +1,157 @@
+"""Fitted models as JSON values and arrays, and back: what a model file keeps of a stack.
+
+A file names classes of this library, and two of scikit-learn; nothing of it is executed. Networks keep what
+their own files would. What belongs to single training subjects is left out.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from censcore.exceptions import InvalidInputError
+from censcore.model_files import part_of
+
+__all__ = ["Trees", "decoded", "encoded"]
+
+_PACKAGES = ("censcore.distributions.", "censcore.estimators.", "censcore.learning.", "censcore.outcomes.")
+_SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.preprocessing"}
+
+# What a class derives again, and what of its training subjects a forecast does not need.
+_DERIVED = {"_xp", "_remembered"}
+_OF_SUBJECTS = {
+    "_parts", "_score", "_train", "_training", "_used", "censoring_", "estimated_from",
+    "held_out_hazard_", "subjects_", "trained_on_",
+}  # fmt: skip
+
+
+class Trees:
+    """The trees of a :class:`sklearn.ensemble.HistGradientBoostingRegressor` for counts, by their nodes.
+
+    ``nodes`` are those of all trees one after the other, of which each begins at one of the ``roots``.
+    """
+
+    def __init__(self, model: Any) -> None:
+        parts = [tree.nodes for (tree,) in model._predictors]
+        if any(part["is_categorical"].any() for part in parts):
+            raise InvalidInputError("save: got trees with categories, expected numbers alone.")
+        self.baseline, self.n_iter_ = float(model._baseline_prediction.item()), int(model.n_iter_)
+        self.roots = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+        nodes = np.concatenate(parts)
+        first = np.repeat(self.roots, [len(part) for part in parts])
+        self.value, self.threshold = nodes["value"].copy(), nodes["num_threshold"].copy()
+        self.feature = nodes["feature_idx"].astype(np.int64)
+        self.leaf, self.missing_left = nodes["is_leaf"].astype(bool), nodes["missing_go_to_left"].astype(bool)
+        self.left, self.right = (nodes[side].astype(np.int64) + first for side in ("left", "right"))
+
+    def predict(self, Z: np.ndarray) -> np.ndarray:
+        """Means, as the regressor predicts them to the last bit."""
+        total, rows = np.full(len(Z), self.baseline), np.arange(len(Z))
+        for root in self.roots:
+            node = np.full(len(Z), root)
+            while not (done := self.leaf[node]).all():
+                x = Z[rows, self.feature[node]]
+                left = np.where(np.isnan(x), self.missing_left[node], x <= self.threshold[node])
+                node = np.where(done, node, np.where(left, self.left[node], self.right[node]))
+            total += self.value[node]
+        return np.exp(total)
+
+
+def encoded(value: Any, arrays: dict[str, Any], name: str) -> Any:
+    """A value as JSON; arrays go into ``arrays`` and leave their name. ``name`` says whose value it is."""
+
+    def inner(part: Any) -> Any:
+        return encoded(part, arrays, name)
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, PurePath | np.random.RandomState | np.random.Generator):
+        return str(value) if isinstance(value, PurePath) else None
+    if isinstance(value, np.ndarray):
+        return _encoded_array(value, arrays, name)
+    if isinstance(value, list | tuple):
+        return {"tuple" if isinstance(value, tuple) else "list": [inner(part) for part in value]}
+    if isinstance(value, dict):
+        return {"dict": [[inner(key), inner(part)] for key, part in value.items()]}
+    if hasattr(value, "_contents") and value.__sklearn_is_fitted__():
+        own, settings = value._contents()
+        place = f"network{len(arrays)}"
+        arrays.update({f"{place}.{part}": array for part, array in own.items()})
+        return {"network": _path_of(value, name), "settings": settings, "arrays": place}
+    if type(value).__name__ == "HistGradientBoostingRegressor":
+        value = Trees(value)
+    left_out = _DERIVED | _OF_SUBJECTS
+    state = {key: inner(part) for key, part in vars(value).items() if key not in left_out}
+    return {"class": _path_of(value, name), "state": state}
+
+
+def _encoded_array(value: np.ndarray, arrays: dict[str, Any], name: str) -> Any:
+    if value.dtype.names is not None:
+        columns = {column: _encoded_array(value[column], arrays, name) for column in value.dtype.names}
+        return {"table": columns, "dtype": value.dtype.descr}
+    if value.dtype.kind not in "biuf":
+        return {"texts": encoded(value.tolist(), arrays, name), "dtype": str(value.dtype)}
+    place = f"array{len(arrays)}"
+    arrays[place] = value
+    return {"array": place}
+
+
+def decoded(value: Any, arrays: dict[str, np.ndarray], device: str) -> Any:
+    """What :func:`encoded` was given, with networks on a device."""
+
+    def inner(part: Any) -> Any:
+        return decoded(part, arrays, device)
+
+    match value:
+        case {"array": place}:
+            return arrays[place]
+        case {"table": columns, "dtype": dtype}:
+            parts = {name: inner(column) for name, column in columns.items()}
+            table = np.empty(len(next(iter(parts.values()))), dtype=[tuple(column) for column in dtype])
+            for name, part in parts.items():
+                table[name] = part
+            return table
+        case {"texts": texts, "dtype": dtype}:
+            return np.array(inner(texts), dtype=dtype)
+        case {"tuple": parts}:
+            return tuple(inner(part) for part in parts)
+        case {"list": parts}:
+            return [inner(part) for part in parts]
+        case {"dict": pairs}:
+            return {inner(key): inner(part) for key, part in pairs}
+        case {"network": path, "settings": settings, "arrays": place}:
+            return _class_at(path)._restored(part_of(arrays, place), settings, device)
+        case {"class": path, "state": state}:
+            model = object.__new__(_class_at(path))
+            model.__dict__.update({key: inner(part) for key, part in state.items()})
+            return model
+    return value
+
+
+def _path_of(value: Any, name: str) -> str:
+    """Where the class of a value is found again."""
+    kind = type(value)
+    own = kind.__module__.startswith(_PACKAGES) and "<" not in kind.__qualname__
+    if not (own or (kind.__name__ in _SCIKIT_LEARN and kind.__module__.startswith("sklearn."))):
+        raise InvalidInputError(
+            f"save: {name!r} holds a {kind.__module__}.{kind.__qualname__}, expected estimators of this "
+            "library, or Pipeline and StandardScaler of scikit-learn with them: no others can be kept in a "
+            "model file without code. Leave that estimator out of the stack, or keep the data and fit again."
+        )
+    return f"{kind.__module__ if own else _SCIKIT_LEARN[kind.__name__]}.{kind.__name__}"
+
+
+def _class_at(path: str) -> Any:
+    """A class that :func:`_path_of` allows; no other is ever made from a file."""
+    module, _, name = path.rpartition(".")
+    if not (f"{module}.".startswith(_PACKAGES) or _SCIKIT_LEARN.get(name) == module):
+        raise ValueError(f"a class {path:.80}")
+    kind = getattr(import_module(module), name)
+    if not isinstance(kind, type) or kind.__name__ != name:
+        raise ValueError(f"a class {path:.80}")
+    return kind
