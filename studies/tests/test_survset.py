@@ -10,7 +10,6 @@ import censcore as cs
 from censcore.exceptions import InvalidInputError
 from censcore_studies.kit.cells import run_cells
 from censcore_studies.survset import (
-    LEARNERS,
     load_table,
     predicted_time,
     published_brier_score,
@@ -79,17 +78,24 @@ def test_tables_of_finished_cells(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "load_table", lambda name: (pd.DataFrame(), cs.RightCensored([1.0], [1])))
 
     def score(settings):
-        better = settings["learner"] == "BestForecast" and settings["table"] == "cgd"
-        return {"IBS": 0.1 if better else 0.2, "CI": 0.7 if better else 0.5, "proper": 0.1, "weights": {}}
+        better = 0.1 if settings["learner"] == "BestForecast" and settings["table"] == "cgd" else 0.0
+        hard = 0.02 * settings["split"]
+        return {"IBS": 0.2 + hard - better, "CI": 0.5 - hard + better, "proper": 0.1, "weights": {}}
 
     cells = survset_cells(["cgd", "ova"], splits=2)
-    assert [cell.settings["split"] for cell in cells] == [0] * 6 + [1] * 6
+    assert [cell.settings["split"] for cell in cells[-4:]] == [0, 0, 1, 1]
     run_cells(score, cells[:-1], tmp_path, progress=False)
     scores, tables, summary = report_survset(tmp_path, tmp_path)
-    assert len(scores.rows) == 2 * 2 * len(LEARNERS) - 1
-    assert tables.rows.set_index("table")["splits"].to_dict() == {"cgd": 2, "ova": 1}
+    assert len(scores.rows) == 2 * (10 + 10) + 3
+    found = tables.rows.set_index("table")
+    assert found["splits"].to_dict() == {"cgd": 2, "ova": 1}
+    # the first splits are easier than all ten: the simple learners tell by how much
+    assert found["IBS, Kaplan-Meier"].tolist() == pytest.approx([0.29, 0.29])
+    assert found["IBS, BestForecast"].tolist() == pytest.approx([0.19, 0.29])
+    assert found["CI, BestForecast"].tolist() == pytest.approx([0.51, 0.41])
     ahead = summary.rows.set_index(["metric", "versus"])["ahead"]
-    assert ahead["IBS", "published"] == 1
+    assert ahead["IBS", "published"] == 0
+    assert ahead["IBS", "Kaplan-Meier"] == 1
     assert ahead["CI", "ridge Cox"] == 1
     assert ahead["proper", "Kaplan-Meier"] == 0
 
