@@ -24,8 +24,8 @@ import torch
 from scipy.special import expit
 
 import censcore as cs
-from benchmarks import energy_distance
 from censcore.simulation import LogNormalScenario, OneFactorLogNormal
+from censcore_studies.kit import energy_distance
 
 SIZES, SEEDS, NEW, DRAWS = (300, 1000, 2000), (0,), 2000, 192
 

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 import censcore as cs
-from benchmarks import energy_distance
 from censcore.simulation import LogNormalScenario, SimulatedData
+from censcore_studies.kit import energy_distance
 
 SUBJECTS, NEW, DRAWS, SEEDS, SIZES = 4000, 3000, 192, range(100, 105), (3, 5, 10)
 

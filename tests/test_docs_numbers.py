@@ -324,6 +324,37 @@ def sample_of_flchain() -> str:
     return f"flchain is a random sample of {subjects:,} of its 7,874 subjects"
 
 
+# ---- the default stack --------------------------------------------------------------------------------
+
+
+@QUOTES.on("results/neutral_benchmark.md")
+def ranks_on_the_same_folds() -> str:
+    rank = table("neutral_benchmark/same_folds").set_index("learner")["mean rank"]
+    assert rank.idxmin() == "BestForecast"
+    oblique, conditional = rank["oblique random forest (aorsf)"], rank["conditional inference forest"]
+    return (
+        f"{rank['BestForecast']:.1f}, before the oblique forest ({oblique:.1f}) and the conditional "
+        f"inference forest ({conditional:.1f})."
+    )
+
+
+@QUOTES.on("results/neutral_benchmark.md")
+def first_and_last_places() -> str:
+    ranks = table("neutral_benchmark/ranks").query("learner == 'BestForecast'").set_index("task")["rank"]
+    first = list(ranks.index[ranks == 1])
+    words = {7: "seventh", 8: "eighth"}
+    worst = [f"{words[rank]} on {task}" for task, rank in ranks.items() if rank > 5]
+    return f"It is first on {', '.join(first[:-1])} and {first[-1]}, {' and '.join(worst)}."
+
+
+@QUOTES.on("results/neutral_benchmark.md")
+def level_with_the_oblique_forest() -> str:
+    lines = table("neutral_benchmark/differences").query("learner == 'BestForecast' and versus == 'ORSF'")
+    assert (len(lines), set(lines["folds"])) == (11, {3})
+    assert ((lines["low"] < 0) & (lines["high"] > 0)).all()
+    return "that of the difference from the oblique forest includes zero on every data set"
+
+
 @pytest.mark.parametrize(("page", "quote"), QUOTES, ids=lambda value: getattr(value, "__name__", value))
 def test_the_sentence_is_on_the_page(page, quote):
     assert stands_on(page, quote), quote()

@@ -21,7 +21,7 @@ def neutral_benchmark(
         list[str] | None,
         typer.Option(
             help="'Kaplan-Meier', 'Cox', 'Random survival forest', 'Gradient boosting', 'SurvivalBoost', "
-            "'Censored engression'; all by default."
+            "'BestForecast'; all by default."
         ),
     ] = None,
     repetitions: Annotated[

@@ -19,7 +19,7 @@ from censcore.outcomes import RightCensored
 __all__ = ["LEARNERS", "OURS", "REPRODUCED", "Learner"]
 
 Forecasts = Callable[[pd.DataFrame, RightCensored, pd.DataFrame, int], Distribution]
-OURS = "Censored engression"
+OURS = "BestForecast"
 #: Learners of the benchmark that are fitted here too, and their names there.
 REPRODUCED = {"Kaplan-Meier": "KM", "Cox": "CPH"}
 
@@ -91,7 +91,7 @@ def _adapted(model: Any, X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame)
     return Adapted(model).fit(X, y).predict_distribution(X_new)
 
 
-def _engression(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: int) -> Distribution:
+def _stack(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: int) -> Distribution:
     from censcore.learning.best_forecast import BestForecast
 
     with warnings.catch_warnings():
@@ -100,11 +100,11 @@ def _engression(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: in
         return BestForecast(random_state=seed, device="cpu").fit(X, y).predict_distribution(X_new)
 
 
-def _engression_defaults() -> dict[str, Any]:
+def _stack_defaults() -> dict[str, Any]:
     from censcore.learning.best_forecast import BestForecast
 
     settings = {name: value for name, value in BestForecast().get_params().items() if name != "device"}
-    return settings | {"version": 5}  # raise it when the same settings give other forecasts
+    return settings | {"version": 6}  # raise it when the same settings give other forecasts
 
 
 def _of_package(package: str) -> Callable[[], dict[str, Any]]:
@@ -123,5 +123,5 @@ LEARNERS: dict[str, Learner] = {
     "Random survival forest": Learner(_forest, _of_package("scikit-survival")),
     "Gradient boosting": Learner(_boosting, _of_package("scikit-survival")),
     "SurvivalBoost": Learner(_survival_boost, _of_package("hazardous")),
-    OURS: Learner(_engression, _engression_defaults),
+    OURS: Learner(_stack, _stack_defaults),
 }

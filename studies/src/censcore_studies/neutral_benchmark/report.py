@@ -18,6 +18,7 @@ from censcore_studies.neutral_benchmark.conventions import (
 )
 from censcore_studies.neutral_benchmark.data import published_scores
 from censcore_studies.neutral_benchmark.figures import draw_conventions, draw_places
+from censcore_studies.neutral_benchmark.learners import OURS
 from censcore_studies.neutral_benchmark.proper import proper_differences, report_proper
 from censcore_studies.neutral_benchmark.ranks import (
     mean_ranks,
@@ -26,6 +27,8 @@ from censcore_studies.neutral_benchmark.ranks import (
     report_differences,
     report_mean_ranks,
     report_places,
+    report_same_folds,
+    same_folds,
 )
 
 __all__ = ["report_benchmark"]
@@ -49,5 +52,7 @@ def report_benchmark(
             report_places(table),
             report_differences(table),
         ]
+        if OURS in placed(scores):
+            reports.append(report_same_folds(same_folds(scores, published)))
         draw_places(out / "places.png", scores, published)
     return reports

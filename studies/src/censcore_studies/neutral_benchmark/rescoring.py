@@ -1,4 +1,4 @@
-"""Part two, over subjects: Kaplan-Meier, Cox and censored engression by proper scores, with intervals."""
+"""Part two, over subjects: Kaplan-Meier, Cox and the default stack by proper scores, with intervals."""
 
 from __future__ import annotations
 
