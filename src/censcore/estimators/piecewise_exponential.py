@@ -120,8 +120,11 @@ class PiecewiseExponentialRegression(IntervalRegression):
         rates = [f"log rate {k}" for k in range(len(self.rates_))]
         return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
-    def _distribution(self, eta: np.ndarray) -> PiecewiseExponential:
-        return PiecewiseExponential(self.breaks_, np.exp(eta[:, None] + self._log_rates))
+    def predict_distribution(self, X: Array | None = None) -> Any:
+        """Predict the distribution of the event time."""
+        self.check_fitted()
+        rates = np.exp(self._eta(X)[:, None] + self._log_rates)
+        return PiecewiseExponential(self.breaks_, rates).like(self._reference)
 
 
 def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
