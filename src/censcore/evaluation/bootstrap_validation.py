@@ -102,7 +102,7 @@ class Bootstrap:
         object.__setattr__(self, "n_splits", as_count(self.n_splits, "n_splits", least=2))
         check_flag(self.replace, "replace")
         check_flag(self.plus, "plus")
-        as_seed(self.random_state, "random_state")
+        object.__setattr__(self, "random_state", as_seed(self.random_state, "random_state"))
         if self.samples is not None and (np.ndim(self.samples) != 2 or len(self.samples) < 2):
             raise InvalidInputError(
                 f"samples: got an array of shape {np.shape(self.samples)}, expected one row of subject "
