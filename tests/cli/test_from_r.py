@@ -62,14 +62,14 @@ def test_the_script_by_a_file(tmp_path):
 
 
 def test_the_script_by_reticulate(tmp_path):
-    """The second script, and what R hands over: whole numbers as doubles, ``Surv``, factors, missing values."""
+    """The second script, and what R hands over: doubles for whole numbers, ``Surv``, factors, ``NA``."""
     more = """
     write.csv(found$frame(), "found.csv"); write.csv(out, "predictions.csv", row.names = FALSE)
-    whole <- cs$cross_validate(list(km = cs$KaplanMeier()), test[, "age", drop = FALSE], Surv(test$time, test$event),
-      cv = 3, seed = 1, scores = "brier_score:ipcw", times = 100)
-    folds <- lapply(1:3, function(k) list(which(1:nrow(test) %% 3 != k - 1) - 1, which(1:nrow(test) %% 3 == k - 1) - 1))
-    given <- cs$cross_validate(list(km = cs$KaplanMeier()), test[, "age", drop = FALSE], y, cv = folds,
-      scores = "brier_score:ipcw", times = 100)
+    km <- list(km = cs$KaplanMeier())
+    whole <- cs$cross_validate(km, test["age"], Surv(test$time, test$event), cv = 3, seed = 1, scores = "crps")
+    fold <- 1:nrow(test) %% 3
+    folds <- lapply(0:2, function(k) list(which(fold != k) - 1, which(fold == k) - 1))
+    given <- cs$cross_validate(km, test["age"], y, cv = folds, scores = "crps")
     draws <- cs$Weibull(1.5, 2)$sample(2, seed = 1)
     first <- cs$CompetingRisks(1:4, c(0, 1, 2, 1))$cause(1)
     theirs <- coef(coxph(Surv(time, event) ~ karno + celltype, test))
