@@ -66,7 +66,8 @@ def test_the_script_by_reticulate(tmp_path):
     more = """
     write.csv(found$frame(), "found.csv"); write.csv(out, "predictions.csv", row.names = FALSE)
     km <- list(km = cs$KaplanMeier())
-    whole <- cs$cross_validate(km, test["age"], Surv(test$time, test$event), cv = 3, seed = 1, scores = "crps")
+    surv <- Surv(test$time, test$event)
+    whole <- cs$cross_validate(km, test["age"], surv, cv = 3, seed = 1, scores = "crps")
     fold <- 1:nrow(test) %% 3
     folds <- lapply(0:2, function(k) list(which(fold != k) - 1, which(fold == k) - 1))
     given <- cs$cross_validate(km, test["age"], y, cv = folds, scores = "crps")
