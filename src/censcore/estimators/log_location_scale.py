@@ -311,45 +311,58 @@ class _Likelihood:
         self.penalty = np.zeros(Z.shape[1])
         exact = times.lower == times.upper
         self.exact, between, late = (np.nonzero(x)[0] for x in (exact, ~exact, np.isfinite(times.entry)))
-        self.L = times.lower[self.exact]
         self.rows = np.concatenate([between, late])
         self.sign = np.concatenate([np.ones(len(between)), -np.ones(len(late))])
-        self.low = np.concatenate([times.lower[between], times.entry[late]])
-        self.high = np.concatenate([times.upper[between], np.full(len(late), np.inf)])
+        self.at = self._design(times.lower[self.exact], self.exact)[0]
+        self.low = self._design(np.concatenate([times.lower[between], times.entry[late]]), self.rows)
+        high = np.concatenate([times.upper[between], np.full(len(late), np.inf)])
+        self.high = self._design(high, self.rows)
+
+    def _design(self, L: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of u by theta, zero where u is infinite and nothing depends on it; and u at zero."""
+        finite = np.isfinite(L)
+        G = np.where(finite[:, None], np.column_stack([L, -self.Z[rows]]), 0.0)
+        return G, np.where(finite, 0.0, L)
 
     def __call__(self, theta: np.ndarray) -> Derivatives:
         outside = -np.inf, theta, np.eye(len(theta))
         if theta[0] <= 0:
             return outside
         with np.errstate(over="ignore", invalid="ignore"):
-            value, gradient, curvature = self._of_exact(theta)
-            more = self._of_intervals(theta)
-        value += more[0] - float(self.penalty @ theta[1:] ** 2) / 2
+            value, scores, curvature = self._terms(theta)
+        value -= float(self.penalty @ theta[1:] ** 2) / 2
         if not np.isfinite(value):
             return outside
-        gradient = gradient + more[1] - np.append(0.0, self.penalty * theta[1:])
-        return value, gradient, curvature + more[2] + np.diag(np.append(0.0, self.penalty))
+        gradient = self.weight @ scores - np.append(0.0, self.penalty * theta[1:])
+        return value, gradient, curvature + np.diag(np.append(0.0, self.penalty))
 
-    def _design(self, L: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Derivatives of u by theta, zero where u is infinite and nothing depends on it."""
-        finite = np.isfinite(L)
-        return np.column_stack([np.where(finite, L, 0.0), -self.Z[rows] * finite[:, None]])
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
+        return self._terms(theta)[1]
 
-    def _u(self, L: np.ndarray, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        return theta[0] * L - self.Z[rows] @ theta[1:]
-
-    def _of_exact(self, theta: np.ndarray) -> Derivatives:
-        a, w = theta[0], self.weight[self.exact]
-        f, first, second = self.baseline.log_density(self._u(self.L, self.exact, theta))
-        G = self._design(self.L, self.exact)
-        gradient, curvature = G.T @ (w * first), (G * (-w * second)[:, None]).T @ G
-        gradient[0] += w.sum() / a
+    def _terms(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, scores and curvature without the penalty."""
+        a, w, G = theta[0], self.weight[self.exact], self.at
+        f, first, second = self.baseline.log_density(G @ theta)
+        value = w.sum() * np.log(a) + w @ f
+        curvature = (G * (-w * second)[:, None]).T @ G
         curvature[0, 0] += w.sum() / a**2
-        return float(w.sum() * np.log(a) + w @ f), gradient, curvature
+        scores = np.zeros((len(self.Z), len(theta)))
+        scores[self.exact] = G * first[:, None]
+        scores[self.exact, 0] += 1 / a
+
+        w = self.sign * self.weight[self.rows]
+        log_p, r_l, s_l, r_u, s_u = self._interval_terms(theta)
+        G_l, G_u = self.low[0], self.high[0]
+        np.add.at(scores, self.rows, self.sign[:, None] * (G_u * r_u[:, None] - G_l * r_l[:, None]))
+        cross = (G_u * (w * r_u * r_l)[:, None]).T @ G_l
+        curvature += (G_u * (w * (r_u**2 - s_u))[:, None]).T @ G_u - cross - cross.T
+        curvature += (G_l * (w * (r_l**2 + s_l))[:, None]).T @ G_l
+        return float(value + w @ log_p), scores, curvature
 
     def _interval_terms(self, theta: np.ndarray) -> tuple[np.ndarray, ...]:
         r"""The logarithm of P, :math:`r=f/P` at both ends, and :math:`r\,(\log f)'` at both."""
-        low, high = (self._u(L, self.rows, theta) for L in (self.low, self.high))
+        low, high = (G @ theta + infinite for G, infinite in (self.low, self.high))
         log_p = self.baseline.log_interval(low, high)
         ends = []
         for u in (low, high):
@@ -358,27 +371,6 @@ class _Likelihood:
             r = np.where(finite, np.exp(f - log_p), 0.0)
             ends += [r, r * slope]
         return log_p, *ends
-
-    def _of_intervals(self, theta: np.ndarray) -> Derivatives:
-        w = self.sign * self.weight[self.rows]
-        log_p, r_l, s_l, r_u, s_u = self._interval_terms(theta)
-        G_l, G_u = (self._design(L, self.rows) for L in (self.low, self.high))
-        gradient = G_u.T @ (w * r_u) - G_l.T @ (w * r_l)
-        cross = (G_u * (w * r_u * r_l)[:, None]).T @ G_l
-        curvature = (G_u * (w * (r_u**2 - s_u))[:, None]).T @ G_u
-        curvature += (G_l * (w * (r_l**2 + s_l))[:, None]).T @ G_l
-        return float(w @ log_p), gradient, curvature - cross - cross.T
-
-    def scores(self, theta: np.ndarray) -> np.ndarray:
-        """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
-        scores = np.zeros((len(self.Z), len(theta)))
-        _, first, _ = self.baseline.log_density(self._u(self.L, self.exact, theta))
-        scores[self.exact] = self._design(self.L, self.exact) * first[:, None]
-        scores[self.exact, 0] += 1 / theta[0]
-        _, r_l, _, r_u, _ = self._interval_terms(theta)
-        G_l, G_u = (self._design(L, self.rows) for L in (self.low, self.high))
-        np.add.at(scores, self.rows, self.sign[:, None] * (G_u * r_u[:, None] - G_l * r_l[:, None]))
-        return scores
 
 
 def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> None:
