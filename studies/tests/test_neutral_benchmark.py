@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 import censcore as cs
 from censcore.cli.app import app
 from censcore.exceptions import InvalidInputError
-from censcore.published import ipcw_brier
+from censcore.published import CONVENTIONS, ipcw_brier
 from censcore_studies.neutral_benchmark import load_task, published_scores, score_fold
 from censcore_studies.neutral_benchmark.agreement import agreement, closest_draw, unseen_levels
 from censcore_studies.neutral_benchmark.convention import (
@@ -59,19 +60,20 @@ def tied():
 
 
 @pytest.mark.parametrize(
-    ("variant", "events_first", "options"),
+    ("variant", "events_first", "convention"),
     [
-        ("as published", False, {"convention": "mlr3proba"}),
-        ("events first", True, {"convention": "mlr3proba"}),
-        ("left limits", False, {"convention": "mlr3proba", "left_limit": True}),
-        ("both", True, {"convention": "graf"}),
+        ("as published", False, "mlr3proba"),
+        ("events first", True, "mlr3proba"),
+        ("left limits", False, replace(CONVENTIONS["mlr3proba"], left_limit=True)),
+        ("both", True, "graf"),
     ],
 )
-def test_score_agrees_with_the_conventions_of_the_library(tied, variant, events_first, options):
+def test_score_agrees_with_the_conventions_of_the_library(tied, variant, events_first, convention):
     X, train, test = tied
     F = cs.CoxRegression().fit(X[:80], train).predict_distribution(X[80:])
     t = score_grid(test)
-    brier = ipcw_brier(test, F, censoring_curve(train, events_first), t, **options).mean(axis=0)
+    C = censoring_curve(train, events_first)
+    brier = ipcw_brier(test, F, C, t, convention=convention).mean(axis=0)
     expected = np.trapezoid(brier, t) / (t[-1] - t[0])
     found = integrated_survival_brier_score(test, F, train, variant)
     assert found == pytest.approx(expected, abs=1e-14)

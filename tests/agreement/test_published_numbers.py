@@ -11,7 +11,7 @@ import pytest
 
 import censcore as cs
 from censcore.evaluation import concordance, dynamic_auc
-from censcore.published import ipcw_brier
+from censcore.published import Convention, ipcw_brier
 
 
 def censoring(y: cs.RightCensored):
@@ -240,7 +240,7 @@ def test_brier_score_of_survmetrics(lung):
     test, times = y[114:], np.array([*SURVMETRICS], dtype=float)
     censorings_first = cs.KaplanMeier().fit(None, cs.RightCensored(test.time, ~test.event))
     G = censorings_first.predict_distribution()
-    found = ipcw_brier(test, F, G, times, left_limit=False).mean(axis=0)
+    found = ipcw_brier(test, F, G, times, convention=Convention(left_limit=False)).mean(axis=0)
     np.testing.assert_allclose(found, [*SURVMETRICS.values()], atol=5.1e-5)
     ours = cs.brier_score(test, F, censoring(test), times, scale="ipcw").mean(axis=0)
     np.testing.assert_allclose(ours, [*SURVMETRICS.values()], atol=2e-4)

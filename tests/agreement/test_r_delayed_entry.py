@@ -25,6 +25,20 @@ def test_concordance_of_start_and_stop(r_data, results, case):
     assert found.standard_error[0] == pytest.approx(line["se"], rel=2e-3)
 
 
+def test_brier_scores_of_who_has_entered(r_data, results):
+    """By hand in R: risks given T > entry, weights P(C > entry) / P(C > t); over all, or over those at t."""
+    data, hazard = (pd.read_csv(r_data / f"data_entry{part}.csv") for part in ("", "_basehaz"))
+    y = cs.RightCensored(data["time"], data["status"] > 0, entry=data["entry"])
+    C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+    F = cs.distributions.ProportionalHazards(*hazard.to_numpy().T, data["r"].to_numpy())
+    found = results[results["source"] == "hand,entry"]
+    assert len(found) == 8
+    for line in found.itertuples():
+        loss = cs.brier_score(y, F, C, [line.time], scale="ipcw")[:, 0]
+        entered = (data["entry"] < line.time).to_numpy() | (line.option != "entered")
+        assert loss[entered].mean() == pytest.approx(line.value, abs=1e-12)
+
+
 @pytest.mark.parametrize("s", [365, 730])
 def test_auc_at_a_landmark(r_data, results, s):
     """Times since the landmark there, times with a common entry here."""

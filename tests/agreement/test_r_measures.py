@@ -276,13 +276,11 @@ LEFT_OUT = {
     ("Score,4", ""): "a sum over 4 times",
     ("Score,40", ""): "a sum over 40 times",
     ("Score,400", ""): "a sum over 400 times",
-    ("hand,entry", ""): "a risk from the origin, of subjects who entered later",
-    ("hand,entry", "entered"): "the same, given the entry",
 }
 
 
 def test_few_numbers_are_left_out(lines):
     """All others are compared in the modules named test_r_... ."""
     pairs = pd.Series(list(zip(lines["source"], lines["option"], strict=True)))
-    assert pairs.isin(LEFT_OUT).sum() == 11
+    assert pairs.isin(LEFT_OUT).sum() == 3
     assert set(LEFT_OUT) <= set(pairs)

@@ -77,6 +77,12 @@ def test_intervals_by_hand_and_those_of_lifelines():
     np.testing.assert_allclose(plain, np.column_stack([S - z * error, S + z * error]))
     log = model.confidence_interval(TIMES, 0.9, "log")[0]
     np.testing.assert_allclose(log[:, 0], np.exp(np.log(S) - z * error / S))
+    ends = model.confidence_interval(TIMES, 0.9, "logit")[0]
+    odds = S / (1 - S)
+    np.testing.assert_allclose(ends[:, 1] / (1 - ends[:, 1]) / odds, np.exp(z * error / (S * (1 - S))))
+    ends = model.confidence_interval(TIMES, 0.9, "arcsin")[0]
+    angle = np.arcsin(np.sqrt(S)) - z * error / (2 * np.sqrt(S * (1 - S)))
+    np.testing.assert_allclose(ends[:, 0], np.sin(angle) ** 2)
     assert model.confidence_interval([0.3], transform="plain", level=1 - 1e-12)[0, 0, 1] == 1.0
 
 
@@ -103,7 +109,7 @@ def test_strata_without_events_have_no_errors():
 def test_bad_arguments_are_named():
     model = cs.KaplanMeier().fit(None, cs.RightCensored([1.0, 2.0], [1, 0]))
     with pytest.raises(InvalidInputError, match="transform"):
-        model.confidence_interval([1.0], transform="logit")
+        model.confidence_interval([1.0], transform="probit")
     with pytest.raises(InvalidInputError, match=r"level: got 95"):
         model.confidence_interval([1.0], 95)
     with pytest.raises(InvalidInputError, match="groups"):

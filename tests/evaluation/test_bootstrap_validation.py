@@ -129,3 +129,28 @@ def test_the_632_plus_estimate():
 def test_the_weight_is_one_where_nothing_is_learned_and_0632_without_overfitting():
     out, apparent, gamma = np.array([0.3, 0.2, 0.1, 0.4]), np.array([0.1, 0.2, 0.2, 0.1]), np.full(4, 0.3)
     assert plus_weight(out, apparent, gamma) == pytest.approx([1.0, 0.632, 0.632, 1.0])
+
+
+def test_the_formula_of_632_plus_is_that_of_pec():
+    """The error of forecasts without information bounds the out-of-bag error.
+
+    pec 2022.05.04, ``pec(list(two = coxph(...)), splitMethod = "Boot632plus", B = 40, times = c(600, 1200))``
+    on 172 subjects of ``gbsg``: AppErr, BootCvErr, NoInfErr and Boot632plusErr.
+    """
+    apparent, out, gamma = np.array(
+        [[0.14984874, 0.20326142], [0.15966545, 0.21960991], [0.15524612, 0.23543303]]
+    )
+    w = plus_weight(out, apparent, gamma)
+    found = w * np.minimum(out, gamma) + (1 - w) * apparent
+    assert found == pytest.approx([0.15524612, 0.21597028], abs=1e-8)
+    _, y = drawn(30)
+    noise = np.random.default_rng(5).normal(size=(30, 6))  # a model of noise, worse than no information
+    cv, C = cs.Bootstrap(25, plus=True), cs.Uniform(0.0, 4.0)
+    found = cs.cross_validate({"cox": cs.CoxRegression()}, noise, y, cv=cv, censoring=C, **PLAIN)
+    F = cs.CoxRegression().fit(noise, y).predict_distribution(noise)
+    gamma = np.mean(
+        [cs.brier_score(y, F.take(np.full(30, j)), C, [0.8], scale="ipcw").mean() for j in range(30)]
+    )
+    assert by_hand(noise, y, cv, C, cs.CoxRegression()).mean() > gamma
+    line = found.frame().query("model == 'cox' and score == 'brier_score:ipcw'").iloc[0]
+    assert line["mean"] == pytest.approx(gamma, rel=1e-12)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, MissingCensoringError, PositivityError
-from censcore.published import CONVENTIONS, administrative_brier, ipcw_binomial_log, ipcw_brier
+from censcore.published import CONVENTIONS, Convention, administrative_brier, ipcw_binomial_log, ipcw_brier
 
 TIMES = np.array([1.0, 2.0, 3.0, 4.0])
 
@@ -49,7 +51,7 @@ def test_normalisation_by_weights_is_a_ratio_of_sums():
     F, C = cs.Exponential(1.0), cs.Uniform(0.0, 4.0)
     plain = ipcw_brier(y, F, C, [2.0])[:, 0]
     weights = np.array([1 / 0.75, 1 / 0.5, 0.0])
-    ratio = ipcw_brier(y, F, C, [2.0], normalize="weights").mean()
+    ratio = ipcw_brier(y, F, C, [2.0], convention=Convention(normalize="weights")).mean()
     assert ratio == pytest.approx(plain.sum() / weights.sum())
 
 
@@ -58,10 +60,11 @@ def test_left_limit_and_floor_by_hand():
     y = cs.RightCensored([1.0, 2.5], [1, 1])
     F = cs.Exponential(1.0)
     S = np.exp(-2.0)
+    right, floored = Convention(left_limit=False), Convention(floor=0.05)
     assert ipcw_brier(y, F, C, [2.0])[0, 0] == pytest.approx(S**2 / 1.0)
-    assert ipcw_brier(y, F, C, [2.0], left_limit=False)[0, 0] == pytest.approx(S**2 / 0.4)
+    assert ipcw_brier(y, F, C, [2.0], convention=right)[0, 0] == pytest.approx(S**2 / 0.4)
     assert ipcw_brier(y, F, C, [2.0])[1, 0] == pytest.approx((1 - S) ** 2 / 0.02)
-    assert ipcw_brier(y, F, C, [2.0], floor=0.05)[1, 0] == pytest.approx((1 - S) ** 2 / 0.05)
+    assert ipcw_brier(y, F, C, [2.0], convention=floored)[1, 0] == pytest.approx((1 - S) ** 2 / 0.05)
 
 
 def test_the_default_is_the_proper_score_on_the_ipcw_scale(tied):
@@ -131,7 +134,8 @@ def test_hazardous_where_the_censoring_distribution_ends(rng):
     C = censoring_distribution(train, "censorings first")
     # its floor is the larger of 0.05 and the smallest positive value of G
     smallest = min(G for G in C.sf(train.time[None, :])[0] if G > 0)
-    found = ipcw_brier(y, cs.Step(at, sf=S), C, at, convention="hazardous", floor=max(0.05, smallest))
+    rule = replace(CONVENTIONS["hazardous"], floor=max(0.05, smallest))
+    found = ipcw_brier(y, cs.Step(at, sf=S), C, at, convention=rule)
     np.testing.assert_allclose(found.mean(axis=0), expected, rtol=1e-12)
 
 
@@ -227,7 +231,11 @@ UNIFORM = cs.Uniform(0.0, 4.0)
     [
         (lambda y, F: ipcw_brier(y, F, UNIFORM), InvalidInputError, "times="),
         (lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], convention="mine"), InvalidInputError, "convention"),
-        (lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], normalize="max"), InvalidInputError, "normalize"),
+        (
+            lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], convention=Convention(normalize="max")),
+            InvalidInputError,
+            "normalize",
+        ),
         (lambda y, F: ipcw_brier(y, F, cs.Step([2.0], sf=[0.0]), [2.5]), PositivityError, "zero in"),
         (lambda y, F: ipcw_brier(y, F, None, [1.0]), MissingCensoringError, "no censoring distribution"),
         (lambda y, F: administrative_brier(y, F, UNIFORM, [1.0]), MissingCensoringError, "every subject"),

@@ -55,7 +55,7 @@ def _real(value: Any, name: str, kind: Any) -> np.ndarray:
 
 def check_integers(array: np.ndarray, name: str) -> None:
     """Check that there is no NA of R, which arrives as the smallest whole number of 32 bits."""
-    if array.dtype == np.int32 and (missing := array == np.iinfo(np.int32).min).any():
+    if array.dtype.kind == "i" and (missing := array == np.iinfo(np.int32).min).any():
         raise InvalidInputError(
             f"{name}: got a missing value in {int(missing.sum())} of {array.size} entries (R's NA, which is "
             "-2147483648 in an array of whole numbers), expected numbers. Leave these subjects out, or "

@@ -114,8 +114,9 @@ def as_confidence(value: Any, name: str = "confidence") -> float:
 
 def as_generator(seed: Any, name: str = "seed") -> np.random.Generator:
     """The random numbers of a seed, or the generator itself."""
+    whole = isinstance(seed, float) and seed.is_integer() and abs(seed) < 2**53  # R has no other numbers
     try:
-        return np.random.default_rng(seed)
+        return np.random.default_rng(int(seed) if whole else seed)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidInputError(
             f"{name} must be a whole number of at least 0, a list of them, a numpy.random.Generator or None; "

@@ -116,7 +116,8 @@ def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool, **options: Any
 def scikit_learn_errors() -> Iterator[None]:
     """Give what scikit-learn says of covariates as an error of this library, in the same words."""
     try:
-        yield
+        with np.errstate(invalid="ignore"):  # R's NA is a signalling NaN
+            yield
     except CenscoreError:
         raise
     except TypeError as error:

@@ -148,8 +148,7 @@ class CoxRegression(CoefficientInference):
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Solve the (penalised) estimating equations and estimate the baseline."""
         y = one_event_time(y, type(self).__name__, entry=True)
-        columns = X if self.strata is None else without_column(X, self.strata)
-        covariates, weight = self._check_inputs(columns, len(y), sample_weight)
+        covariates, weight = self._check_inputs(without_column(X, self.strata), len(y), sample_weight)
         check_option(self.ties, "ties", tuple(SCORES))
         used, entry = np.nonzero(weight > 0)[0], entries_of(y)
         time, entry = to_numpy(y.time)[used], None if entry is None else entry[used]

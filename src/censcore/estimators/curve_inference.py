@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_confidence, as_numbers, check_flag, check_option
@@ -18,7 +19,18 @@ from censcore.outcomes import RightCensored
 
 __all__ = ["CurveInference"]
 
-_TRANSFORMS = ("log-log", "log", "plain")
+#: Scales on which an interval is symmetric: of p, its derivative, and back.
+_TRANSFORMS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], ...]] = {
+    "log-log": (lambda p: np.log(-np.log(p)), lambda p: 1 / (p * np.log(p)), lambda u: np.exp(-np.exp(u))),
+    "log": (np.log, lambda p: 1 / p, np.exp),
+    "logit": (logit, lambda p: 1 / (p * (1 - p)), expit),
+    "arcsin": (
+        lambda p: np.arcsin(np.sqrt(p)),
+        lambda p: 0.5 / np.sqrt(p * (1 - p)),
+        lambda u: np.sin(np.clip(u, 0.0, np.pi / 2)) ** 2,
+    ),
+    "plain": (np.asarray, np.ones_like, np.asarray),
+}
 
 
 class CurveInference(SurvivalEstimator):
@@ -109,31 +121,26 @@ class CurveInference(SurvivalEstimator):
             Where.
         level : float
             Between 0 and 1.
-        transform : "log-log", "log" or "plain"
-            The scale on which the interval is symmetric: :math:`\log(-\log p)`, :math:`\log p` or p. Only the
-            first stays between 0 and 1 by itself; ends of the others are cut off there, as by R's
-            ``survfit``, whose ``conf.type`` has the same names.
+        transform : "log-log", "log", "logit", "arcsin" or "plain"
+            The scale on which the interval is symmetric: :math:`\log(-\log p)`, :math:`\log p`,
+            :math:`\log\{p/(1-p)\}`, :math:`\arcsin\sqrt p` or p, as in R's ``survfit``, whose ``conf.type``
+            has the same names. Ends beyond 0 and 1 are cut off there.
         robust, groups
             As in :meth:`standard_errors`.
 
         Returns
         -------
         array, (s, q, 2) or (s, m, q, 2)
-            Lower and upper ends. NaN where p is zero ("log", "log-log") or one ("log-log"): these formulas
-            say nothing there.
+            Lower and upper ends. NaN where p is zero (but for "plain") or one (but for "plain" and "log"):
+            these formulas say nothing there.
         """
         from scipy.stats import norm
 
-        check_option(transform, "transform", _TRANSFORMS)
+        check_option(transform, "transform", tuple(_TRANSFORMS))
         z = norm.ppf((1 + as_confidence(level, "level")) / 2)
         error = self.standard_errors(times, robust=robust, groups=groups)
         p = self._curves(as_numbers(times, "times"))
+        scale, slope, back = _TRANSFORMS[transform]
         with np.errstate(divide="ignore", invalid="ignore"):
-            if transform == "plain":
-                ends = p - z * error, p + z * error
-            elif transform == "log":
-                ends = p * np.exp(-z * error / p), p * np.exp(z * error / p)
-            else:
-                width = z * error / np.abs(p * np.log(p))
-                ends = p ** np.exp(width), p ** np.exp(-width)
-        return np.clip(np.stack(ends, axis=-1), 0.0, 1.0)
+            ends = [back(scale(p) + side * z * error * slope(p)) for side in (-1, 1)]
+        return np.clip(np.sort(np.stack(ends, axis=-1), axis=-1), 0.0, 1.0)

@@ -209,6 +209,7 @@ def read_numbers(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     else:
         values = np.asarray(validated(estimator, X, np.float64, reset=reset, **finite), dtype=np.float64)
         encoding = Encoding.of(values) if reset else encoding
+    values = np.where(np.isnan(values), np.nan, values)  # R's NA is a signalling NaN
     check_integers(np.where(values == np.iinfo(np.int32).min, values, 0.0).astype(np.int32), "X")
     if reset:
         estimator._encoding = encoding.with_gaps(values) if getattr(estimator, "impute", True) else encoding

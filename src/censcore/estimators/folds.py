@@ -20,7 +20,7 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 def seed_of(random_state: Any) -> int:
     """An integer seed: the given one, or drawn from a generator."""
-    if isinstance(random_state, int | np.integer):
+    if isinstance(random_state, int | float | np.integer):
         return as_seed(random_state)
     from sklearn.utils import check_random_state
 

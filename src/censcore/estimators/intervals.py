@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore.distributions import Univariate
 from censcore.estimators.base import one_event_time
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.regression import CoefficientInference
@@ -30,12 +29,16 @@ class Ends(NamedTuple):
         """The same change of all three."""
         return Ends(*map(change, self))
 
+    def take(self, rows: np.ndarray) -> Ends:
+        """Those of some subjects."""
+        return self.each(lambda t: t[rows])
+
 
 class IntervalRegression(CoefficientInference):
     """Base class of regressions of exact, right-censored and interval-censored times.
 
     A subclass writes :meth:`_maximise`, which sets the estimates, ``_center``, ``_start`` and each subject's
-    influence ``_parts``, and :meth:`_distribution`.
+    influence ``_parts``, and :meth:`predict_distribution`.
     """
 
     _center: np.ndarray
@@ -44,10 +47,6 @@ class IntervalRegression(CoefficientInference):
 
     @abstractmethod
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None: ...
-
-    @abstractmethod
-    def _distribution(self, eta: np.ndarray) -> Univariate:
-        """What is predicted for linear predictors (n,): ``_start`` plus (x - ``_center``)' ``coef_``."""
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
@@ -61,12 +60,10 @@ class IntervalRegression(CoefficientInference):
         """Each subject's influence on the estimates, (n, estimates)."""
         return self._parts
 
-    def predict_distribution(self, X: Array | None = None) -> Any:
-        """Predict the distribution of the event time."""
-        self.check_fitted()
+    def _eta(self, X: Array | None) -> np.ndarray:
+        """Linear predictors: ``_start`` plus (x - ``_center``)' ``coef_``, (n,) or (1,)."""
         X = as_matrix(self, X, reset=False)
-        eta = np.array([self._start]) if X is None else self._linear_predictor(X, self._center, self._start)
-        return self._distribution(eta).like(self._reference)
+        return np.array([self._start]) if X is None else self._linear_predictor(X, self._center, self._start)
 
 
 def as_intervals(y: Any, estimator: str) -> IntervalCensored:

@@ -7,17 +7,24 @@ for log-normal, logistic for log-logistic) the log-likelihood is :math:`\log a+\
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
+from censcore._arrays import Array
+from censcore.distributions import Univariate
+from censcore.estimators.intervals import Ends, IntervalRegression, as_intervals, check_some_event
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import StandardisedColumns
+from censcore.estimators.risk_sets import fitted_strata, strata_of, without_column
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
+from censcore.plain_text import some_of
 
 __all__ = ["EXTREME_VALUE", "LOGISTIC", "NORMAL", "Baseline", "LogLocationScale"]
 
@@ -75,18 +82,26 @@ class LogLocationScale(IntervalRegression):
         :math:`\gamma=a\beta` for a shape a and :math:`\gamma=\beta/\sigma` for a spread. It makes the fit
         unique where columns are collinear or separate events from non-events. Without it, collinear columns
         are left out, and a column of numbers that separates raises an error.
+    strata : str or int, optional
+        Name or number of a column of X. Each of its values has a shape or spread of its own; intercept and
+        coefficients are shared: ``survreg(~ x + strata(s))``. The column is no covariate. For intercepts of
+        their own, ``~ x + s + strata(s)``, X has the column twice, under two names. The penalty is the mean
+        of those of the strata.
 
     Attributes
     ----------
-    shape_, sigma_ : float
+    shape_, sigma_ : float, or array with ``strata``
         The shape a, or of log-normal times the standard deviation of log T given x.
+    strata_ : array
+        With ``strata``: its values.
     intercept_ : float
         beta_0.
     coef_ : array, (p,)
         beta, effects on the log scale of time.
     covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
-        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
-        with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
+        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread (one for each stratum), in this
+        order, under the model, with weights taken as counts. See :meth:`robust_covariance` for other weights
+        and for clusters.
     columns_, notes_, n_features_in_, feature_names_in_
         Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
     """
@@ -95,13 +110,35 @@ class LogLocationScale(IntervalRegression):
     _scale_name: ClassVar[str] = "shape_"
     _scale_sign: ClassVar[int] = 1
     intercept_: float
+    strata_: np.ndarray
+    _stratum: np.ndarray
 
-    def __init__(self, alpha: float = 0.0) -> None:
+    def __init__(self, alpha: float = 0.0, strata: str | int | None = None) -> None:
         self.alpha = alpha
+        self.strata = strata
+
+    @abstractmethod
+    def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> Univariate:
+        """What is predicted for linear predictors (n,), and shapes or spreads (n,) or (1,)."""
 
     @property
     def _start(self) -> float:  # type: ignore[override]
         return self.intercept_ + self._center @ self.coef_
+
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
+        outcome = as_intervals(y, type(self).__name__)
+        self.strata_, self._stratum = fitted_strata(X, self.strata, len(outcome))
+        return super().fit(without_column(X, self.strata), outcome, sample_weight)
+
+    def predict_distribution(self, X: Array | None = None) -> Any:
+        """Predict the distribution of the event time."""
+        self.check_fitted()
+        scale = np.atleast_1d(getattr(self, self._scale_name))
+        if self.strata is not None:
+            known, group = strata_of(X, self.strata, self.strata_)
+            scale = scale[known][group]
+        return self._distribution(self._eta(without_column(X, self.strata)), scale).like(self._reference)
 
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None:
         lower, upper = ends.lower, self._after_zero(ends.lower, ends.upper, weight)
@@ -109,8 +146,18 @@ class LogLocationScale(IntervalRegression):
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
         with np.errstate(divide="ignore"):
             times = Ends(lower, upper, ends.entry).each(lambda t: np.log(t[used]))
-        self._parts = np.zeros((len(X), X.shape[1] + 2))
-        self._parts[used] = self._influences(X[used], times, weight[used])
+        self._check_strata(used & np.isfinite(upper))
+        influences = self._influences(X[used], times, weight[used], self._stratum[used])
+        self._parts = np.zeros((len(X), influences.shape[1]))
+        self._parts[used] = influences
+
+    def _check_strata(self, event: np.ndarray) -> None:
+        without = np.setdiff1d(np.arange(self._stratum.max() + 1), self._stratum[event])
+        if without.size:
+            raise InvalidInputError(
+                f"strata: got no event in {some_of([str(stratum) for stratum in self.strata_[without]])}, so "
+                "that nothing is known of the scale there. Merge strata."
+            )
 
     def _after_zero(self, lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Ends of intervals, those of events at time zero being the first time that is not zero.
@@ -128,57 +175,60 @@ class LogLocationScale(IntervalRegression):
         )
         return np.where(at_zero, times.min(), upper)
 
-    def _influences(self, X: np.ndarray, times: Ends, weight: np.ndarray) -> np.ndarray:
+    def _influences(self, X: np.ndarray, times: Ends, weight: np.ndarray, stratum: np.ndarray) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
-        name = type(self).__name__
         columns = StandardisedColumns.of(X, weight, self)
         typical = _typical(times)
         mean = np.average(typical, weights=weight)
         spread = np.sqrt(np.average((typical - mean) ** 2, weights=weight)) or 1.0
         Z = np.column_stack([np.ones(len(X)), columns.Z])
-        likelihood = _Likelihood(times.each(lambda u: (u - mean) / spread), Z, weight, self._baseline)
+        times = times.each(lambda u: (u - mean) / spread)
+        likelihood = _StratifiedLikelihood(times, Z, weight, self._baseline, stratum)
+        phi, _, _ = self._solved(columns, partial(self._solve, likelihood), others=len(likelihood.parts))
+        slope = self._map_back(phi, columns, mean, spread)
+        by_score = self._covariance_from(slope, likelihood(phi)[2])
+        return weight[:, None] * likelihood.scores(phi) @ by_score.T
 
-        def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            likelihood.penalty = np.append(0.0, penalty)
-            theta, information = maximise(likelihood, np.append(1.0, np.zeros(Z.shape[1])))
-            if theta[0] < 1e-6:
-                raise InvalidInputError(
-                    "The likelihood grows as the spread of log T grows without bound: no event is found "
-                    f"later where it is looked for later, so that {name} does not fit the data. Use Turnbull."
-                )
-            return theta, information
+    def _solve(self, likelihood: _StratifiedLikelihood, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The maximum with one scale for all, which is concave; then with those of the strata, from there."""
+        likelihood.penalise(np.append(0.0, penalty))
+        pooled = likelihood.pooled
+        theta, information = maximise(pooled, np.append(1.0, np.zeros(pooled.Z.shape[1])))
+        if theta[0] < 1e-6:
+            raise InvalidInputError(
+                "The likelihood grows as the spread of log T grows without bound: no event is found later "
+                f"where it is looked for later, so that {type(self).__name__} does not fit the data. Use "
+                "Turnbull."
+            )
+        strata = len(likelihood.parts)
+        phi = np.append(np.full(strata, np.log(theta[0])), theta[1:] / theta[0])
+        return (phi, information) if strata == 1 else maximise(likelihood, phi)
 
-        theta, information, _ = self._solved(columns, solve, others=1)
-        self._map_back(theta, columns, mean, spread)
-        by_score = self._covariance_from(self._slope(theta, columns, theta[0] / spread), information)
-        return weight[:, None] * likelihood.scores(theta) @ by_score.T
-
-    def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
-        a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
-        self._center = columns.center
-        self._log_a = float(np.log(a))
-        setattr(self, self._scale_name, float(a) if self._scale_sign > 0 else float(1 / a))
-        self.coef_ = gamma / a
-        self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
-
-    def _slope(self, theta: np.ndarray, columns: StandardisedColumns, a: float) -> np.ndarray:
-        """Derivative of (coef_, intercept_, log a or its negative) by theta, as :meth:`_map_back` maps it."""
-        p = len(self.coef_)
-        slope = np.zeros((p + 2, p + 2))
-        slope[:p, 0] = -self.coef_ / theta[0]
-        slope[:p, 2:] = np.diag(1 / (columns.scale * a))
-        slope[p, 0] = (columns.center @ self.coef_ - theta[1] / a) / theta[0]
-        slope[p, 1] = 1 / a
-        slope[p, 2:] = -columns.center / (columns.scale * a)
-        slope[p + 1, 0] = self._scale_sign / theta[0]
+    def _map_back(
+        self, phi: np.ndarray, columns: StandardisedColumns, mean: float, spread: float
+    ) -> np.ndarray:
+        """Set the estimates on the scale of X and log T; give the derivative of :meth:`estimates` by phi."""
+        unit, p = spread / columns.scale, len(columns.scale)
+        strata = len(phi) - p - 1
+        self._center, self._log_a = columns.center, phi[:strata] - np.log(spread)
+        self.coef_ = unit * phi[strata + 1 :]
+        self.intercept_ = float(mean + spread * phi[strata] - columns.center @ self.coef_)
+        scale = np.exp(self._scale_sign * self._log_a)
+        setattr(self, self._scale_name, float(scale[0]) if self.strata is None else scale)
+        slope = np.zeros((len(phi), len(phi)))
+        slope[:p, strata + 1 :] = np.diag(unit)
+        slope[p, strata:] = np.append(spread, -columns.center * unit)
+        slope[p + 1 :, :strata] = self._scale_sign * np.eye(strata)
         return slope
 
     def estimates(self) -> tuple[list[str], np.ndarray]:
-        """Names and values of ``coef_``, ``intercept_`` and the logarithm of shape or spread."""
+        """Names and values of ``coef_``, ``intercept_`` and the logarithms of shapes or spreads."""
         names, coef = super().estimates()
-        last = self._scale_sign * self._log_a
         name = f"log {self._scale_name[:-1]}"
-        return [*names, "intercept", name], np.append(coef, [self.intercept_, last])
+        scales = [name] if self.strata is None else [f"{name} of {stratum}" for stratum in self.strata_]
+        return [*names, "intercept", *scales], np.concatenate(
+            [coef, [self.intercept_], self._scale_sign * self._log_a]
+        )
 
 
 # ---- the likelihood ------------------------------------------------------------------------------
@@ -189,6 +239,65 @@ def _typical(times: Ends) -> np.ndarray:
     lower, upper, _ = times
     middle = (np.exp(np.where(np.isfinite(lower), lower, upper)) + np.exp(upper)) / 2
     return np.where(np.isfinite(upper), np.log(np.where(np.isfinite(middle), middle, 1.0)), lower)
+
+
+class _StratifiedLikelihood:
+    r"""The sum over strata in phi = (log a_1, ..., log a_S, beta): theta_s = a_s (1, beta) in stratum s.
+
+    With one stratum it is :class:`_Likelihood` in other parameters, in which it is not concave everywhere.
+    """
+
+    def __init__(
+        self, times: Ends, Z: np.ndarray, weight: np.ndarray, baseline: Baseline, stratum: np.ndarray
+    ) -> None:
+        self.rows = [np.nonzero(stratum == s)[0] for s in range(stratum.max() + 1)]
+        self.pooled = _Likelihood(times, Z, weight, baseline)
+        self.parts = [self.pooled]
+        if len(self.rows) > 1:
+            self.parts = [
+                _Likelihood(times.take(rows), Z[rows], weight[rows], baseline) for rows in self.rows
+            ]
+
+    def penalise(self, penalty: np.ndarray) -> None:
+        """Set the penalty of gamma, of which each stratum has the same share."""
+        self.pooled.penalty = penalty
+        for part in self.parts:
+            part.penalty = penalty / len(self.parts)
+
+    def _of_stratum(self, phi: np.ndarray, s: int) -> tuple[np.ndarray, np.ndarray]:
+        """theta_s, and its derivative by phi."""
+        strata, a = len(self.parts), np.exp(phi[s])
+        theta = a * np.append(1.0, phi[strata:])
+        slope = np.zeros((len(theta), len(phi)))
+        slope[:, s] = theta
+        slope[1:, strata:] = a * np.eye(len(theta) - 1)
+        return theta, slope
+
+    def __call__(self, phi: np.ndarray) -> Derivatives:
+        strata, total = len(self.parts), 0.0
+        gradient, curvature = np.zeros(len(phi)), np.zeros((len(phi), len(phi)))
+        for s, part in enumerate(self.parts):
+            with np.errstate(over="ignore"):
+                theta, slope = self._of_stratum(phi, s)
+            value, by_theta, information = part(theta)
+            if not np.isfinite(value):
+                return -np.inf, phi, np.eye(len(phi))
+            total += value
+            gradient += by_theta @ slope
+            curvature += slope.T @ information @ slope
+            bend = theta[0] * by_theta[1:]  # theta_s is not linear in phi
+            curvature[s, s] -= by_theta @ theta
+            curvature[s, strata:] -= bend
+            curvature[strata:, s] -= bend
+        return total, gradient, curvature
+
+    def scores(self, phi: np.ndarray) -> np.ndarray:
+        """Derivative of each subject's log-likelihood by phi, (n, S + p + 1)."""
+        scores = np.zeros((len(self.pooled.Z), len(phi)))
+        for s, (rows, part) in enumerate(zip(self.rows, self.parts, strict=True)):
+            theta, slope = self._of_stratum(phi, s)
+            scores[rows] = part.scores(theta) @ slope
+        return scores
 
 
 class _Likelihood:
@@ -202,45 +311,58 @@ class _Likelihood:
         self.penalty = np.zeros(Z.shape[1])
         exact = times.lower == times.upper
         self.exact, between, late = (np.nonzero(x)[0] for x in (exact, ~exact, np.isfinite(times.entry)))
-        self.L = times.lower[self.exact]
         self.rows = np.concatenate([between, late])
         self.sign = np.concatenate([np.ones(len(between)), -np.ones(len(late))])
-        self.low = np.concatenate([times.lower[between], times.entry[late]])
-        self.high = np.concatenate([times.upper[between], np.full(len(late), np.inf)])
+        self.at = self._design(times.lower[self.exact], self.exact)[0]
+        self.low = self._design(np.concatenate([times.lower[between], times.entry[late]]), self.rows)
+        high = np.concatenate([times.upper[between], np.full(len(late), np.inf)])
+        self.high = self._design(high, self.rows)
+
+    def _design(self, L: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of u by theta, zero where u is infinite and nothing depends on it; and u at zero."""
+        finite = np.isfinite(L)
+        G = np.where(finite[:, None], np.column_stack([L, -self.Z[rows]]), 0.0)
+        return G, np.where(finite, 0.0, L)
 
     def __call__(self, theta: np.ndarray) -> Derivatives:
         outside = -np.inf, theta, np.eye(len(theta))
         if theta[0] <= 0:
             return outside
         with np.errstate(over="ignore", invalid="ignore"):
-            value, gradient, curvature = self._of_exact(theta)
-            more = self._of_intervals(theta)
-        value += more[0] - float(self.penalty @ theta[1:] ** 2) / 2
+            value, scores, curvature = self._terms(theta)
+        value -= float(self.penalty @ theta[1:] ** 2) / 2
         if not np.isfinite(value):
             return outside
-        gradient = gradient + more[1] - np.append(0.0, self.penalty * theta[1:])
-        return value, gradient, curvature + more[2] + np.diag(np.append(0.0, self.penalty))
+        gradient = self.weight @ scores - np.append(0.0, self.penalty * theta[1:])
+        return value, gradient, curvature + np.diag(np.append(0.0, self.penalty))
 
-    def _design(self, L: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Derivatives of u by theta, zero where u is infinite and nothing depends on it."""
-        finite = np.isfinite(L)
-        return np.column_stack([np.where(finite, L, 0.0), -self.Z[rows] * finite[:, None]])
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
+        return self._terms(theta)[1]
 
-    def _u(self, L: np.ndarray, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        return theta[0] * L - self.Z[rows] @ theta[1:]
-
-    def _of_exact(self, theta: np.ndarray) -> Derivatives:
-        a, w = theta[0], self.weight[self.exact]
-        f, first, second = self.baseline.log_density(self._u(self.L, self.exact, theta))
-        G = self._design(self.L, self.exact)
-        gradient, curvature = G.T @ (w * first), (G * (-w * second)[:, None]).T @ G
-        gradient[0] += w.sum() / a
+    def _terms(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, scores and curvature without the penalty."""
+        a, w, G = theta[0], self.weight[self.exact], self.at
+        f, first, second = self.baseline.log_density(G @ theta)
+        value = w.sum() * np.log(a) + w @ f
+        curvature = (G * (-w * second)[:, None]).T @ G
         curvature[0, 0] += w.sum() / a**2
-        return float(w.sum() * np.log(a) + w @ f), gradient, curvature
+        scores = np.zeros((len(self.Z), len(theta)))
+        scores[self.exact] = G * first[:, None]
+        scores[self.exact, 0] += 1 / a
+
+        w = self.sign * self.weight[self.rows]
+        log_p, r_l, s_l, r_u, s_u = self._interval_terms(theta)
+        G_l, G_u = self.low[0], self.high[0]
+        np.add.at(scores, self.rows, self.sign[:, None] * (G_u * r_u[:, None] - G_l * r_l[:, None]))
+        cross = (G_u * (w * r_u * r_l)[:, None]).T @ G_l
+        curvature += (G_u * (w * (r_u**2 - s_u))[:, None]).T @ G_u - cross - cross.T
+        curvature += (G_l * (w * (r_l**2 + s_l))[:, None]).T @ G_l
+        return float(value + w @ log_p), scores, curvature
 
     def _interval_terms(self, theta: np.ndarray) -> tuple[np.ndarray, ...]:
         r"""The logarithm of P, :math:`r=f/P` at both ends, and :math:`r\,(\log f)'` at both."""
-        low, high = (self._u(L, self.rows, theta) for L in (self.low, self.high))
+        low, high = (G @ theta + infinite for G, infinite in (self.low, self.high))
         log_p = self.baseline.log_interval(low, high)
         ends = []
         for u in (low, high):
@@ -249,27 +371,6 @@ class _Likelihood:
             r = np.where(finite, np.exp(f - log_p), 0.0)
             ends += [r, r * slope]
         return log_p, *ends
-
-    def _of_intervals(self, theta: np.ndarray) -> Derivatives:
-        w = self.sign * self.weight[self.rows]
-        log_p, r_l, s_l, r_u, s_u = self._interval_terms(theta)
-        G_l, G_u = (self._design(L, self.rows) for L in (self.low, self.high))
-        gradient = G_u.T @ (w * r_u) - G_l.T @ (w * r_l)
-        cross = (G_u * (w * r_u * r_l)[:, None]).T @ G_l
-        curvature = (G_u * (w * (r_u**2 - s_u))[:, None]).T @ G_u
-        curvature += (G_l * (w * (r_l**2 + s_l))[:, None]).T @ G_l
-        return float(w @ log_p), gradient, curvature - cross - cross.T
-
-    def scores(self, theta: np.ndarray) -> np.ndarray:
-        """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
-        scores = np.zeros((len(self.Z), len(theta)))
-        _, first, _ = self.baseline.log_density(self._u(self.L, self.exact, theta))
-        scores[self.exact] = self._design(self.L, self.exact) * first[:, None]
-        scores[self.exact, 0] += 1 / theta[0]
-        _, r_l, _, r_u, _ = self._interval_terms(theta)
-        G_l, G_u = (self._design(L, self.rows) for L in (self.low, self.high))
-        np.add.at(scores, self.rows, self.sign[:, None] * (G_u * r_u[:, None] - G_l * r_l[:, None]))
-        return scores
 
 
 def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> None:

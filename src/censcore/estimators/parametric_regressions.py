@@ -58,10 +58,10 @@ class WeibullRegression(LogLocationScale):
     """
 
     _baseline = EXTREME_VALUE
-    shape_: float
+    shape_: float | np.ndarray
 
-    def _distribution(self, eta: np.ndarray) -> Weibull:
-        return Weibull(np.array([self.shape_]), np.exp(eta))
+    def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> Weibull:
+        return Weibull(scale, np.exp(eta))
 
 
 class LogNormalRegression(LogLocationScale):
@@ -103,10 +103,10 @@ class LogNormalRegression(LogLocationScale):
     _baseline = NORMAL
     _scale_name = "sigma_"
     _scale_sign = -1
-    sigma_: float
+    sigma_: float | np.ndarray
 
-    def _distribution(self, eta: np.ndarray) -> LogNormal:
-        return LogNormal(eta, np.array([self.sigma_]))
+    def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> LogNormal:
+        return LogNormal(eta, scale)
 
 
 class LogLogisticRegression(LogLocationScale):
@@ -138,7 +138,7 @@ class LogLogisticRegression(LogLocationScale):
     """
 
     _baseline = LOGISTIC
-    shape_: float
+    shape_: float | np.ndarray
 
-    def _distribution(self, eta: np.ndarray) -> LogLogistic:
-        return LogLogistic(np.array([self.shape_]), np.exp(eta))
+    def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> LogLogistic:
+        return LogLogistic(scale, np.exp(eta))

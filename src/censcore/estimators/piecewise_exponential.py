@@ -120,8 +120,11 @@ class PiecewiseExponentialRegression(IntervalRegression):
         rates = [f"log rate {k}" for k in range(len(self.rates_))]
         return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
-    def _distribution(self, eta: np.ndarray) -> PiecewiseExponential:
-        return PiecewiseExponential(self.breaks_, np.exp(eta[:, None] + self._log_rates))
+    def predict_distribution(self, X: Array | None = None) -> Any:
+        """Predict the distribution of the event time."""
+        self.check_fitted()
+        rates = np.exp(self._eta(X)[:, None] + self._log_rates)
+        return PiecewiseExponential(self.breaks_, rates).like(self._reference)
 
 
 def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
@@ -186,30 +189,30 @@ class _Likelihood:
         return np.block([[np.diag(Q.sum(axis=0)), cross], [cross.T, (Z * Q.sum(axis=1)[:, None]).T @ Z]])
 
     def __call__(self, theta: np.ndarray) -> Derivatives:
-        K, w, rows = self.K, self.weight, self.between
-        beta, Z = theta[K:], self.Z
+        K, beta = self.K, theta[self.K :]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            J, N = self._parts(theta, self.before, Z), self._parts(theta, self.inside, Z[rows])
-            H, D = J[:, :K].sum(axis=1), N[:, :K].sum(axis=1)
-            events = w[self.exact]
-            value = -w @ H + w[rows] @ np.log(-np.expm1(-D)) - self.penalty @ beta**2 / 2
-            value += events @ (theta[self.piece] + Z[self.exact] @ beta)
-            if not np.isfinite(value):
-                return -np.inf, theta, np.eye(len(theta))
-            q = 1 / np.expm1(D)
-        gradient = -J.T @ w + N.T @ (w[rows] * q) - np.append(np.zeros(K), self.penalty * beta)
-        gradient[:K] += np.bincount(self.piece, events, K)
-        gradient[K:] += events @ Z[self.exact]
-        curvature = self._second(J, Z, w) - self._second(N, Z[rows], w[rows] * q)
-        curvature += (N * (w[rows] * q * (1 + q))[:, None]).T @ N
-        return float(value), gradient, curvature + np.diag(np.append(np.zeros(K), self.penalty))
+            value, scores, curvature = self._terms(theta)
+        value -= float(self.penalty @ beta**2) / 2
+        if not np.isfinite(value):
+            return -np.inf, theta, np.eye(len(theta))
+        gradient = self.weight @ scores - np.append(np.zeros(K), self.penalty * beta)
+        return value, gradient, curvature + np.diag(np.append(np.zeros(K), self.penalty))
 
     def scores(self, theta: np.ndarray) -> np.ndarray:
         """Derivative of each subject's log-likelihood by theta, (n, K + p)."""
-        rows = self.between
-        N = self._parts(theta, self.inside, self.Z[rows])
-        scores = -self._parts(theta, self.before, self.Z)
-        scores[rows] += N / np.expm1(N[:, : self.K].sum(axis=1))[:, None]
+        return self._terms(theta)[1]
+
+    def _terms(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, scores and curvature without the penalty."""
+        K, w, rows, Z = self.K, self.weight, self.between, self.Z
+        J, N = self._parts(theta, self.before, Z), self._parts(theta, self.inside, Z[rows])
+        H, D = J[:, :K].sum(axis=1), N[:, :K].sum(axis=1)
+        log_rate = theta[self.piece] + Z[self.exact] @ theta[K:]
+        value = -w @ H + w[rows] @ np.log(-np.expm1(-D)) + w[self.exact] @ log_rate
+        q, scores = 1 / np.expm1(D), -J
+        scores[rows] += N * q[:, None]
         scores[self.exact, self.piece] += 1
-        scores[self.exact, self.K :] += self.Z[self.exact]
-        return scores
+        scores[self.exact, K:] += Z[self.exact]
+        curvature = self._second(J, Z, w) - self._second(N, Z[rows], w[rows] * q)
+        curvature += (N * (w[rows] * q * (1 + q))[:, None]).T @ N
+        return float(value), scores, curvature

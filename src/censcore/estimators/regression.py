@@ -15,7 +15,7 @@ from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
-from censcore.exceptions import InvalidInputError, MissingPackageError
+from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line, some_of
 
 __all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns", "sum_in_groups"]
@@ -269,12 +269,7 @@ class CoefficientTable:
 
     def to_frame(self) -> Any:
         """The table as a pandas frame, one row per estimate."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            raise MissingPackageError(
-                "to_frame() needs pandas: pip install pandas. Its columns are attributes here."
-            ) from error
+        import pandas as pd
 
         return pd.DataFrame(self._columns, index=self.names)
 

@@ -120,8 +120,10 @@ class StratifiedTimes:
         return whole // self.stretch, self.values[whole % self.stretch - 1]
 
 
-def without_column(X: Any, column: str | int) -> Any:
-    """X without one of its columns; None where that was the only one."""
+def without_column(X: Any, column: str | int | None) -> Any:
+    """X without one of its columns, if one is named; None where that was the only one."""
+    if column is None:
+        return X
     column_of(X, column)  # an error where there is none
     if hasattr(X, "columns"):
         name = list(X.columns)[column] if isinstance(column, int) else column

@@ -15,9 +15,13 @@ to fewer subjects than there are. The .632+ estimate pulls it towards the appare
 :math:`\overline{\mathrm{err}}` of models fitted to all, as far as these do not overfit: with the error
 :math:`\gamma` of forecasts that are given to other subjects,
 
-.. math:: \hat w\,\mathrm{Err}^{(1)}+(1-\hat w)\,\overline{\mathrm{err}},\qquad
+.. math:: \hat w\,\mathrm{Err}'+(1-\hat w)\,\overline{\mathrm{err}},\qquad
+    \mathrm{Err}'=\min(\mathrm{Err}^{(1)},\gamma),\qquad
     \hat w=\frac{0.632}{1-0.368\hat R},\qquad
-    \hat R=\frac{\mathrm{Err}^{(1)}-\overline{\mathrm{err}}}{\gamma-\overline{\mathrm{err}}}\in[0,1].
+    \hat R=\frac{\mathrm{Err}'-\overline{\mathrm{err}}}{\gamma-\overline{\mathrm{err}}}\in[0,1].
+
+The formula is that of ``pec`` in R [2]_, whose :math:`\mathrm{Err}^{(1)}` is averaged over samples instead of
+subjects.
 
 References
 ----------
@@ -57,7 +61,8 @@ from censcore.exceptions import InvalidInputError
 
 __all__ = ["Bootstrap", "bootstrap_splits", "compare_out_of_bag"]
 
-SHIFTS = 50  # of the forecasts among the subjects, at most, for the error without information
+SHIFTS = 50  # of the forecasts among the subjects, at most, for the error without information;
+ALL_SHIFTS = 500  # of scores at times, which are cheap, all of so many
 OUT_OF_BAG = "for the models as fitted to the bootstrap samples"
 
 
@@ -101,7 +106,7 @@ class Bootstrap:
         object.__setattr__(self, "n_splits", as_count(self.n_splits, "n_splits", least=2))
         check_flag(self.replace, "replace")
         check_flag(self.plus, "plus")
-        as_seed(self.random_state, "random_state")
+        object.__setattr__(self, "random_state", as_seed(self.random_state, "random_state"))
         if self.samples is not None and (np.ndim(self.samples) != 2 or len(self.samples) < 2):
             raise InvalidInputError(
                 f"samples: got an array of shape {np.shape(self.samples)}, expected one row of subject "
@@ -289,27 +294,30 @@ def _plus(out: Comparison, apparent: Comparison) -> dict[tuple[int, str, str], E
     found = {}
     for key, oob in out.means.values.items():
         inside = apparent.means.values[key]
-        w = plus_weight(oob.value, inside.value, _without_information(apparent, key))
+        gamma = _without_information(apparent, key)
+        w = plus_weight(oob.value, inside.value, gamma)
         influence = w * oob.influence + (1 - w) * inside.influence
-        found[key] = Estimate(w * oob.value + (1 - w) * inside.value, influence)
+        found[key] = Estimate(w * np.minimum(oob.value, gamma) + (1 - w) * inside.value, influence)
     return found
 
 
 def plus_weight(oob: np.ndarray, apparent: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """The weight of the out-of-bag error, 0.632 without overfitting and 1 where nothing is learned."""
+    oob = np.minimum(oob, gamma)
     with np.errstate(divide="ignore", invalid="ignore"):
-        R = np.where((oob > apparent) & (gamma > apparent), (oob - apparent) / (gamma - apparent), 0.0)
-    return 0.632 / (1 - 0.368 * np.clip(R, 0.0, 1.0))
+        R = np.where(oob > apparent, (oob - apparent) / (gamma - apparent), 0.0)
+    return 0.632 / (1 - 0.368 * R)
 
 
 def _without_information(apparent: Comparison, key: tuple[int, str, str]) -> np.ndarray:
-    """The mean loss of forecasts that are given to other subjects, averaged over up to 50 shifts."""
+    """The mean loss of forecasts that are given to other subjects: all of them, or by up to 50 shifts."""
     s, model, name = key
     case, score = apparent.cases[model], next(score for score in apparent.scores if score.name == name)
     n = len(case.y)
     weight = shares_of(apparent.subsets[s].weight[:, None], score.counted(case))[:, 0]
     used = weight > 0
-    shifts = np.unique(np.linspace(0, n - 1, min(n, SHIFTS)).astype(int))
+    count = n if score.axis == "time" and n <= ALL_SHIFTS else min(n, SHIFTS)
+    shifts = np.unique(np.linspace(0, n - 1, count).astype(int))
     means = [weight[used] @ score.losses(_shifted(case, shift))[used] for shift in shifts]
     return np.mean(means, axis=0)
 

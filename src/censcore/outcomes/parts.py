@@ -206,11 +206,12 @@ def cause_number(cause: int | str, names: Sequence[str]) -> int:
         if cause not in names:
             raise InvalidInputError(f"There is no cause called {cause!r}; there are {some_of(names)}.")
         return list(names).index(cause) + 1
-    if isinstance(cause, bool) or not isinstance(cause, int | np.integer) or not 1 <= cause <= len(names):
+    try:
+        return as_count(cause, "cause", most=len(names))
+    except (InvalidInputError, InvalidTypeError) as error:
         raise InvalidInputError(
             f"A cause is a number from 1 to {len(names)} or one of the names {some_of(names)}; got {cause!r}."
-        )
-    return int(cause)
+        ) from error
 
 
 def as_causes(cause: Array, time: Array) -> Array:

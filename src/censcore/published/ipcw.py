@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,10 +94,7 @@ def ipcw_brier(
     censoring: Distribution | None = None,
     times: Array = None,
     *,
-    convention: str = "graf",
-    left_limit: bool | None = None,
-    normalize: str | None = None,
-    floor: float | None = None,
+    convention: str | Convention = "graf",
 ) -> Array:
     r"""IPCW Brier score at given times, one loss per subject, (n, q).
 
@@ -115,17 +112,11 @@ def ipcw_brier(
         distribution, see :class:`Convention`.
     times : array
         Evaluation times.
-    convention : str
-        A key of ``CONVENTIONS``; the options below override single choices. Where G = 0 the conventions of
-        scikit-survival and SurvivalEVAL give weight zero, mlr3proba's divides by 0.001; those that have no
-        answer raise a :class:`~censcore.exceptions.PositivityError`.
-    left_limit : bool, optional
-        Divide events by G(y-), or by G(y).
-    normalize : {"subjects", "weights"}, optional
-        ``"weights"`` divides by the sum of the weights instead of n; the losses are scaled so that their
-        plain mean is that ratio.
-    floor : float, optional
-        Smallest value of G that is divided by.
+    convention : str or Convention
+        A key of ``CONVENTIONS``, or a choice of your own. Where G = 0 the conventions of scikit-survival and
+        SurvivalEVAL give weight zero, mlr3proba's divides by 0.001; those that have no answer raise a
+        :class:`~censcore.exceptions.PositivityError`. Losses of a convention that divides by the sum of the
+        weights are scaled so that their plain mean is that ratio.
 
     Returns
     -------
@@ -153,7 +144,7 @@ def ipcw_brier(
            [0.3977],
            [0.3977]])
     """
-    inputs, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
+    inputs, t, rule = _prepare(y, forecast, censoring, times, convention)
     S = inputs.F.sf(t)
     return _weighted(inputs, t, rule, event=S**2, survivor=(1 - S) ** 2)
 
@@ -164,16 +155,13 @@ def ipcw_binomial_log(
     censoring: Distribution | None = None,
     times: Array = None,
     *,
-    convention: str = "graf",
-    left_limit: bool | None = None,
-    normalize: str | None = None,
-    floor: float | None = None,
+    convention: str | Convention = "graf",
 ) -> Array:
     """IPCW binomial log score, (n, q): :func:`ipcw_brier` with -log F(t) and -log S(t) for the squares.
 
     Parameters
     ----------
-    y, forecast, censoring, times, convention, left_limit, normalize, floor
+    y, forecast, censoring, times, convention
         As in :func:`ipcw_brier`.
 
     Returns
@@ -199,22 +187,22 @@ def ipcw_binomial_log(
            [1.0714],
            [1.0714]])
     """
-    inputs, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
+    inputs, t, rule = _prepare(y, forecast, censoring, times, convention)
     return _weighted(inputs, t, rule, event=-safe_log(inputs.F.cdf(t)), survivor=-inputs.F.logsf(t))
 
 
 def _prepare(
-    y: Any, forecast: Any, censoring: Any, times: Array, convention: str, *overrides: Any
+    y: Any, forecast: Any, censoring: Any, times: Array, convention: str | Convention
 ) -> tuple[ScoringInputs, Array, Convention]:
-    check_option(convention, "convention", CONVENTIONS)
-    given = zip(("left_limit", "normalize", "floor"), overrides, strict=True)
-    rule = replace(CONVENTIONS[convention], **{name: value for name, value in given if value is not None})
+    if not isinstance(convention, Convention):
+        check_option(convention, "convention", CONVENTIONS)
+        convention = CONVENTIONS[convention]
     # events that the censoring distribution excludes are for the convention to judge
     inputs = scoring_inputs(
         y, forecast, censoring, check_censoring=False, without_entry="A score as published elsewhere"
     )
     t, _ = evaluation_times(times, inputs.y, None)
-    return inputs, t, rule
+    return inputs, t, convention
 
 
 def _weighted(inputs: ScoringInputs, t: Array, rule: Convention, event: Array, survivor: Array) -> Array:

@@ -295,7 +295,8 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
 def _ascending(everyone: np.ndarray, part: Any, number: int) -> np.ndarray:
     try:
         numbers = to_numpy(part)
-        subjects = np.unique(everyone[numbers if len(numbers) else numbers.astype(np.intp)])
+        whole = numbers.dtype.kind == "f" and (numbers == np.round(numbers)).all()  # R's, or none at all
+        subjects = np.unique(everyone[numbers.astype(np.intp) if whole else numbers])
     except (IndexError, TypeError) as error:
         raise InvalidInputError(
             f"cv: fold {number + 1} must be a pair of subject numbers from 0 to {len(everyone) - 1}; {error}."
