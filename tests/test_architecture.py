@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.sources import nodes_of, text_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "src" / "censcore"
@@ -23,21 +23,9 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@cache
-def text_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
 def found_in(paths: Iterable[Path], fault: Callable[[str], object]) -> dict[str, object]:
     """The faults of each file that has some."""
     return {named(path): found for path in paths if (found := fault(text_of(path)))}
-
-
-@cache
-def nodes_of(source: str) -> list[ast.AST]:
-    """What rules ask for: the imports, and the calls of methods."""
-    wanted = (ast.Import, ast.ImportFrom, ast.Call)
-    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, wanted)]
 
 
 def imports(source: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ CASES = {
     "LogNormalRegression": (cs.LogNormalRegression(), 1),
     "LogLogisticRegression": (cs.LogLogisticRegression(), 1),
     "PiecewiseExponentialRegression": (cs.PiecewiseExponentialRegression(), 1),
-    "BoostedHazards": (cs.BoostedHazards(), 1),
+    "BoostedHazards": (cs.BoostedHazards(max_iter=25), 1),
     "Turnbull": (cs.Turnbull(), 1),
     "CoxRegression": (cs.CoxRegression(), 1),
     "CoxRegression, Efron": (cs.CoxRegression(ties="efron"), 1),
