@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.sources import nodes_of, text_of
 
 ROOT = Path(__file__).resolve().parent.parent

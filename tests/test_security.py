@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.sources import nodes_of, text_of
 
 ROOT = Path(__file__).resolve().parents[1]
