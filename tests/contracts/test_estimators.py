@@ -44,7 +44,7 @@ CASES = {
     "JointFromMargins, one time": (cs.JointFromMargins(cs.CoxRegression()), 1),
     "CensoredEngression, one time": (engression(**ENGRESSION), 1),
     "CensoredEngression": (engression(**ENGRESSION), 2),
-    "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=10, device="cpu"), 1),
+    "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=10, n_networks=1, device="cpu"), 1),
     "MixtureDensityNetwork": (
         cs.MixtureDensityNetwork(epochs=5, components=3, n_networks=2, device="cpu"),
         2,
