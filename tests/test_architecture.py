@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.sources import nodes_of, text_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "src" / "censcore"
@@ -22,9 +24,14 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+def found_in(paths: Iterable[Path], fault: Callable[[str], object]) -> dict[str, object]:
+    """The faults of each file that has some."""
+    return {named(path): found for path in paths if (found := fault(text_of(path)))}
+
+
 def imports(source: str) -> Iterator[str]:
     """The dotted name of everything that a module imports absolutely."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
@@ -60,9 +67,10 @@ def home_of(path: Path) -> str:
     return ".".join([root.name, *path.relative_to(root).parts[:-1][:1]])
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_packages_import_public_names_of_each_other(path):
-    assert foreign_private_names(path.read_text(encoding="utf-8"), home_of(path)) == []
+@pytest.mark.parametrize("home", sorted({home_of(path) for path in MODULES}))
+def test_packages_import_public_names_of_each_other(home):
+    paths = [path for path in MODULES if home_of(path) == home]
+    assert found_in(paths, lambda source: foreign_private_names(source, home)) == {}
 
 
 @pytest.mark.parametrize(
@@ -96,9 +104,8 @@ def of_other_tests(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", TESTS, ids=named)
-def test_tests_share_ordinary_modules(path):
-    assert of_other_tests(path.read_text(encoding="utf-8")) == []
+def test_tests_share_ordinary_modules():
+    assert found_in(TESTS, of_other_tests) == {}
 
 
 def test_imports_of_other_tests_are_recognised():
@@ -138,9 +145,8 @@ def strange_words(text: str) -> dict[str, str]:
     return {match.group(): WORDS[pattern] for pattern, match in found.items() if match}
 
 
-@pytest.mark.parametrize("path", [*MODULES, *PAGES], ids=named)
-def test_words_are_those_of_the_field(path):
-    assert strange_words(path.read_text(encoding="utf-8")) == {}
+def test_words_are_those_of_the_field():
+    assert found_in([*MODULES, *PAGES], strange_words) == {}
 
 
 def test_strange_words_are_recognised():
@@ -159,7 +165,7 @@ SOURCES = sorted(
 def without_encoding(source: str) -> list[str]:
     """Calls that read or write text in whatever encoding the system has; ruff sees ``open`` itself."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         mode = (
@@ -176,8 +182,7 @@ def without_encoding(source: str) -> list[str]:
 
 
 def test_text_files_have_an_encoding():
-    found = {named(path): without_encoding(path.read_text(encoding="utf-8")) for path in SOURCES}
-    assert {name: calls for name, calls in found.items() if calls} == {}
+    assert found_in(SOURCES, without_encoding) == {}
 
 
 def test_a_missing_encoding_is_recognised():
@@ -201,7 +206,7 @@ ONCE = {
 
 @pytest.mark.parametrize("mechanism", ONCE)
 def test_each_mechanism_exists_once(mechanism):
-    found = [named(path) for path in MODULES if re.search(ONCE[mechanism], path.read_text(encoding="utf-8"))]
+    found = [named(path) for path in MODULES if re.search(ONCE[mechanism], text_of(path))]
     assert len(found) == 1, f"{mechanism}: {found}"
 
 
@@ -213,5 +218,5 @@ IN_STAGES = {"aki/arrays.py", "kit/store.py"}
 
 
 def test_files_are_written_by_the_atomic_writer():
-    found = {path for path in MODULES if re.search(WRITES, path.read_text(encoding="utf-8"))}
+    found = {path for path in MODULES if re.search(WRITES, text_of(path))}
     assert found == {LIBRARY / "files.py", *(STUDIES / name for name in IN_STAGES)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.sources import nodes_of, text_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = [*(ROOT / "src").rglob("*.py"), *(ROOT / "studies" / "src").rglob("*.py")]
@@ -19,23 +20,18 @@ CALLS = {"eval", "exec", "compile", "__import__"}
 METHODS = {("torch", "load"), ("joblib", "load"), ("os", "system"), ("os", "popen"), ("yaml", "load")}
 
 
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
-@cache
-def imported(path: Path) -> frozenset[str]:
+def imported(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(text_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             found.add((node.module or "").split(".")[0])
-    return frozenset(found)
+    return found
 
 
-def called(tree: ast.Module) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+def called(path: Path) -> Iterator[ast.Call]:
+    return (node for node in nodes_of(text_of(path)) if isinstance(node, ast.Call))
 
 
 def name_of(path: Path) -> str:
@@ -56,7 +52,7 @@ def test_modules_that_are_never_imported(banned):
 def test_nothing_is_run_from_text():
     found = []
     for path in SOURCES:
-        for call in called(tree_of(path)):
+        for call in called(path):
             f = call.func
             if isinstance(f, ast.Name) and f.id in CALLS:
                 found.append(f"{name_of(path)}: {f.id}")
@@ -73,7 +69,7 @@ def test_arrays_are_read_without_pickle():
     calls = [
         (name_of(path), call)
         for path in SOURCES
-        for call in called(tree_of(path))
+        for call in called(path)
         if isinstance(call.func, ast.Attribute)
         and call.func.attr == "load"
         and isinstance(call.func.value, ast.Name)

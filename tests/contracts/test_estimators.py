@@ -26,7 +26,7 @@ CASES = {
     "LogNormalRegression": (cs.LogNormalRegression(), 1),
     "LogLogisticRegression": (cs.LogLogisticRegression(), 1),
     "PiecewiseExponentialRegression": (cs.PiecewiseExponentialRegression(), 1),
-    "BoostedHazards": (cs.BoostedHazards(), 1),
+    "BoostedHazards": (cs.BoostedHazards(max_iter=25), 1),
     "Turnbull": (cs.Turnbull(), 1),
     "CoxRegression": (cs.CoxRegression(), 1),
     "CoxRegression, Efron": (cs.CoxRegression(ties="efron"), 1),
@@ -44,7 +44,7 @@ CASES = {
     "JointFromMargins, one time": (cs.JointFromMargins(cs.CoxRegression()), 1),
     "CensoredEngression, one time": (engression(**ENGRESSION), 1),
     "CensoredEngression": (engression(**ENGRESSION), 2),
-    "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=10, device="cpu"), 1),
+    "MixtureDensityNetwork, one time": (cs.MixtureDensityNetwork(epochs=10, n_networks=1, device="cpu"), 1),
     "MixtureDensityNetwork": (
         cs.MixtureDensityNetwork(epochs=5, components=3, n_networks=2, device="cpu"),
         2,

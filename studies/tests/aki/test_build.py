@@ -1,6 +1,7 @@
 """The build as a whole: resumable, idempotent, honest about its settings; the split and the preprocessing."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from censcore_studies.aki.preprocessing import Preprocessing
 from censcore_studies.kit.store import locked
 
 SIDES = {"train", "validation", "test"}
+IN_PARTS = AkiSettings(rows=RowSettings(stays_per_part=64))
 
 
 @pytest.fixture(scope="module")
@@ -28,24 +30,40 @@ def database(tmp_path_factory) -> Path:
     return write_synthetic_database(tmp_path_factory.mktemp("database"), stays=150, seed=5)
 
 
+@pytest.fixture(scope="module")
+def first(database, tmp_path_factory):
+    """A build with the default settings, to be read only."""
+    return build(database, tmp_path_factory.mktemp("built") / "out")
+
+
+@pytest.fixture
+def built(first, tmp_path) -> Path:
+    """A copy of it that a test may change."""
+    return shutil.copytree(first.out, tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def in_parts(database, tmp_path_factory):
+    """A build whose rows lie in three parts, to be read only."""
+    return build(database, tmp_path_factory.mktemp("parts") / "out", IN_PARTS)
+
+
 def contents(out: Path) -> dict[str, bytes]:
     return {str(p.relative_to(out)): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
 
 
-def test_second_build_does_nothing_and_changes_nothing(database, tmp_path):
-    first = build(database, tmp_path)
-    before = contents(tmp_path)
-    second = build(database, tmp_path)
+def test_second_build_does_nothing_and_changes_nothing(database, first, built):
+    before = contents(built)
+    second = build(database, built)
     assert (second.ran, set(second.skipped)) == ((), set(first.ran))
     assert second.summary == first.summary
-    assert contents(tmp_path) == before
+    assert contents(built) == before
 
 
-def test_resources_do_not_change_the_result(database, tmp_path):
-    build(database, tmp_path / "a")
+def test_resources_do_not_change_the_result(database, first, tmp_path):
     small = Resources(memory_limit="200MB", threads=1, spill_directory=tmp_path / "spill")
     build(database, tmp_path / "b", resources=small)
-    a, b = contents(tmp_path / "a"), contents(tmp_path / "b")
+    a, b = contents(first.out), contents(tmp_path / "b")
     compared = [
         name
         for name in a
@@ -57,18 +75,17 @@ def test_resources_do_not_change_the_result(database, tmp_path):
     assert [name for name in compared if a[name] != b[name] and not name.endswith("stage.json")] == []
 
 
-def test_a_setting_reruns_only_what_depends_on_it(database, tmp_path):
-    build(database, tmp_path)
-    split = build(database, tmp_path, AkiSettings(split=SplitSettings(seed=3)))
+def test_a_setting_reruns_only_what_depends_on_it(database, built):
+    split = build(database, built, AkiSettings(split=SplitSettings(seed=3)))
     assert set(split.ran) == {"split", "preprocessing", "summary"}
     limit = AkiSettings(split=SplitSettings(seed=3), rows=RowSettings(standardized_limit=5))
-    assert set(build(database, tmp_path, limit).ran) == {"preprocessing", "summary"}
+    assert set(build(database, built, limit).ran) == {"preprocessing", "summary"}
     window = build(
-        database, tmp_path, AkiSettings(split=SplitSettings(seed=3), rows=RowSettings(window_hours=48))
+        database, built, AkiSettings(split=SplitSettings(seed=3), rows=RowSettings(window_hours=48))
     )
     assert set(window.ran) == {"rows/0000", "preprocessing", "summary"}
     rate = AkiSettings(endpoints=EndpointSettings(urine_rate=0.4))
-    assert {"cohort", "extract/urine"} & set(build(database, tmp_path, rate).ran) == set()
+    assert {"cohort", "extract/urine"} & set(build(database, built, rate).ran) == set()
 
 
 def test_changed_input_reruns_what_reads_it(tiny, tmp_path):
@@ -82,32 +99,28 @@ def test_changed_input_reruns_what_reads_it(tiny, tmp_path):
 
 
 @pytest.mark.parametrize("stop_at", ["extract/urine: started", "endpoints: started", "rows/0001: started"])
-def test_interrupted_build_goes_on_where_it_stopped(database, tmp_path, stop_at):
-    settings = AkiSettings(rows=RowSettings(stays_per_part=64))
-
+def test_interrupted_build_goes_on_where_it_stopped(database, in_parts, tmp_path, stop_at):
     def interrupt(line: str) -> None:
         if line == stop_at:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build(database, tmp_path / "out", settings, say=interrupt)
+        build(database, tmp_path / "out", IN_PARTS, say=interrupt)
     assert not list((tmp_path / "out").rglob("*.partial"))
     finished = {str(p.parent.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("stage.json")}
-    resumed = build(database, tmp_path / "out", settings)
+    resumed = build(database, tmp_path / "out", IN_PARTS)
     assert set(resumed.skipped) == finished
     assert stop_at.split(":")[0] in resumed.ran
-    whole = build(database, tmp_path / "whole", settings)
-    assert resumed.summary == whole.summary
+    assert resumed.summary == in_parts.summary
 
 
-def test_leftovers_of_a_killed_build_are_ignored(database, tmp_path):
-    build(database, tmp_path)
-    (tmp_path / "rows" / "0000" / "rows.parquet").write_bytes(b"half")
-    (tmp_path / "rows" / "0007").mkdir()
-    (tmp_path / "cohort.partial").mkdir()
-    again = build(database, tmp_path)
+def test_leftovers_of_a_killed_build_are_ignored(database, built):
+    (built / "rows" / "0000" / "rows.parquet").write_bytes(b"half")
+    (built / "rows" / "0007").mkdir()
+    (built / "cohort.partial").mkdir()
+    again = build(database, built)
     assert again.ran == ("rows/0000",)
-    assert not (tmp_path / "rows" / "0007").exists()
+    assert not (built / "rows" / "0007").exists()
 
 
 def test_two_builds_in_one_place_raise(database, tmp_path):
@@ -115,16 +128,14 @@ def test_two_builds_in_one_place_raise(database, tmp_path):
         build(database, tmp_path)
 
 
-def test_parts_hold_every_row_once(database, tmp_path, query):
+def test_parts_hold_every_row_once(first, in_parts, query):
     columns = ", ".join(["stay_id", *FEATURES, "creatinine_time", "urine_time", "censoring_time"])
-    rows = []
-    for size in (2048, 40):
-        out = build(database, tmp_path / str(size), AkiSettings(rows=RowSettings(stays_per_part=size))).out
-        rows.append(
-            query(f"SELECT {columns} FROM '{out}/rows/*/rows.parquet' ORDER BY stay_id, elapsed_hours")
-        )
-    assert rows[0] == rows[1]
-    assert len(list((tmp_path / "40" / "rows").iterdir())) == 4
+    whole, parts = (
+        query(f"SELECT {columns} FROM '{found.out}/rows/*/rows.parquet' ORDER BY stay_id, elapsed_hours")
+        for found in (first, in_parts)
+    )
+    assert whole == parts
+    assert [len(list((found.out / "rows").iterdir())) for found in (first, in_parts)] == [1, 3]
 
 
 def test_progress_is_told_and_holds_no_patient(database, tmp_path):
@@ -150,13 +161,12 @@ def sides(out: Path, query) -> dict[str, set[int]]:
     return {side: set(subjects) for side, subjects in found}
 
 
-def test_chronological_split_follows_the_year_groups(database, tmp_path, query):
-    result = build(database, tmp_path)
-    assert result.summary["split"]["rule"] == "chronological"
+def test_chronological_split_follows_the_year_groups(first, query):
+    assert first.summary["split"]["rule"] == "chronological"
     found = query(
         f"SELECT split, list(DISTINCT anchor_year_group ORDER BY anchor_year_group) "
-        f"FROM '{tmp_path}/split/split.parquet' "
-        f"JOIN '{tmp_path}/cohort/cohort.parquet' USING (stay_id) GROUP BY split"
+        f"FROM '{first.out}/split/split.parquet' "
+        f"JOIN '{first.out}/cohort/cohort.parquet' USING (stay_id) GROUP BY split"
     )
     assert dict(found) == {
         "train": ["2008 - 2010", "2011 - 2013", "2014 - 2016", "2017 - 2019"],
@@ -164,17 +174,17 @@ def test_chronological_split_follows_the_year_groups(database, tmp_path, query):
         "test": ["2020 - 2022"],
     }
     halves = query(
-        f"SELECT split, count(*) FROM '{tmp_path}/split/split.parquet' "
-        f"JOIN '{tmp_path}/cohort/cohort.parquet' USING (stay_id) "
+        f"SELECT split, count(*) FROM '{first.out}/split/split.parquet' "
+        f"JOIN '{first.out}/cohort/cohort.parquet' USING (stay_id) "
         "WHERE anchor_year_group = '2017 - 2019' GROUP BY split"
     )
     train, validation = (dict(halves)[side] for side in ("train", "validation"))
     assert abs(train - validation) <= 3
 
 
-def test_no_patient_is_on_two_sides(database, tmp_path, query):
+def test_no_patient_is_on_two_sides(database, built, query):
     for rule in ("chronological", "random"):
-        out = build(database, tmp_path / rule, AkiSettings(split=SplitSettings(rule=rule))).out
+        out = build(database, built, AkiSettings(split=SplitSettings(rule=rule))).out
         patients = sides(out, query)
         assert set(patients) == SIDES
         assert sum(map(len, patients.values())) == len(set.union(*patients.values()))
@@ -197,15 +207,15 @@ def test_older_release_falls_back_on_a_random_split_and_says_so(tmp_path, query)
 # Preprocessing
 
 
-def test_preprocessing_is_fitted_on_training_rows_only(database, tmp_path, query):
-    summary = build(database, tmp_path).summary["preprocessing"]
-    written = (tmp_path / "preprocessing" / "preprocessing.json").read_text(encoding="utf-8")
+def test_preprocessing_is_fitted_on_training_rows_only(first):
+    summary = first.summary["preprocessing"]
+    written = (first.out / "preprocessing" / "preprocessing.json").read_text(encoding="utf-8")
     fitted = Preprocessing(**json.loads(written))
     import duckdb
 
     columns = duckdb.sql(
-        f"SELECT * FROM '{tmp_path}/rows/*/rows.parquet' "
-        f"JOIN '{tmp_path}/split/split.parquet' USING (stay_id) WHERE split = 'train'"
+        f"SELECT * FROM '{first.out}/rows/*/rows.parquet' "
+        f"JOIN '{first.out}/split/split.parquet' USING (stay_id) WHERE split = 'train'"
     ).fetchnumpy()
     raw = np.column_stack([np.ma.filled(columns[name].astype(float), np.nan) for name in FEATURES])
     filled = np.where(np.isnan(raw), 0.0, raw)  # counts and slopes

@@ -107,8 +107,27 @@ def test_the_study_survives_the_loss_of_a_worker_with_the_same_numbers(cluster, 
     assert len(list(out.glob("cells/*.json"))) == len(cells)
 
 
-def test_a_cell_under_way_on_a_lost_worker_is_run_again(cluster, tmp_path):
-    traces = tmp_path / "traces"
+def test_cells_of_joblib_and_of_a_lost_worker(cluster, tmp_path):
+    """One cluster for both: first joblib sends it cells, then a worker dies in the middle of one."""
+    _joblib_sends_cells(cluster, tmp_path / "joblib")
+    _a_cell_under_way_on_a_lost_worker_is_run_again(cluster, tmp_path / "lost")
+
+
+def _joblib_sends_cells(cluster, traces):
+    from distributed import Client
+    from joblib import parallel_config
+
+    traces.mkdir()
+    cells = [Cell(f"square-{x}", {"x": x, "traces": str(traces)}) for x in range(4)]
+    with Client(cluster.address) as client, parallel_config(backend="dask"):
+        client.wait_for_workers(2)
+        found = run_cells(square, cells, jobs=2, progress=False)
+    assert [r["value"] for r in found] == [0, 1, 4, 9]
+    pids = {int(path.name.split("-")[1]) for path in traces.iterdir()}
+    assert pids <= {worker.pid for worker in cluster.workers}
+
+
+def _a_cell_under_way_on_a_lost_worker_is_run_again(cluster, traces):
     traces.mkdir()
     cells = [Cell(f"square-{x}", {"x": x, "traces": str(traces), "sleep": 0.5}) for x in range(8)]
 
@@ -125,21 +144,6 @@ def test_a_cell_under_way_on_a_lost_worker_is_run_again(cluster, tmp_path):
     killer.join()
     assert [r["value"] for r in found] == [x**2 for x in range(8)]
     assert len(list(traces.iterdir())) > 8, "the killed worker was not in the middle of a cell"
-
-
-def test_joblib_sends_cells_to_a_cluster(cluster, tmp_path):
-    from distributed import Client
-    from joblib import parallel_config
-
-    traces = tmp_path / "traces"
-    traces.mkdir()
-    cells = [Cell(f"square-{x}", {"x": x, "traces": str(traces)}) for x in range(4)]
-    with Client(cluster.address) as client, parallel_config(backend="dask"):
-        client.wait_for_workers(2)
-        found = run_cells(square, cells, jobs=2, progress=False)
-    assert [r["value"] for r in found] == [0, 1, 4, 9]
-    pids = {int(path.name.split("-")[1]) for path in traces.iterdir()}
-    assert pids <= {worker.pid for worker in cluster.workers}
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):
