@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from censcore import IntervalCensored, RightCensored
+from censcore import CompetingRisks, IntervalCensored, RightCensored
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import as_outcome
 
@@ -218,6 +218,28 @@ def test_what_cannot_take_entries_says_so():
 def test_censoring_times_that_contradict_the_outcome_are_refused(time, event, c, message):
     with pytest.raises(InvalidInputError, match=message):
         RightCensored(time, event, censoring_time=c)
+
+
+@pytest.mark.parametrize("made_up", ["own time", "never"])
+def test_censoring_times_that_are_made_up_from_the_events_are_refused(made_up):
+    rng = np.random.default_rng(0)
+    T, c = rng.exponential(1.0, 40), rng.uniform(0.0, 3.0, 40)
+    time, event = np.minimum(T, c), c >= T
+    RightCensored(time, event, c)
+    known = time if made_up == "own time" else np.where(event, INF, time)
+    with pytest.raises(InvalidInputError, match=f"for all {event.sum()} events, so that it depends on them"):
+        RightCensored(time, event, known)
+    with pytest.raises(InvalidInputError, match="so that it depends on them"):
+        CompetingRisks(time, event.astype(int), censoring_time=known)
+    RightCensored(np.ones(9), np.arange(9) < 6, censoring_time=1.0)  # one visit, at which follow-up ends
+    RightCensored(T, np.ones(40), censoring_time=INF)  # nobody is censored
+
+
+def test_events_in_words_are_refused_with_the_value_that_may_mean_an_event():
+    with pytest.raises(InvalidTypeError, match="event == 'dead', if it is this one"):
+        RightCensored([1.0, 2.0], ["alive", "dead"])
+    with pytest.raises(InvalidTypeError, match="event == '1'"):
+        RightCensored([1.0, 2.0], ["1", "0"])
 
 
 def test_frames_and_arrays_of_the_wrong_kind():

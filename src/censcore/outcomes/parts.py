@@ -43,6 +43,7 @@ __all__ = [
     "two_fields",
 ]
 
+FEWEST = 5  # events, at different times or beside as many censored, whose C cannot have one pattern by chance
 MOST_CODES = 20  # of competing risks; more different whole numbers are times
 
 
@@ -55,8 +56,8 @@ def as_event(event: Array, time: Array) -> Array:
     if array.dtype.kind not in "biuf":
         values = list(dict.fromkeys(array.ravel().tolist()))[:6]
         raise InvalidTypeError(
-            f"event must be 0/1 or boolean; got values such as {values}. Pass a comparison, for instance "
-            f"event == {values[0]!r}."
+            f"event must be 0/1 or boolean; got values such as {values}. Pass a comparison with the value "
+            f"that means an event: event == {max(values, key=str)!r}, if it is this one."
         )
     return array if array.dtype.kind == "b" else _check_codes(array, time) != 0
 
@@ -151,6 +152,20 @@ def check_censoring_time(censoring_time: Array, time: Array, event: Array) -> No
         raise InvalidInputError(
             "A censored time must equal its censoring_time; it is smaller in "
             f"{name_subjects(np.unique(np.nonzero(unequal)[0]))}. Either it is an event or C is wrong."
+        )
+    _check_independent(*np.broadcast_arrays(*map(to_numpy, (c, time, event))))
+
+
+def _check_independent(c: np.ndarray, time: np.ndarray, event: np.ndarray) -> None:
+    """Check that C is not made up from the event: its own time after every one, or infinite after these."""
+    own = (c == time)[event].all() and len(np.unique(time[event])) >= FEWEST
+    endless = np.isinf(c[event]).all() and min(event.sum(), (~event).sum()) >= FEWEST
+    if own or endless:
+        raise InvalidInputError(
+            f"censoring_time must be known whether or not the event happened; got {'time' if own else 'inf'} "
+            f"for all {event.sum()} events, so that it depends on them. Pass the time until which these "
+            "subjects would have been followed, such as a closing date; or leave it out, and pass "
+            "censoring=Censoring(KaplanMeier())."
         )
 
 
