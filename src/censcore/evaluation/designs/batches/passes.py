@@ -26,7 +26,7 @@ from censcore.distributions import Distribution
 from censcore.evaluation.designs.batches.counts import Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
-from censcore.evaluation.designs.batches.table_plan import Columns, Rows, TableCensoring, BatchPlan, rows_of
+from censcore.evaluation.designs.batches.table_plan import BatchPlan, Columns, Rows, TableCensoring, rows_of
 from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.kinds import Kind
