@@ -20,7 +20,7 @@ from censcore._validation import as_list, as_number, as_numbers
 from censcore.distributions import Distribution
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.at_landmark import AtRisk, Averages
+from censcore.evaluation.designs.at_landmark import Averages
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.lines import data_frame
@@ -50,8 +50,10 @@ class LandmarkComparison:
         The landmarks, ascending.
     comparisons : list of Comparison
         The comparison of the subjects at risk at each of them.
-    sample : AtRisk
-        Numbers of the subjects at risk at each of them, and groups.
+    at_risk : list of array of int
+        Numbers of these subjects.
+    groups, train_groups : array or None
+        Labels of all subjects, and of the training subjects.
 
     See Also
     --------
@@ -69,7 +71,9 @@ class LandmarkComparison:
 
     landmarks: np.ndarray
     comparisons: list[Comparison]
-    sample: AtRisk
+    at_risk: list[np.ndarray]
+    groups: Any = None
+    train_groups: Any = None
 
     def __getitem__(self, i: int) -> Comparison:
         return self.comparisons[i]
@@ -91,11 +95,11 @@ class LandmarkComparison:
         Scores of times have one number with ``window=``. Subjects at risk at several landmarks make the means
         depend on each other; the standard errors account for it.
         """
-        return data_frame(Averages(self.comparisons, self.sample).lines())
+        return data_frame(Averages(self).lines())
 
     def average_differences(self, adjustment: str = "max-t") -> pd.DataFrame:
         """Paired differences of :meth:`average`; p-values and intervals hold for all pairs of a score."""
-        return data_frame(Averages(self.comparisons, self.sample).difference_lines(adjustment))
+        return data_frame(Averages(self).difference_lines(adjustment))
 
     def _stacked(self, table: Callable[[Comparison], pd.DataFrame]) -> pd.DataFrame:
         import pandas as pd
@@ -146,7 +150,7 @@ class LandmarkComparison:
         return figure_of(Chart(f"{title}{of} subjects at risk at the landmark", [panel], legend))
 
     def __repr__(self) -> str:
-        pairs = zip(self.landmarks, self.sample.at_risk, strict=True)
+        pairs = zip(self.landmarks, self.at_risk, strict=True)
         count = ", ".join(f"{s:g} ({len(subjects)} at risk)" for s, subjects in pairs)
         return f"Comparisons at landmarks {count}"
 
@@ -275,7 +279,7 @@ def compare_landmarks(
         comparisons.append(compare_request(here))
         at_risk.append(subjects)
     train_groups = None if training is None else training.groups
-    return LandmarkComparison(places, comparisons, AtRisk(at_risk, sample.groups, train_groups))
+    return LandmarkComparison(places, comparisons, at_risk, sample.groups, train_groups)
 
 
 def _places(landmarks: Any) -> np.ndarray:

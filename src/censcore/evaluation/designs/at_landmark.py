@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 
@@ -19,9 +18,9 @@ from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.outcomes.start_stop import read_start_stop
 
 if TYPE_CHECKING:
-    from censcore.evaluation.comparison import Comparison
+    from censcore.evaluation.landmarks import LandmarkComparison
 
-__all__ = ["AtRisk", "Averages", "at_landmark"]
+__all__ = ["Averages", "at_landmark"]
 
 FrameT = TypeVar("FrameT")
 
@@ -105,15 +104,6 @@ def at_landmark(
     return take_rows(frame, table.order[here]), outcome
 
 
-@dataclass(frozen=True, eq=False)
-class AtRisk:
-    """Whom the comparisons at the landmarks are about."""
-
-    at_risk: list[np.ndarray]  #: numbers of the subjects at risk at each landmark
-    groups: Any = None  #: labels of all subjects
-    train_groups: Any = None  #: and of the training subjects
-
-
 class Averages:
     r"""Estimates :math:`\frac1L\sum_s\bar\ell_s` over L landmarks, each landmark with the same weight.
 
@@ -122,11 +112,11 @@ class Averages:
     the average, whatever the dependence of the means.
     """
 
-    def __init__(self, comparisons: list[Comparison], sample: AtRisk) -> None:
-        self.comparisons, self.sample = comparisons, sample
-        labels = (None if each is None else to_numpy(each) for each in (sample.groups, sample.train_groups))
+    def __init__(self, of: LandmarkComparison) -> None:
+        self.comparisons, self.at_risk = of.comparisons, of.at_risk
+        labels = (None if each is None else to_numpy(each) for each in (of.groups, of.train_groups))
         self.groups, self.train_groups = labels
-        if any(comparison.resolved_censoring.refit is not None for comparison in comparisons):
+        if any(comparison.resolved_censoring.refit is not None for comparison in of.comparisons):
             raise InvalidInputError(
                 "A mean over landmarks needs a censoring distribution whose estimator has an influence "
                 "function: got one whose error comes from refits. Pass Censoring(KaplanMeier()) or "
@@ -136,7 +126,7 @@ class Averages:
         self._number: dict[Hashable, int] = {}
         self.rows = [
             np.array([self._number.setdefault(label, len(self._number)) for label in who], dtype=np.intp)
-            for who in (self._labels(i, scored_as) for i in range(len(comparisons)))
+            for who in (self._labels(i, scored_as) for i in range(len(of.comparisons)))
         ]
 
     def lines(self) -> list[Line]:
@@ -186,7 +176,7 @@ class Averages:
     def _training_numbers(self) -> dict[int, int]:
         """Scored subjects that are known to be training subjects, at any landmark."""
         numbers: dict[int, int] = {}
-        for comparison, subjects in zip(self.comparisons, self.sample.at_risk, strict=True):
+        for comparison, subjects in zip(self.comparisons, self.at_risk, strict=True):
             if not comparison.resolved_censoring.in_sample:
                 for scored, training in comparison.resolved_censoring.shared.pairs.tolist():
                     numbers[int(subjects[scored])] = training
@@ -194,7 +184,7 @@ class Averages:
 
     def _labels(self, i: int, scored_as: dict[int, int]) -> list[Hashable]:
         """Who each entry of an influence at landmark i stands for, under a name that all landmarks share."""
-        of, subjects = self.comparisons[i], self.sample.at_risk[i]
+        of, subjects = self.comparisons[i], self.at_risk[i]
         groups, train_groups = self.groups, self.train_groups
 
         def scored(r: int) -> Hashable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from censcore.evaluation.designs.batches.runners import PartialSums, Runner, clu
 from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Subset, method_of
+from censcore.evaluation.inference.losses import Losses, Means, method_of
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -37,7 +37,7 @@ from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Batches", "Weights", "compare_table"]
+__all__ = ["Batches", "compare_table"]
 
 Values = dict[tuple[int, str, str], Estimate]  # means by subset number, model and score name
 
@@ -65,27 +65,19 @@ def _result(asked: Request, ready: TablePlan, losses: PartialSums, values: Value
     pairs = {(m, score.name): f"{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
     missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
     of_losses = Losses({}, missing, plan.scores)
-    subsets = [
-        Subset(s.by, s.label, np.ones(1), (s.size, plan.columns.weight is not None)) for s in plan.subsets
-    ]
     parts = [] if ready.part is None else [ready.part]
     censoring = replace(ready.censoring, parts=parts)
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
     infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
     n_groups = None if groups is None else len(groups.values)
-    told = losses
-    if plan.censoring.pooled:  # else by batches, of which counts tell nothing
-        y = ready.counts.subjects(None).y
-        told = event_weights(y, censoring.distribution, plan.horizon, ready.counts.rows)
-    keyed, beyond = told.keyed["weights"], int(told.sums["beyond"])
-    weights = Weights(keyed.keys[0], keyed.values[:, 0], beyond, *ready.ends)
-    design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, weights)
+    diagnostic = _diagnostic(ready, losses)
+    design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, diagnostic)
     return Comparison(
         kind=ready.kind, design=design, scores=plan.scores, losses=of_losses,
-        means=Means(values, method_of(censoring)), cases={}, subsets=subsets, resolved_censoring=censoring,
-        reference=ready.reference, confidence=asked.confidence, discrimination=False, seed=asked.seed,
-        notes=notes, time_unit=asked.time_unit,
+        means=Means(values, method_of(censoring)), cases={}, subsets=plan.subsets,
+        resolved_censoring=censoring, reference=ready.reference, confidence=asked.confidence,
+        discrimination=False, seed=asked.seed, notes=notes, time_unit=asked.time_unit,
     )  # fmt: skip
 
 
@@ -182,7 +174,7 @@ def _contributing(ready: TablePlan, s: int) -> int:
     """How many subjects, or groups of them, contribute to the means of a subset."""
     if ready.task.columns.groups is not None:
         return len(ready.counted.by["groups"].values) if ready.in_sample else int(_present(ready, s).sum())
-    return ready.task.subsets[0 if ready.in_sample else s].size
+    return ready.task.subsets[0 if ready.in_sample else s].count
 
 
 def _means_of(
@@ -225,16 +217,6 @@ def _present(ready: TablePlan, s: int) -> np.ndarray:
     return np.isin(by["groups"].keys[0], present)
 
 
-class Weights(NamedTuple):
-    """Weights of events under the estimated censoring distribution."""
-
-    weight: np.ndarray  #: distinct ones, to three digits
-    events: np.ndarray  #: how many have each
-    beyond: int  #: how many have P(C >= y) = 0
-    support: float  #: the last time at which P(C >= t) is positive for all subjects
-    safe: float  #: and at least 0.1
-
-
 @dataclass(frozen=True, eq=False)
 class Batches(Design):
     """Losses of subjects that stayed in their table: sums over its batches are all that is known.
@@ -253,7 +235,7 @@ class Batches(Design):
     #: How many losses are infinite, (subsets, columns), by model and score.
     infinite: dict[tuple[str, str], np.ndarray]
     n_groups: int | None
-    weights: Weights  #: of events
+    diagnostic: CensoringDiagnostic  #: of the censoring distribution
 
     @property
     def counts(self) -> Counts:
@@ -299,24 +281,7 @@ class Batches(Design):
 
     def censoring(self, of: Comparison) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
-        counts, end, weights = self.counts, self.plan.horizon, self.weights
-        weight, count = weights.weight, weights.events
-        return CensoringDiagnostic(
-            subjects=counts.n,
-            events=counts.n_events,
-            censored=counts.n - counts.n_events,
-            horizon=end,
-            support=weights.support,
-            safe_horizon=float(min(end, weights.safe)),
-            beyond=weights.beyond,
-            cut=int(counts.rows[counts.time > end].sum()),
-            weights=_quantiles(weight, count),
-            effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
-            events_in=int(count.sum()),
-            conditional=not self.plan.censoring.pooled or len(self.plan.by_curve) > 1,
-            covariates=None,
-            not_tested="covariates stay in the table",
-        )
+        return self.diagnostic
 
     def weighted_events(self, of: Comparison, score: CaseScore) -> tuple[int, float]:
         """Events up to the horizon, and their effective number."""
@@ -350,11 +315,30 @@ class Batches(Design):
         )
         return replace(self.renamed(of, view), kind=OneTime(None), design=design)
 
-    def curve(
-        self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
-    ) -> NoReturn:
-        """Needs the subjects again."""
-        self.case(of)
+
+def _diagnostic(ready: TablePlan, losses: PartialSums) -> CensoringDiagnostic:
+    """How far the censoring distribution can be trusted, by the weights of the events under it."""
+    counts, end, plan = ready.counts, ready.horizon, ready.task
+    if plan.censoring.pooled:  # else by batches, of which counts tell nothing
+        y = counts.subjects(None).y
+        losses = event_weights(y, ready.censoring.distribution, end, counts.rows)
+    weight, count = losses.keyed["weights"].keys[0], losses.keyed["weights"].values[:, 0]
+    return CensoringDiagnostic(
+        subjects=counts.n,
+        events=counts.n_events,
+        censored=counts.n - counts.n_events,
+        horizon=end,
+        support=ready.ends[0],
+        safe_horizon=float(min(end, ready.ends[1])),
+        beyond=int(losses.sums["beyond"]),
+        cut=int(counts.rows[counts.time > end].sum()),
+        weights=_quantiles(weight, count),
+        effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
+        events_in=int(count.sum()),
+        conditional=not plan.censoring.pooled or len(plan.by_curve) > 1,
+        covariates=None,
+        not_tested="covariates stay in the table",
+    )
 
 
 def _quantiles(weight: np.ndarray, count: np.ndarray) -> dict[str, float]:

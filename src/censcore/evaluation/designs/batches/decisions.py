@@ -19,7 +19,6 @@ from censcore.evaluation.designs.batches.table_plan import (
     BatchPlan,
     Columns,
     Rows,
-    Subgroup,
     TableCensoring,
     estimator_of,
     fitted_regression,
@@ -30,6 +29,7 @@ from censcore.evaluation.designs.batches.table_plan import (
 )
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.censoring_influence import Part
+from censcore.evaluation.inference.losses import Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
@@ -318,14 +318,14 @@ def _check_reference(reference: Any, kind: Kind, models: dict[str, Any], uncount
         )
 
 
-def _subsets(counted: Counted, columns: Columns) -> list[Subgroup]:
+def _subsets(counted: Counted, columns: Columns) -> list[Subset]:
     """All subjects, and every subgroup with subjects of positive weight."""
-    counts = counted.follow_up
-    subsets = [Subgroup("", "all", float(counts.weight.sum()), int(counts.positive.sum()))]
+    counts, weighted = counted.follow_up, columns.weight is not None
+    every = [("", "all", counts.weight.sum(), counts.positive.sum())]
     for by in columns.by:
         labels = zip(counted.by[f"by {by}"].keys[0], counted.by[f"by {by}"].values, strict=True)
-        subsets += [Subgroup(by, str(label), float(w), int(n)) for label, (_, n, w) in labels if w > 0]
-    return subsets
+        every += [(by, str(label), w, n) for label, (_, n, w) in labels if w > 0]
+    return [Subset(by, label, np.array([w]), (int(n), weighted)) for by, label, w, n in every]
 
 
 def _edges(parts: list[Counts], end: float) -> tuple[np.ndarray, ...]:

@@ -26,7 +26,7 @@ from censcore.distributions import Distribution
 from censcore.evaluation.designs.batches.counts import Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
-from censcore.evaluation.designs.batches.table_plan import Columns, Rows, TableCensoring, TablePlan, rows_of
+from censcore.evaluation.designs.batches.table_plan import BatchPlan, Columns, Rows, TableCensoring, rows_of
 from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
 from censcore.evaluation.inference.losses import score_all
 from censcore.evaluation.kinds import Kind
@@ -112,7 +112,7 @@ def ends_of(C: Distribution, weight: np.ndarray) -> Keyed:
 class LossSums:
     """Second pass: sums of losses, their derivatives by the hazard of C, and effective numbers of events."""
 
-    plan: TablePlan
+    plan: BatchPlan
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
@@ -203,7 +203,7 @@ class Centre:
 class Influences:
     """Third pass: sums of powers of the influences, or their sums by group."""
 
-    plan: TablePlan
+    plan: BatchPlan
     centres: dict[str, Centre]  #: by the name of the score
     reference: str | None
     counts: Counts  #: the distinct outcomes that ``xi`` belongs to

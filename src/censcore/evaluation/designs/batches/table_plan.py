@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -17,6 +17,7 @@ from censcore.estimators import Adapted, Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.designs.fold_store import model_key
 from censcore.evaluation.inference.censoring_influence import Part, Piece, has_influence, parts_of
+from censcore.evaluation.inference.losses import Subset
 from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
@@ -29,7 +30,7 @@ from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
 __all__ = [
-    "Columns", "BatchPlan", "Rows", "Subgroup", "TableCensoring", "estimator_of", "fitted_regression",
+    "Columns", "BatchPlan", "Rows", "TableCensoring", "estimator_of", "fitted_regression",
     "is_kaplan_meier", "labels_of", "read_forecasts", "rows_of",
 ]  # fmt: skip
 
@@ -110,15 +111,6 @@ def labels_of(values: np.ndarray, name: str, gaps: bool) -> np.ndarray:
     return as_subgroups(values)
 
 
-class Subgroup(NamedTuple):
-    """Subjects that are averaged over, by their label in a column."""
-
-    by: str
-    label: str
-    weight: float  #: of all of them
-    size: int  #: how many have a positive weight
-
-
 @dataclass(frozen=True, eq=False)
 class BatchPlan:
     """Everything that a task needs apart from its batch."""
@@ -132,7 +124,7 @@ class BatchPlan:
     times: np.ndarray
     levels: np.ndarray
     censoring: TableCensoring
-    subsets: list[Subgroup]  #: all subjects first
+    subsets: list[Subset]  #: all subjects first; the weight of each is the sum over its subjects
     events: tuple[np.ndarray, np.ndarray, str]  #: distinct event times, their numbers, and whose they are
     edges: tuple[np.ndarray, ...]  #: cells of all subjects, for every part of the outcome
     by_curve: list[tuple[np.ndarray, ...]] = field(default_factory=list)  #: those of strata with a curve each
@@ -163,7 +155,7 @@ class BatchPlan:
         """Weights (n, m) of the subjects in each subset, that sum to one over all batches."""
         inside = [not s.by or rows.labels[s.by].astype(str) == s.label for s in self.subsets]
         shares = [np.where(mine, rows.weight, 0.0) for mine in inside]
-        return np.column_stack(shares) / [s.weight for s in self.subsets]
+        return np.column_stack(shares) / np.concatenate([s.weight for s in self.subsets])
 
     def forecast(self, rows: Rows) -> dict[str, Any]:
         """What every model says of the subjects, read as they are scored, up to the entries."""
