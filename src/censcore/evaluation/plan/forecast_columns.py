@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ class _Column:
 
 def forecasts_of(
     frame: pd.DataFrame,
-    others: tuple[str, ...] = (),
+    others: Collection[str] = (),
     risks: CompetingRisks | None = None,
     **reading: Any,
 ) -> dict[str, Distribution]:
@@ -95,7 +95,7 @@ class ColumnForecast:
 
 
 def column_forecasts(
-    names: Iterable[str], others: tuple[str, ...] = (), **reading: Any
+    names: Iterable[str], others: Collection[str] = (), **reading: Any
 ) -> dict[str, ColumnForecast]:
     """The forecasts in a table with columns of these names, to be read part by part."""
     names, by_model = list(names), dict[str, list[_Column]]()
