@@ -25,7 +25,7 @@ _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.prep
 DERIVED = {"_xp", "_remembered", "estimated_from"}
 # What of its training subjects a model does not need to forecast.
 _OF_SUBJECTS = {
-    "_parts", "_score", "_train", "_training", "_used", "censoring_", "held_out_hazard_",
+    "_parts", "_score", "_stratum", "_train", "_training", "_used", "censoring_", "held_out_hazard_",
     "subjects_", "trained_on_",
 }  # fmt: skip
 
@@ -33,7 +33,7 @@ _OF_SUBJECTS = {
 class Trees:
     """The trees of a :class:`sklearn.ensemble.HistGradientBoostingRegressor` for counts, by their nodes.
 
-    ``nodes`` are those of all trees one after the other, of which each begins at one of the ``roots``.
+    The nodes of all trees follow each other, and each tree begins at one of the ``roots``.
     """
 
     def __init__(self, model: Any) -> None:
