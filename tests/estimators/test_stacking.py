@@ -371,3 +371,10 @@ def test_settings_are_checked(change, match):
         cs.Stacking(**{"estimators": [("km", KM)]} | change).fit(DATA.X, DATA.y)
     with pytest.raises(InvalidInputError, match="copula"):
         cs.JointFromMargins(KM, "frank").fit(DATA.X, DATA.y)
+
+
+def test_a_model_of_one_cause_is_an_error_by_name(rng):
+    X, time = rng.normal(size=(60, 2)), rng.exponential(size=60)
+    y = cs.CompetingRisks(time, rng.integers(0, 3, size=60))
+    with pytest.raises(InvalidInputError, match="FineGray: got forecasts of one cause"):
+        cs.Stacking([("fg", cs.FineGray()), ("aj", cs.AalenJohansen())], random_state=0).fit(X, y)

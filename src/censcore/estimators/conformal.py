@@ -69,7 +69,8 @@ def conformal_lower_bound(
 
     References
     ----------
-    .. [1] V. Vovk, A. Gammerman and G. Shafer (2005). Algorithmic Learning in a Random World. Springer.
+    .. [1] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman (2018). Distribution-free
+       predictive inference for regression. Journal of the American Statistical Association 113, 1094-1111.
     .. [2] E. Candès, L. Lei and Z. Ren (2023). Conformalized survival analysis. Journal of the Royal
        Statistical Society, Series B 85, 24-45.
 

@@ -1,4 +1,4 @@
-"""Fitted models as JSON values and arrays, and back: what a model file keeps of a stack.
+"""Values as JSON and arrays, and back: what files keep of stacks and of forecasts, without pickle.
 
 A file names classes of this library, and two of scikit-learn; nothing of it is executed. Networks keep what
 their own files would. What belongs to single training subjects is left out.
@@ -12,26 +12,28 @@ from typing import Any
 
 import numpy as np
 
+from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
 from censcore.model_files import part_of
 
-__all__ = ["Trees", "decoded", "encoded"]
+__all__ = ["DERIVED", "Trees", "decoded", "encoded"]
 
 _PACKAGES = ("censcore.distributions.", "censcore.estimators.", "censcore.learning.", "censcore.outcomes.")
 _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.preprocessing"}
 
-# What a class derives again, and what of its training subjects a forecast does not need.
-_DERIVED = {"_xp", "_remembered"}
+#: What a distribution derives again, or where it came from.
+DERIVED = {"_xp", "_remembered", "estimated_from"}
+# What of its training subjects a model does not need to forecast.
 _OF_SUBJECTS = {
-    "_parts", "_score", "_train", "_training", "_used", "censoring_", "estimated_from",
-    "held_out_hazard_", "subjects_", "trained_on_",
+    "_parts", "_score", "_stratum", "_train", "_training", "_used", "censoring_", "held_out_hazard_",
+    "subjects_", "trained_on_",
 }  # fmt: skip
 
 
 class Trees:
     """The trees of a :class:`sklearn.ensemble.HistGradientBoostingRegressor` for counts, by their nodes.
 
-    ``nodes`` are those of all trees one after the other, of which each begins at one of the ``roots``.
+    The nodes of all trees follow each other, and each tree begins at one of the ``roots``.
     """
 
     def __init__(self, model: Any) -> None:
@@ -85,23 +87,24 @@ def encoded(value: Any, arrays: dict[str, Any], name: str) -> Any:
         return {"network": _path_of(value, name), "settings": settings, "arrays": place}
     if type(value).__name__ == "HistGradientBoostingRegressor":
         value = Trees(value)
-    left_out = _DERIVED | _OF_SUBJECTS
+    path = _path_of(value, name)
+    left_out = DERIVED if isinstance(value, Distribution) else DERIVED | _OF_SUBJECTS
     state = {key: inner(part) for key, part in vars(value).items() if key not in left_out}
-    return {"class": _path_of(value, name), "state": state}
+    return {"class": path, "state": state}
 
 
 def _encoded_array(value: np.ndarray, arrays: dict[str, Any], name: str) -> Any:
     if value.dtype.names is not None:
         columns = {column: _encoded_array(value[column], arrays, name) for column in value.dtype.names}
         return {"table": columns, "dtype": value.dtype.descr}
-    if value.dtype.kind not in "biuf":
-        return {"texts": encoded(value.tolist(), arrays, name), "dtype": str(value.dtype)}
-    place = f"array{len(arrays)}"
-    arrays[place] = value
-    return {"array": place}
+    if value.dtype.kind not in "biufU" or not value.dtype.itemsize:
+        return {"items": encoded(value.tolist(), arrays, name), "dtype": str(value.dtype)}
+    place, text = f"array{len(arrays)}", value.dtype.kind == "U"
+    arrays[place] = np.asarray(value, order="C").reshape(-1).view(np.uint32) if text else value
+    return {"texts": place, "dtype": str(value.dtype), "shape": value.shape} if text else {"array": place}
 
 
-def decoded(value: Any, arrays: dict[str, np.ndarray], device: str) -> Any:
+def decoded(value: Any, arrays: dict[str, np.ndarray], device: str = "cpu") -> Any:
     """What :func:`encoded` was given, with networks on a device."""
 
     def inner(part: Any) -> Any:
@@ -116,8 +119,10 @@ def decoded(value: Any, arrays: dict[str, np.ndarray], device: str) -> Any:
             for name, part in parts.items():
                 table[name] = part
             return table
-        case {"texts": texts, "dtype": dtype}:
-            return np.array(inner(texts), dtype=dtype)
+        case {"items": items, "dtype": dtype}:
+            return np.array(inner(items), dtype=dtype)
+        case {"texts": place, "dtype": dtype, "shape": shape}:
+            return arrays[place].view(dtype).reshape(shape)
         case {"tuple": parts}:
             return tuple(inner(part) for part in parts)
         case {"list": parts}:

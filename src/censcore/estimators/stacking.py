@@ -481,6 +481,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             fitted, model.censoring_ = settings["fitted"], None
             model.estimators_, given = dict(members[:fitted]), members[fitted:]
             model.__dict__.update(state | ({"estimators": given} if given else {}))
+            if hasattr(model, "device"):
+                model.device = device
         return model
 
     def summary(self) -> Any:

@@ -16,6 +16,7 @@ from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import fit_weighted, take_rows
 from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
@@ -69,6 +70,11 @@ class MemberDraws:
         if hasattr(model, "sample"):
             return np.asarray(model.sample(X, m, seed), dtype=np.float64)
         F = model.predict_distribution(X).like(np.empty(0))
+        if self.causes is not None and not hasattr(F, "cause"):
+            raise InvalidInputError(
+                f"{type(model).__name__}: got forecasts of one cause, expected those of all causes, which "
+                "CauseSpecific and AalenJohansen give. Leave it out of the stack."
+            )
         keys = keys_of([np.zeros(1)] if X is None else _columns(X), seed)
         flat = len(F) == 1 < len(keys)
         drawn = F.sample(m * len(keys) if flat else m, SubjectDraws(keys, flat))

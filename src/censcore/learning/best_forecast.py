@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ from censcore.estimators.stacking_members import in_turn, mixed
 from censcore.estimators.stacking_weights import EVENLY, QuadraticLosses, shares, stacked_weights
 from censcore.estimators.turnbull import Turnbull
 from censcore.exceptions import InvalidInputError
+from censcore.learning.data.checks import check_order
 from censcore.learning.engression import CensoredEngression, Network, Training
-from censcore.learning.engression.codings import check_order
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
 from censcore.outcomes import RightCensored
 
@@ -39,7 +38,6 @@ _TRAINING = Training(learning_rate=0.01, samples=4, validate_every=8)
 _MANY = 2_000
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BestForecast(Stacking):
     r"""The default stack: networks where there are many events, simple models where there are few.
 
@@ -101,12 +99,22 @@ class BestForecast(Stacking):
     BestForecast(random_state=0)
     """
 
-    ordered: bool = False
-    epochs: int = 40
-    n_samples: int = 1024
-    random_state: Any = None
-    device: str = "auto"
-    progress: bool = False
+    def __init__(
+        self,
+        *,
+        ordered: bool = False,
+        epochs: int = 40,
+        n_samples: int = 1024,
+        random_state: Any = None,
+        device: str = "auto",
+        progress: bool = False,
+    ) -> None:
+        self.ordered = ordered
+        self.epochs = epochs
+        self.n_samples = n_samples
+        self.random_state = random_state
+        self.device = device
+        self.progress = progress
 
     score, cv, leave_out = "energy_score", "auto", True
     get_params = SurvivalEstimator.get_params

@@ -17,7 +17,6 @@ import types
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import columns_of
 from censcore.distributions import Distribution
+from censcore.estimators.saved_models import DERIVED, decoded, encoded
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
@@ -56,8 +56,8 @@ def save_value(path: Path, value: Any) -> bool:
     """Write numbers, texts, arrays, distributions, and lists of them, in one piece; False for others."""
     arrays: dict[str, np.ndarray] = {}
     try:
-        text = json.dumps(_encoded(value, arrays))
-    except _NoArrays:
+        text = json.dumps(encoded(value, arrays, path.name))
+    except InvalidInputError:
         return False
     content = io.BytesIO()
     arrays["_tree"] = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -71,62 +71,9 @@ def load_value(path: Path, read: Callable[[Any], Any] = lambda value: value) -> 
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        return read(_decoded(json.loads(arrays.pop("_tree").tobytes()), arrays))
+        return read(decoded(json.loads(arrays.pop("_tree").tobytes()), arrays))
     except Exception:  # whatever a file from elsewhere holds: other words, a password, a shape without end
         return None
-
-
-class _NoArrays(Exception):
-    """Something that is neither a number, a text, an array, a distribution nor a list of them."""
-
-
-def _encoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A value as JSON; arrays go into ``arrays`` and leave their name."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.kind not in "biufU":
-            raise _NoArrays
-        name = f"a{len(arrays)}"
-        arrays[name] = np.asarray(value)
-        return {"array": name}
-    if isinstance(value, list | tuple):
-        return {"list": [_encoded(item, arrays) for item in value], "tuple": isinstance(value, tuple)}
-    if isinstance(value, dict):
-        return {"dict": {name: _encoded(item, arrays) for name, item in value.items()}}
-    if isinstance(value, Distribution) and _class_of(type(value).__name__) is type(value):
-        state = {key: part for key, part in vars(value).items() if key not in NOT_KEPT}
-        return {"class": type(value).__name__, "state": {k: _encoded(v, arrays) for k, v in state.items()}}
-    raise _NoArrays
-
-
-def _decoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if "array" in value:
-        return arrays[value["array"]]
-    if "list" in value:
-        items = [_decoded(item, arrays) for item in value["list"]]
-        return tuple(items) if value["tuple"] else items
-    if "dict" in value:
-        return {name: _decoded(item, arrays) for name, item in value["dict"].items()}
-    kind = _class_of(value["class"])
-    if kind is None:
-        raise ValueError(value["class"])
-    distribution = object.__new__(kind)
-    distribution.__dict__.update({key: _decoded(part, arrays) for key, part in value["state"].items()})
-    return distribution
-
-
-#: What a distribution derives again, or where it came from.
-NOT_KEPT = {"_xp", "_remembered", "estimated_from"}
-
-
-@cache
-def _class_of(name: str) -> type[Distribution] | None:
-    """A distribution of this library by name; no other class is ever made from a file."""
-    kind = getattr(import_module("censcore.distributions"), name, None)
-    return kind if isinstance(kind, type) and issubclass(kind, Distribution) else None
 
 
 # ---- what results depend on ------------------------------------------------------------------------
@@ -262,7 +209,7 @@ def _described_object(value: Any, libraries: set[str], inside: tuple[int, ...]) 
         return f"{kind}{_described([value.__func__, value.__self__], libraries, inside)}"
     if not hasattr(value, "__dict__"):
         raise _Indescribable(f"{kind} ({value!r:.60})")
-    derived = NOT_KEPT if isinstance(value, Distribution) else set()
+    derived = DERIVED if isinstance(value, Distribution) else set()
     state = {name: part for name, part in vars(value).items() if name not in derived}
     return f"{kind}{_described(state, libraries, inside)}"
 

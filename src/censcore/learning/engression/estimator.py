@@ -22,14 +22,13 @@ from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictio
 from censcore.estimators.stacking_weights import shares
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
-from censcore.learning.data.checks import as_past, check_mask
+from censcore.learning.data.checks import as_past, check_mask, check_order, warn_of_ties
 from censcore.learning.data.first_pass import FirstPass, Moments
 from censcore.learning.data.sources import Block
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
 from censcore.learning.engression.censoring_quantiles import LEVELS
-from censcore.learning.engression.codings import check_order, warn_of_ties
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.generators import Generators, is_worse
+from censcore.learning.engression.loss import Generators, is_worse
 from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
 from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring

@@ -187,7 +187,11 @@ class _Search:
             parameter.grad = torch.zeros_like(parameter)
         total = torch.zeros((), device=self.device, dtype=torch.float64)
         for part in self._parts(self.rows):
-            total += self._add_gradients(part)
+            share = {name: value[self.rank :: self.processes] for name, value in part.items()}
+            if len(share["x"]):
+                summed = (self.task.loss(self.task.network, share, {}) * self._weight(share)).sum()
+                summed.backward()
+                total += summed.detach()
         loss, gradient = self._summed(total)
         if not np.isfinite(loss):
             return np.inf, np.zeros_like(gradient)
@@ -209,16 +213,6 @@ class _Search:
             gradient = part.reshape(parameter.shape) + decay * parameter
             gradients[i] = gradient @ self.unmixing if i == self.first else gradient
         return float(loss), torch.cat([g.ravel() for g in gradients]).cpu().numpy()
-
-    def _add_gradients(self, part: dict[str, Tensor]) -> Tensor:
-        """The weighted loss of this process's share of the subjects; gradients add up in the parameters."""
-        share = {name: value[self.rank :: self.processes] for name, value in part.items()}
-        if not len(share["x"]):
-            return torch.zeros((), device=self.device, dtype=torch.float64)
-        losses = self.task.loss(self.task.network, share, {})
-        loss = (losses * self._weight(share)).sum()
-        loss.backward()
-        return loss.detach()
 
     def record(self) -> Epoch:
         """One more iteration in the history."""
