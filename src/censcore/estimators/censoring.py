@@ -19,7 +19,7 @@ from censcore.estimators.covariates import check_rows, check_weights, count_rows
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import DropOut, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
-from censcore.estimators.risk_sets import entries_of, sums_from
+from censcore.estimators.risk_sets import RiskSets, entries_of
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
@@ -335,13 +335,10 @@ def _before(end: float, flipped: RightCensored) -> RightCensored:
 
 def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
     """Check that censoring times have no atoms, which ``estimator`` would smooth over."""
-    time, event = to_numpy(flipped.time), to_numpy(flipped.event)
-    distinct, number = np.unique(time, return_inverse=True)
-    count = np.bincount(number, event & (weight > 0), minlength=len(distinct))
-    censored = np.bincount(number, event * weight, minlength=len(distinct))
-    at_risk = np.cumsum(np.bincount(number, weight, minlength=len(distinct))[::-1])[::-1]
-    if (entry := entries_of(flipped)) is not None:
-        at_risk = at_risk - sums_from(entry, weight, distinct)
+    used, entry = weight > 0, entries_of(flipped)
+    parts = (to_numpy(part)[used] for part in (flipped.time, flipped.event, weight))
+    sets = RiskSets(*parts, None if entry is None else entry[used])
+    (at_risk, _), censored, count, distinct = sets.at_risk(sets.weight), sets.d, sets.count, sets.times
     atoms = np.nonzero((count >= _FEWEST) & (censored >= _SHARE * at_risk))[0]
     if not atoms.size:
         return

@@ -11,11 +11,12 @@ from censcore._validation import check_option
 from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.estimators.base import one_event_time
-from censcore.estimators.cox_equations import SCORES, PartialScore, RiskSets
+from censcore.estimators.cox_equations import SCORES, PartialScore
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.estimators.risk_sets import (
+    RiskSets,
     StratifiedTimes,
     entries_of,
     fitted_strata,
