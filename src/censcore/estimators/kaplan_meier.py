@@ -10,7 +10,7 @@ from censcore._arrays import Array
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import one_event_time
 from censcore.estimators.curve_inference import CurveInference
-from censcore.estimators.risk_sets import RiskSets, strata_of, warn_of_empty_risk_set
+from censcore.estimators.risk_sets import RiskSets, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
@@ -79,8 +79,7 @@ class KaplanMeier(CurveInference):
         self._keep(X, y, sample_weight)
         tables = [event_table(sets, number) for number, (_, sets) in enumerate(self._sets)]
         for table, (_, sets) in zip(tables, self._sets, strict=True):
-            if sets.entry is not None:
-                _warn_of_zero(table, sets.time)
+            sets.warn_where_over(table["sf"] == 0)
         self.event_table_ = np.concatenate(tables)
         self.distributions_ = [_curve(table).like(y.time) for table in tables]
         return self
@@ -226,16 +225,6 @@ def table_influence(table: np.ndarray, sets: RiskSets, D: np.ndarray) -> np.ndar
         values -= passed[np.searchsorted(times, sets.entry, side="right")]
     values[sets.failed] -= slope[np.searchsorted(times, sets.times)][sets.jump]
     return values
-
-
-def _warn_of_zero(table: np.ndarray, time: np.ndarray) -> None:
-    """Say where the curve is zero though subjects are followed beyond, which delayed entry makes possible."""
-    over = np.nonzero(table["sf"] == 0)[0]
-    if over.size and table["time"][over[0]] < time.max():
-        first = table[over[0]]
-        warn_of_empty_risk_set(
-            float(first["time"]), float(first["at_risk"]), int((time > first["time"]).sum())
-        )
 
 
 def event_table(sets: RiskSets, stratum: int = 0) -> np.ndarray:

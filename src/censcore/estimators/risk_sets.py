@@ -21,7 +21,6 @@ __all__ = [
     "fitted_strata",
     "strata_of",
     "sums_from",
-    "warn_of_empty_risk_set",
     "without_column",
 ]
 
@@ -104,18 +103,21 @@ class RiskSets:
         sums = np.concatenate([none, np.cumsum(values, axis=0)])
         return sums[self.passed] if self.waited is None else sums[self.passed] - sums[self.waited]
 
-
-def warn_of_empty_risk_set(time: float, at_risk: float, later: int) -> None:
-    """Warn that nothing is left of the survival function at a time that others outlive."""
-    warnings.warn(
-        f"The survival function is zero from {time:g} on, where everybody at risk (weight {at_risk:g}) has "
-        f"the event, though {later} subjects are followed beyond. With delayed entry early risk sets are "
-        "small. "
-        "Estimate the distribution given T > s instead, fit(X, y.after(s)), for a time s at which enough "
-        "subjects are at risk.",
-        RiskSetWarning,
-        stacklevel=4,
-    )
+    def warn_where_over(self, over: np.ndarray) -> None:
+        """Warn that nothing is left of a curve at a jump that others, who entered later, outlive."""
+        if self.entry is None or not over.any():
+            return
+        first = int(np.argmax(over))
+        later = len(self.weight) - self.after[first]
+        if later:
+            warnings.warn(
+                f"The survival function is zero from {self.times[first]:g} on, where everybody at risk "
+                f"(weight {self.d[first]:g}) has the event, though {later} subjects are followed beyond. With "
+                "delayed entry early risk sets are small. Estimate the distribution given T > s instead, "
+                "fit(X, y.after(s)), for a time s at which enough subjects are at risk.",
+                RiskSetWarning,
+                stacklevel=3,
+            )
 
 
 def fitted_strata(X: Any, stratify: str | int | None, n: int) -> tuple[np.ndarray, np.ndarray]:
