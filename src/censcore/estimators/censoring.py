@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_flag, check_method, name_subjects
+from censcore._validation import as_count, check_flag, check_method, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
@@ -280,11 +280,9 @@ class Censoring(SurvivalEstimator):
         from sklearn.model_selection import GroupKFold, KFold
 
         n, cv = len(y), self.cv
-        if isinstance(cv, int):
-            count = n if groups is None else len(np.unique(groups))
-            if cv < 2:
-                raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {cv}.")
-            if groups is not None and count < cv:
+        if isinstance(cv, int | float):
+            cv = as_count(cv, "cv, the number of folds,", least=2)
+            if groups is not None and (count := len(np.unique(groups))) < cv:
                 raise InvalidInputError(
                     f"groups: got {count} of them, expected at least cv={cv}, one per fold. Pass a smaller "
                     "cv."

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -252,11 +253,14 @@ class _StratifiedLikelihood:
     ) -> None:
         self.rows = [np.nonzero(stratum == s)[0] for s in range(stratum.max() + 1)]
         self.pooled = _Likelihood(times, Z, weight, baseline)
-        self.parts = [self.pooled]
-        if len(self.rows) > 1:
-            self.parts = [
-                _Likelihood(times.take(rows), Z[rows], weight[rows], baseline) for rows in self.rows
+        self.parts = (
+            [self.pooled]
+            if len(self.rows) == 1
+            else [
+                _Likelihood(times.each(itemgetter(rows)), Z[rows], weight[rows], baseline)
+                for rows in self.rows
             ]
+        )
 
     def penalise(self, penalty: np.ndarray) -> None:
         """Set the penalty of gamma, of which each stratum has the same share."""

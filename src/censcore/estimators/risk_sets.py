@@ -112,9 +112,9 @@ class RiskSets:
         if later:
             warnings.warn(
                 f"The survival function is zero from {self.times[first]:g} on, where everybody at risk "
-                f"(weight {self.d[first]:g}) has the event, though {later} subjects are followed beyond. With "
-                "delayed entry early risk sets are small. Estimate the distribution given T > s instead, "
-                "fit(X, y.after(s)), for a time s at which enough subjects are at risk.",
+                f"(weight {self.d[first]:g}) has the event, though {later} subjects are followed beyond. "
+                "With delayed entry early risk sets are small. Estimate the distribution given T > s, "
+                "fit(X, y.after(s)), for a time s at which enough subjects are at risk instead.",
                 RiskSetWarning,
                 stacklevel=3,
             )
