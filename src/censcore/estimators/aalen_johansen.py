@@ -135,8 +135,8 @@ class _Incidences:
         """From who failed by each cause (m, failures): each fall of S is divided among the causes."""
         table = event_table(sets)
         events = np.stack([sets.over_failures(sets.weight[sets.failed] * row) for row in of_cause])
-        S = np.append(1.0, table["sf"])[: len(table) + 1]
-        return cls(sets, table, events, np.cumsum(-np.diff(S) * events / sets.d, axis=1), of_cause)
+        falls = -np.diff(table["sf"], prepend=1.0)
+        return cls(sets, table, events, np.cumsum(falls * events / sets.d, axis=1), of_cause)
 
     @property
     def level(self) -> np.ndarray:

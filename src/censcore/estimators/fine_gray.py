@@ -74,7 +74,6 @@ class FineGray(CoxRegression):
     """
 
     ties = "breslow"
-
     strata = None
 
     def __init__(self, cause: int = 1, alpha: float = 0.0) -> None:

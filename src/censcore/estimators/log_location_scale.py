@@ -147,18 +147,15 @@ class LogLocationScale(IntervalRegression):
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
         with np.errstate(divide="ignore"):
             times = Ends(lower, upper, ends.entry).each(lambda t: np.log(t[used]))
-        self._check_strata(used & np.isfinite(upper))
-        influences = self._influences(X[used], times, weight[used], self._stratum[used])
-        self._parts = np.zeros((len(X), influences.shape[1]))
-        self._parts[used] = influences
-
-    def _check_strata(self, event: np.ndarray) -> None:
-        without = np.setdiff1d(np.arange(self._stratum.max() + 1), self._stratum[event])
+        without = np.setdiff1d(self._stratum, self._stratum[used & np.isfinite(upper)])
         if without.size:
             raise InvalidInputError(
                 f"strata: got no event in {some_of([str(stratum) for stratum in self.strata_[without]])}, so "
                 "that nothing is known of the scale there. Merge strata."
             )
+        influences = self._influences(X[used], times, weight[used], self._stratum[used])
+        self._parts = np.zeros((len(X), influences.shape[1]))
+        self._parts[used] = influences
 
     def _after_zero(self, lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Ends of intervals, those of events at time zero being the first time that is not zero.
