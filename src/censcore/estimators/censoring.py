@@ -334,8 +334,8 @@ def _before(end: float, flipped: RightCensored) -> RightCensored:
 def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
     """Check that censoring times have no atoms, which ``estimator`` would smooth over."""
     used, entry = weight > 0, entries_of(flipped)
-    parts = (to_numpy(part)[used] for part in (flipped.time, flipped.event, weight))
-    sets = RiskSets(*parts, None if entry is None else entry[used])
+    time, event = to_numpy(flipped.time)[used], to_numpy(flipped.event)[used]
+    sets = RiskSets(time, event, weight[used], None if entry is None else entry[used])
     (at_risk, _), censored, count, distinct = sets.at_risk(sets.weight), sets.d, sets.count, sets.times
     atoms = np.nonzero((count >= _FEWEST) & (censored >= _SHARE * at_risk))[0]
     if not atoms.size:

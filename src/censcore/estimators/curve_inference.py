@@ -58,8 +58,8 @@ class CurveInference(SurvivalEstimator):
         self._n, self._sets = len(y), list[tuple[np.ndarray, RiskSets]]()
         for number in range(len(self.strata_)):
             rows = np.nonzero((stratum == number) & (weight > 0))[0]
-            parts = (to_numpy(part)[rows] for part in (y.time, y.event, weight))
-            sets = RiskSets(*parts, None if entry is None else entry[rows])
+            time, event = to_numpy(y.time)[rows], to_numpy(y.event)[rows]
+            sets = RiskSets(time, event, weight[rows], None if entry is None else entry[rows])
             self._sets.append((rows[sets.order], sets))
 
     @abstractmethod

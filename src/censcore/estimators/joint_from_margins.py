@@ -103,7 +103,7 @@ class JointFromMargins(SurvivalEstimator):
             parts.append(model.cross_fit(X, y, folds, weight))
             return model
 
-        def with_margins(margins: Sequence[Any]) -> Self:
+        def with_margins(margins: Sequence[Any]) -> Any:
             model = copy(self)
             model.estimators_ = list(margins)
             return model
