@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import censcore as cs
-from censcore.estimators.by_name import censoring_estimator
+from censcore.estimators.censoring_choice import censoring_estimator
 from censcore.estimators.covariates import fit_weighted
 from censcore.estimators.pipelines import last_estimator, last_step, weight_argument
 from censcore.exceptions import InvalidInputError, InvalidTypeError, NotFittedError

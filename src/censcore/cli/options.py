@@ -192,7 +192,7 @@ class Source:
             raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
         if name in ("none", "auto"):
             return None if name == "none" else name
-        from censcore.estimators.by_name import censoring_estimator
+        from censcore.estimators.censoring_choice import censoring_estimator
 
         return censoring_estimator(name, stratify=self.stratify)
 

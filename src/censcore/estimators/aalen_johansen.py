@@ -11,7 +11,7 @@ from censcore._arrays import Array, convert, to_numpy
 from censcore.distributions import CumulativeIncidence
 from censcore.estimators.curve_inference import CurveInference
 from censcore.estimators.kaplan_meier import at_times, event_table, table_influence
-from censcore.estimators.risk_sets import strata_of
+from censcore.estimators.risk_sets import RiskSets, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.plain_text import some_of
@@ -72,14 +72,13 @@ class AalenJohansen(CurveInference):
         """Estimate the curves of CompetingRisks; only the stratifying column of X is used."""
         outcome = as_competing_risks(y)
         check_every_cause(outcome, "AalenJohansen")
-        self._keep(X, outcome.any_cause(), to_numpy(outcome.causes), sample_weight)
-        _, time, cause, weight, _ = self._training
+        self._keep(X, outcome.any_cause(), sample_weight)
         self.names_ = outcome.names
-        self.times_ = np.unique(time[(cause > 0) & (weight > 0)])
+        self.times_ = np.unique(np.concatenate([sets.times for _, sets in self._sets]))
         causes = np.arange(1, outcome.n_causes + 1)[:, None]
         self._incidences = [
-            _Incidences.of(event_table(time, cause > 0, weight, entry), time, weight * (cause == causes))
-            for _, time, cause, weight, entry in self._by_stratum()
+            _Incidences.of(sets, to_numpy(outcome.causes)[rows[sets.failed]] == causes)
+            for rows, sets in self._sets
         ]
         self.cif_ = self._curves(self.times_)
         self._reference = outcome.time[:0]
@@ -103,11 +102,10 @@ class AalenJohansen(CurveInference):
         return np.array([[part.greenwood(j, times) for j in causes] for part in self._incidences])
 
     def _influences(self, times: np.ndarray) -> np.ndarray:
-        result = np.zeros((len(self._training[0]), *self.cif_.shape[:2], len(times)))
-        for i, (rows, time, cause, weight, entry) in enumerate(self._by_stratum()):
+        result = np.zeros((self._n, *self.cif_.shape[:2], len(times)))
+        for i, (rows, sets) in enumerate(self._sets):
             for j in range(len(self.names_)):
-                parts = self._incidences[i].influence(j, times, time, cause, entry)
-                result[rows, i, j] = weight[:, None] * parts
+                result[rows, i, j] = sets.weight[:, None] * self._incidences[i].influence(j, times)
         return result
 
 
@@ -124,19 +122,21 @@ def check_every_cause(y: CompetingRisks, estimator: str) -> None:
 
 @dataclass(frozen=True)
 class _Incidences:
-    """One stratum: its event table of any cause, d_ju (m, J) and F_j after each time (m, J)."""
+    """One stratum: its event table of any cause, d_ju and F_j after each time (m, J), and who failed by j."""
 
+    sets: RiskSets
     table: np.ndarray
     events: np.ndarray
     cif: np.ndarray
+    of_cause: np.ndarray
 
     @classmethod
-    def of(cls, table: np.ndarray, time: np.ndarray, weighted: np.ndarray) -> _Incidences:
-        """From the weights (m, n) of the events of each cause: each fall of S is divided among the causes."""
-        S, d = table["sf"], table["events"]
-        place = np.searchsorted(table["time"], time)
-        events = np.stack([np.bincount(place, row, len(S) + 1)[: len(S)] for row in weighted])
-        return cls(table, events, np.cumsum((np.append(1.0, S[:-1]) - S) * events / d, axis=1))
+    def of(cls, sets: RiskSets, of_cause: np.ndarray) -> _Incidences:
+        """From who failed by each cause (m, failures): each fall of S is divided among the causes."""
+        table = event_table(sets)
+        events = np.stack([sets.over_failures(sets.weight[sets.failed] * row) for row in of_cause])
+        falls = -np.diff(table["sf"], prepend=1.0)
+        return cls(sets, table, events, np.cumsum(falls * events / sets.d, axis=1), of_cause)
 
     @property
     def level(self) -> np.ndarray:
@@ -158,15 +158,11 @@ class _Incidences:
         terms = rest**2 * g + level**2 * dj * (n - dj) / n - 2 * rest * level * dj / n
         return np.where(self.table["time"][:, None] <= times, terms, 0.0).sum(axis=0)
 
-    def influence(
-        self, j: int, times: np.ndarray, time: np.ndarray, cause: np.ndarray, entry: np.ndarray | None
-    ) -> np.ndarray:
-        """Derivative of F_j(t) by the weight of each subject, (n, q)."""
-        u, level = self.table["time"], self.level
-        parts = table_influence(self.table, time, cause > 0, self.to_come(j, times), entry)
-        hazard = np.cumsum(level * self.events[j] / self.table["at_risk"])
-        parts = parts - at_times(u, hazard, 0.0, np.minimum(time[:, None], times))
-        if entry is not None:
-            parts += at_times(u, hazard, 0.0, np.minimum(entry[:, None], times))
-        own = np.append(level, 0.0)[np.searchsorted(u, time)] * (cause == j + 1)
-        return parts + np.where(time[:, None] <= times, own[:, None], 0.0)
+    def influence(self, j: int, times: np.ndarray) -> np.ndarray:
+        """Derivative of F_j(t) by the weight of each subject, (n, q), in the order of the sets."""
+        sets, by_then = self.sets, self.table["time"][:, None] <= times
+        level = np.where(by_then, self.level[:, None], 0.0)
+        parts = table_influence(self.table, sets, self.to_come(j, times))
+        parts -= sets.while_at_risk(level * (self.events[j] / self.table["at_risk"])[:, None])
+        parts[sets.failed] += level[sets.jump] * self.of_cause[j][:, None]
+        return parts

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_flag, check_method, name_subjects
+from censcore._validation import as_count, check_flag, check_method, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
@@ -19,7 +19,7 @@ from censcore.estimators.covariates import check_rows, check_weights, count_rows
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import DropOut, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
-from censcore.estimators.risk_sets import entries_of, sums_from
+from censcore.estimators.risk_sets import RiskSets, entries_of
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
@@ -308,11 +308,9 @@ class Censoring(SurvivalEstimator):
         from sklearn.model_selection import GroupKFold, KFold
 
         n, cv = len(y), self.cv
-        if isinstance(cv, int):
-            count = n if groups is None else len(np.unique(groups))
-            if cv < 2:
-                raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {cv}.")
-            if groups is not None and count < cv:
+        if isinstance(cv, int | float):
+            cv = as_count(cv, "cv, the number of folds,", least=2)
+            if groups is not None and (count := len(np.unique(groups))) < cv:
                 raise InvalidInputError(
                     f"groups: got {count} of them, expected at least cv={cv}, one per fold. Pass a smaller "
                     "cv."
@@ -363,13 +361,10 @@ def _before(end: float, flipped: RightCensored) -> RightCensored:
 
 def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
     """Check that censoring times have no atoms, which ``estimator`` would smooth over."""
-    time, event = to_numpy(flipped.time), to_numpy(flipped.event)
-    distinct, number = np.unique(time, return_inverse=True)
-    count = np.bincount(number, event & (weight > 0), minlength=len(distinct))
-    censored = np.bincount(number, event * weight, minlength=len(distinct))
-    at_risk = np.cumsum(np.bincount(number, weight, minlength=len(distinct))[::-1])[::-1]
-    if (entry := entries_of(flipped)) is not None:
-        at_risk = at_risk - sums_from(entry, weight, distinct)
+    used, entry = weight > 0, entries_of(flipped)
+    time, event = to_numpy(flipped.time)[used], to_numpy(flipped.event)[used]
+    sets = RiskSets(time, event, weight[used], None if entry is None else entry[used])
+    (at_risk, _), censored, count, distinct = sets.at_risk(sets.weight), sets.d, sets.count, sets.times
     atoms = np.nonzero((count >= _FEWEST) & (censored >= _SHARE * at_risk))[0]
     if not atoms.size:
         return

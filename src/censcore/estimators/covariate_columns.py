@@ -96,37 +96,34 @@ def read_columns(X: Any, weight: np.ndarray, labels: Mapping[str, np.ndarray] | 
 
 def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, values (floats, or objects for text) and where they are missing."""
-    if hasattr(X, "columns"):
-        for name, column in columns_of(X):
-            yield (str(name), *_numbers_or_text(column.to_numpy(), column.is_null().to_numpy()))
-        return
-    table = X.toarray() if hasattr(X, "toarray") else to_numpy(X, "X") if hasattr(X, "shape") else X
-    array = np.asarray(table)
-    if array.dtype.kind not in "biuf":
-        array = np.asarray(table, dtype=object)
-    array = array[:, None] if array.ndim == 1 else array
-    if array.ndim != 2:
-        raise InvalidInputError(f"got X of shape {array.shape}, expected (n, p).")
-    for j, values in enumerate(array.T):
-        gone = [value is None for value in values] if array.dtype.kind == "O" else np.zeros(len(values))
-        yield (f"column {j}", *_numbers_or_text(values, np.asarray(gone, dtype=bool)))
+    if not hasattr(X, "columns"):
+        import pandas as pd
+
+        table = X.toarray() if hasattr(X, "toarray") else to_numpy(X, "X") if hasattr(X, "shape") else X
+        array = np.asarray(table)
+        array = array if array.dtype.kind in "biuf" else np.asarray(table, dtype=object)
+        array = array[:, None] if array.ndim == 1 else array
+        if array.ndim != 2:
+            raise InvalidInputError(f"got X of shape {array.shape}, expected (n, p).")
+        X = pd.DataFrame(array, columns=[f"column {j}" for j in range(array.shape[1])])
+    for name, column in columns_of(X):
+        yield (str(name), *_numbers_or_text(column.to_numpy(), column.is_null().to_numpy()))
 
 
 def _numbers_or_text(values: np.ndarray, gone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if values.dtype.kind in "mM":
-        gone = gone | np.isnat(values)
-        return np.where(gone, 0.0, values.astype("int64").astype(np.float64)), gone
+        values = values.astype("int64")
     kept = values[~gone]
     try:
         if kept.dtype.kind in "US" or (kept.dtype.kind == "O" and any(isinstance(v, str) for v in kept)):
             raise ValueError
-        numbers = np.zeros(len(values))
+        numbers = np.full(len(values), np.nan)
         numbers[~gone] = kept.astype(np.float64)
     except (TypeError, ValueError):
         text = np.full(len(values), "", dtype=object)
         text[~gone] = [str(value) for value in kept]
         return text, gone
-    gone = gone | np.isnan(numbers)
+    gone = np.isnan(numbers)
     return np.where(gone, 0.0, numbers), gone
 
 

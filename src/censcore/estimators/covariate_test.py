@@ -167,23 +167,23 @@ class _Residuals:
         """Number of intervals at whose start each subject is at risk."""
         return self._of[self.k] + 1
 
-    def predictable_variance(self, groups: np.ndarray, Z: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Of features Z (n, q) with these means of those at risk, for both weights of time, (2, q)."""
+    def sums_at_risk(self, groups: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Weighted sums of values (n, q) over those of a group at risk at each start, (g, intervals, q)."""
         from scipy.sparse import csr_array
 
         g, J = int(groups.max()) + 1, self.intervals + 1
         place = groups * J + self.first_interval_after()
-        belongs = csr_array((self.weight, (place, np.arange(len(Z)))), shape=(g * J, len(Z)))
+        belongs = csr_array((self.weight, (place, np.arange(len(place)))), shape=(g * J, len(place)))
+        sums = (belongs @ values).reshape(g, J, -1)
+        return np.cumsum(sums[:, ::-1], axis=1)[:, ::-1][:, 1:]
 
-        def at_risk(values: np.ndarray) -> np.ndarray:
-            sums = (belongs @ values).reshape(g, J, -1)
-            return np.cumsum(sums[:, ::-1], axis=1)[:, ::-1][:, 1:]
-
-        count, width = at_risk(np.ones((len(Z), 1))), max(1, CHUNK // (g * J))
-        parts = []
+    def predictable_variance(self, groups: np.ndarray, Z: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """Of features Z (n, q) with these means of those at risk, for both weights of time, (2, q)."""
+        count, parts = self.sums_at_risk(groups, np.ones((len(Z), 1))), []
+        width = max(1, CHUNK // (len(count) * (self.intervals + 1)))
         for start in range(0, Z.shape[1], width):
             some = slice(start, start + width)
-            deviation = at_risk(Z[:, some]) - count * mean[:, some]
+            deviation = self.sums_at_risk(groups, Z[:, some]) - count * mean[:, some]
             parts.append(self._jumps @ np.einsum("gjq,gjq->jq", deviation, deviation))
         return np.concatenate(parts, axis=1)
 
@@ -193,11 +193,7 @@ class _Residuals:
         Means of those at risk follow each of them, so that the squares of the L are too small by this share;
         scores are divided by 1 less it, as in the jackknife.
         """
-        from scipy.sparse import csr_array
-
-        shape = (int(groups.max()) + 1, self.intervals + 1)
-        left = csr_array((self.weight, (groups, self.first_interval_after())), shape=shape).toarray()
-        share = np.cumsum(left[:, ::-1], axis=1)[:, ::-1][:, 1:] / self.at_risk
+        share = self.sums_at_risk(groups, np.ones((len(groups), 1)))[:, :, 0] / self.at_risk
         return float(np.average((share**2).sum(axis=0), weights=self._information))
 
     def of(self, phi: int) -> tuple[np.ndarray, np.ndarray]:

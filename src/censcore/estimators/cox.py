@@ -11,16 +11,16 @@ from censcore._validation import check_option
 from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.estimators.base import one_event_time
-from censcore.estimators.cox_equations import SCORES, PartialScore, RiskSets
+from censcore.estimators.cox_equations import SCORES, PartialScore
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.estimators.risk_sets import (
+    RiskSets,
     StratifiedTimes,
     entries_of,
     fitted_strata,
     strata_of,
-    warn_of_empty_risk_set,
     without_column,
 )
 from censcore.exceptions import InvalidInputError
@@ -221,11 +221,7 @@ class CoxRegression(CoefficientInference):
             self.baseline_hazard_ = np.concatenate(list(by_stratum))
             return
         self.baseline_times_, self.baseline_hazard_ = sets.times, np.cumsum(jumps)
-        over = np.nonzero(np.isinf(self.baseline_hazard_))[0]
-        if sets.entry is not None and over.size and sets.times[over[0]] < sets.last_time[0]:
-            first = int(over[0])
-            later = int(len(sets.weight) - sets.after[first])
-            warn_of_empty_risk_set(float(sets.times[first]), float(sets.d[first]), later)
+        sets.warn_where_over(np.isinf(self.baseline_hazard_))
 
     def predict_distribution(self, X: Array | None = None) -> ProportionalHazards | Grouped:
         """Predict the distribution of the event time.

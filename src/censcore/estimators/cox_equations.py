@@ -1,71 +1,12 @@
-"""Estimating equations of Cox regression: risk sets, rules for ties, and the residuals of each subject."""
+"""Estimating equations of Cox regression: rules for ties, and the residuals of each subject."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from censcore.estimators.risk_sets import sums_from
+from censcore.estimators.risk_sets import RiskSets
 
-__all__ = ["EfronScore", "PartialScore", "ProductLimitScore", "RiskSets", "SCORES"]
-
-
-class RiskSets:
-    """Subjects sorted by time, and sums over those at risk at each jump (each distinct event time).
-
-    Events come before censored times at ties, so ``first`` is the first subject at risk at a jump and
-    ``after`` the first that survives it. With delayed entry a subject is at risk at t if entry < t <= time.
-    """
-
-    def __init__(
-        self, time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None
-    ) -> None:
-        self.order = np.lexsort((~event, time))
-        self.entry = None if entry is None else entry[self.order]
-        time, event = time[self.order], event[self.order]
-        self.weight = weight[self.order]
-        self.failed = np.nonzero(event)[0]
-        self.times, self.jump = np.unique(time[self.failed], return_inverse=True)
-        self.count = np.bincount(self.jump, minlength=len(self.times))
-        self.first = np.searchsorted(time, self.times)
-        self.after = self.first + self.count
-        self.passed = np.searchsorted(self.times, time, side="right")  # jumps up to each subject's time
-        self.last_time = time[-1:]
-        self.waited = None  # jumps up to each subject's entry
-        self.not_yet = np.zeros(len(self.times))  # subjects who enter at or after each jump
-        if self.entry is not None:
-            self.waited = np.searchsorted(self.times, self.entry, side="right")
-            self.not_yet = sums_from(self.entry, np.ones(len(self.entry)), self.times)
-        self.d = self.over_failures(self.weight[self.failed])
-
-    @property
-    def survived(self) -> np.ndarray:
-        """Whether anybody at risk survives each jump; otherwise it carries no information on coefficients."""
-        return self.after + self.not_yet < len(self.weight)
-
-    def at_risk(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Sums over those at risk at each jump, and over those of them who survive it."""
-        none = np.zeros((1, *values.shape[1:]))
-        if self.entry is None:
-            later = np.concatenate([np.cumsum(values[::-1], axis=0)[::-1], none])
-            return later[self.first], later[self.after]
-        later = np.concatenate([np.cumsum(values[::-1], axis=0, dtype=np.longdouble)[::-1], none])
-        entering = sums_from(self.entry, values, self.times)
-        staying = (later[self.after] - entering).astype(np.float64)
-        staying[~self.survived] = 0.0
-        return (later[self.first] - entering).astype(np.float64), staying
-
-    def over_failures(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the failures at each jump, (J,) or (J, p), of values per failure."""
-        if values.ndim == 1:
-            return np.bincount(self.jump, values, minlength=len(self.times))
-        columns = [np.bincount(self.jump, column, minlength=len(self.times)) for column in values.T]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(self.times), 0))
-
-    def while_at_risk(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the jumps up to each subject's time, of values per jump."""
-        none = np.zeros((1, *values.shape[1:]))
-        sums = np.concatenate([none, np.cumsum(values, axis=0)])
-        return sums[self.passed] if self.waited is None else sums[self.passed] - sums[self.waited]
+__all__ = ["EfronScore", "PartialScore", "ProductLimitScore", "SCORES"]
 
 
 class PartialScore:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from censcore._validation import as_confidence, as_numbers, check_flag, check_op
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.regression import sum_in_groups
-from censcore.estimators.risk_sets import entries_of, fitted_strata
+from censcore.estimators.risk_sets import RiskSets, entries_of, fitted_strata
 from censcore.outcomes import RightCensored
 
 __all__ = ["CurveInference"]
@@ -50,19 +50,17 @@ class CurveInference(SurvivalEstimator):
     def __init__(self, stratify: str | int | None = None) -> None:
         self.stratify = stratify
 
-    def _keep(self, X: Any, y: RightCensored, mark: np.ndarray, sample_weight: Any) -> None:
-        """Keep strata, times, events or causes, weights and entries of the training subjects."""
+    def _keep(self, X: Any, y: RightCensored, sample_weight: Any) -> None:
+        """Keep the risk sets of each stratum, and the numbers of its subjects in their order."""
         check_rows(X, len(y))
-        weight = check_weights(sample_weight, len(y))
+        weight, entry = check_weights(sample_weight, len(y)), entries_of(y)
         self.strata_, stratum = fitted_strata(X, self.stratify, len(y))
-        self._training = stratum, to_numpy(y.time), mark, weight, entries_of(y)
-
-    def _by_stratum(self) -> Iterator[tuple[Any, ...]]:
-        """Of each stratum: numbers, times, events or causes, weights and entries of its subjects."""
-        stratum, *parts = self._training
+        self._n, self._sets = len(y), list[tuple[np.ndarray, RiskSets]]()
         for number in range(len(self.strata_)):
-            rows = np.nonzero(stratum == number)[0]
-            yield rows, *(None if part is None else part[rows] for part in parts)
+            rows = np.nonzero((stratum == number) & (weight > 0))[0]
+            time, event = to_numpy(y.time)[rows], to_numpy(y.event)[rows]
+            sets = RiskSets(time, event, weight[rows], None if entry is None else entry[rows])
+            self._sets.append((rows[sets.order], sets))
 
     @abstractmethod
     def _curves(self, times: np.ndarray) -> np.ndarray:

@@ -9,8 +9,9 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count
 from censcore.estimators.cox import CoxRegression
-from censcore.estimators.cox_equations import PartialScore, RiskSets
+from censcore.estimators.cox_equations import PartialScore
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.risk_sets import RiskSets
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_competing_risks
 
@@ -73,7 +74,6 @@ class FineGray(CoxRegression):
     """
 
     ties = "breslow"
-
     strata = None
 
     def __init__(self, cause: int = 1, alpha: float = 0.0) -> None:
@@ -106,9 +106,7 @@ class _SubdistributionSets(RiskSets):
     """Risk sets in which subjects with another event at y stay, with the share G(u-) / G(y-) at u > y."""
 
     def __init__(self, first: RightCensored, event: np.ndarray, weight: np.ndarray) -> None:
-        time = to_numpy(first.time)
-        super().__init__(time, event, weight)
-        self.time = time[self.order]
+        super().__init__(to_numpy(first.time), event, weight)
         informs = to_numpy(first.informs_censoring)
         self._place = np.where(informs, np.cumsum(informs) - 1, -1)[self.order]  # among those who inform on C
         self.km = KaplanMeier().fit(None, first.flip(), weight[informs])

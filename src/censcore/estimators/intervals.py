@@ -29,10 +29,6 @@ class Ends(NamedTuple):
         """The same change of all three."""
         return Ends(*map(change, self))
 
-    def take(self, rows: np.ndarray) -> Ends:
-        """Those of some subjects."""
-        return self.each(lambda t: t[rows])
-
 
 class IntervalRegression(CoefficientInference):
     """Base class of regressions of exact, right-censored and interval-censored times.

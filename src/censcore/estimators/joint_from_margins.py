@@ -103,17 +103,13 @@ class JointFromMargins(SurvivalEstimator):
             parts.append(model.cross_fit(X, y, folds, weight))
             return model
 
-        self._fit_margins(X, y, sample_weight, fit)
-        return [
-            tuple(self._with(margins) for margins in zip(*of_fold, strict=True))
-            for of_fold in zip(*parts, strict=True)
-        ]
+        def with_margins(margins: Sequence[Any]) -> Any:
+            model = copy(self)
+            model.estimators_ = list(margins)
+            return model
 
-    def _with(self, margins: Sequence[Any]) -> Self:
-        """The model with other margins."""
-        model = copy(self)
-        model.estimators_ = list(margins)
-        return model
+        self._fit_margins(X, y, sample_weight, fit)
+        return [tuple(map(with_margins, zip(*of_fold, strict=True))) for of_fold in zip(*parts, strict=True)]
 
     def _fit_margins(self, X: Any, y: Any, sample_weight: Any, fit: Callable[..., Any]) -> None:
         """Fit the margins by a function, then the dependence."""

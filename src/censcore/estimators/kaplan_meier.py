@@ -6,11 +6,11 @@ from typing import Self
 
 import numpy as np
 
-from censcore._arrays import Array, searchsorted, to_numpy
+from censcore._arrays import Array
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import one_event_time
 from censcore.estimators.curve_inference import CurveInference
-from censcore.estimators.risk_sets import strata_of, sums_from, warn_of_empty_risk_set
+from censcore.estimators.risk_sets import RiskSets, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
@@ -76,13 +76,10 @@ class KaplanMeier(CurveInference):
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Estimate the curves; only the stratifying column of X is used."""
         y = one_event_time(y, "KaplanMeier", entry=True)
-        self._keep(X, y, to_numpy(y.event), sample_weight)
-        tables = []
-        for number, (_, time, event, weight, entry) in enumerate(self._by_stratum()):
-            tables.append(event_table(time, event, weight, entry))
-            tables[-1]["stratum"] = number
-            if entry is not None:
-                _warn_of_zero(tables[-1], time[weight > 0])
+        self._keep(X, y, sample_weight)
+        tables = [event_table(sets, number) for number, (_, sets) in enumerate(self._sets)]
+        for table, (_, sets) in zip(tables, self._sets, strict=True):
+            sets.warn_where_over(table["sf"] == 0)
         self.event_table_ = np.concatenate(tables)
         self.distributions_ = [_curve(table).like(y.time) for table in tables]
         return self
@@ -126,11 +123,10 @@ class KaplanMeier(CurveInference):
                 f"hazard_derivative: got shape {D.shape}, expected ({len(table)}, q), one row per entry of "
                 "event_table_."
             )
-        result = np.zeros((len(self._training[0]), D.shape[1]))
-        for number, (rows, time, event, weight, entry) in enumerate(self._by_stratum()):
+        result = np.zeros((self._n, D.shape[1]))
+        for number, (rows, sets) in enumerate(self._sets):
             here = table["stratum"] == number
-            parts = table_influence(table[here], time, event, D[here], entry)
-            result[rows] = weight[:, None] * parts
+            result[rows] = sets.weight[:, None] * table_influence(table[here], sets, D[here])
         return result
 
     def _curves(self, times: np.ndarray) -> np.ndarray:
@@ -178,9 +174,9 @@ class DropOut(KaplanMeier):
 
     def _pooled(self, stratum: int) -> tuple[np.ndarray, float]:
         """The table of a stratum with one entry per number in its pooled tail, and where the tail begins."""
-        of_subject, time, event, weight, _ = self._training
-        rows = (of_subject == stratum) & (weight > 0)
-        time, leaves, w = time[rows], event[rows], weight[rows]
+        sets = self._sets[stratum][1]
+        time, w, leaves = sets.time, sets.weight, np.zeros(len(sets.time), dtype=bool)
+        leaves[sets.failed] = True
         k = np.arange(np.floor(time.max(initial=-1.0)) + 1)
         at_risk = time[:, None] >= k
         start = max(np.nonzero(at_risk.sum(axis=0) >= AT_RISK)[0].max(initial=-1), 0)
@@ -218,59 +214,26 @@ def at_times(jumps: np.ndarray, values: np.ndarray, start: float, times: np.ndar
     return np.concatenate([first, values], axis=-1)[..., np.searchsorted(jumps, times, side="right")]
 
 
-def table_influence(
-    table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.ndarray, entry: np.ndarray | None
-) -> np.ndarray:
-    """Derivatives by the weights, for derivatives D by log(1 - d / n) at each time of one table."""
+def table_influence(table: np.ndarray, sets: RiskSets, D: np.ndarray) -> np.ndarray:
+    """Derivatives by the weights, in the order of the sets, for derivatives D by log(1 - d / n)."""
     n, d, left = table["at_risk"], table["events"], table["sf"] > 0
-    level = np.where(left, n - d, 1.0)[:, None]
-    slope = np.where(left[:, None], D, 0.0) / level
-    at_risk = np.concatenate([np.zeros((1, D.shape[1])), np.cumsum(slope * (d / n)[:, None], axis=0)])
-    times = np.ascontiguousarray(table["time"])
-    passed = searchsorted(times[None, :], time[None, :], "right")[0]
-    values = at_risk[passed]
-    if entry is not None:
-        values = values - at_risk[np.searchsorted(times, entry, side="right")]
-    # an event of weight zero need not be in the table
-    failed = np.nonzero(event & (np.append(-np.inf, times)[passed] == time))[0]
-    values[failed] -= slope[passed[failed] - 1]
+    slope = np.where(left[:, None], D, 0.0) / np.where(left, n - d, 1.0)[:, None]
+    times, passed = table["time"], np.zeros((1, D.shape[1]))
+    passed = np.concatenate([passed, np.cumsum(slope * (d / n)[:, None], axis=0)])
+    values = passed[np.searchsorted(times, sets.time, side="right")]
+    if sets.entry is not None:
+        values -= passed[np.searchsorted(times, sets.entry, side="right")]
+    values[sets.failed] -= slope[np.searchsorted(times, sets.times)][sets.jump]
     return values
 
 
-def _warn_of_zero(table: np.ndarray, time: np.ndarray) -> None:
-    """Say where the curve is zero though subjects are followed beyond, which delayed entry makes possible."""
-    over = np.nonzero(table["sf"] == 0)[0]
-    if over.size and table["time"][over[0]] < time.max():
-        first = table[over[0]]
-        warn_of_empty_risk_set(
-            float(first["time"]), float(first["at_risk"]), int((time > first["time"]).sum())
-        )
-
-
-def event_table(
-    time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None
-) -> np.ndarray:
+def event_table(sets: RiskSets, stratum: int = 0) -> np.ndarray:
     """Numbers at risk and of events at the distinct event times, and the curve made of them."""
-    distinct, number = np.unique(time, return_inverse=True)
-    died = np.bincount(number, weight * event, minlength=len(distinct))
-    left = np.bincount(number, weight * ~event, minlength=len(distinct))
-    at_risk = np.cumsum((died + left)[::-1])[::-1]
-    # left + later is zero exactly where all at risk have the event; at_risk - died might not be
-    survivors = left + np.append(at_risk[1:], 0.0)
-    if entry is not None:
-        counted = weight > 0
-        later = sums_from(entry[counted], weight[counted], distinct)
-        at_risk = at_risk - later
-        some = len(time[counted]) - np.searchsorted(np.sort(time[counted]), distinct)
-        some -= np.bincount(number, event & counted, minlength=len(distinct)).astype(np.intp)
-        some -= sums_from(entry[counted], np.ones(counted.sum()), distinct).astype(np.intp)
-        survivors = np.where(some > 0, survivors - later, 0.0)
-    jump = died > 0
-    table = np.zeros(jump.sum(), dtype=[("stratum", np.intp), *((name, np.float64) for name in _FIELDS)])
-    table["time"], table["at_risk"], table["events"] = distinct[jump], at_risk[jump], died[jump]
-    n, d, s = table["at_risk"], table["events"], survivors[jump]
+    table = np.zeros(len(sets.times), dtype=[("stratum", np.intp), *((name, np.float64) for name in _FIELDS)])
+    n, s = sets.at_risk(sets.weight)  # s is zero exactly where all at risk have the event; n - d might not be
+    d, some = sets.d, s > 0
+    table["stratum"], table["time"], table["at_risk"], table["events"] = stratum, sets.times, n, d
     table["sf"] = np.cumprod(s / (s + d))
-    some = s > 0
     table["variance"][some] = table["sf"][some] ** 2 * np.cumsum(d[some] / (n[some] * s[some]))
     return table
 

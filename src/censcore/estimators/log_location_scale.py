@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -146,18 +147,15 @@ class LogLocationScale(IntervalRegression):
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
         with np.errstate(divide="ignore"):
             times = Ends(lower, upper, ends.entry).each(lambda t: np.log(t[used]))
-        self._check_strata(used & np.isfinite(upper))
-        influences = self._influences(X[used], times, weight[used], self._stratum[used])
-        self._parts = np.zeros((len(X), influences.shape[1]))
-        self._parts[used] = influences
-
-    def _check_strata(self, event: np.ndarray) -> None:
-        without = np.setdiff1d(np.arange(self._stratum.max() + 1), self._stratum[event])
+        without = np.setdiff1d(self._stratum, self._stratum[used & np.isfinite(upper)])
         if without.size:
             raise InvalidInputError(
                 f"strata: got no event in {some_of([str(stratum) for stratum in self.strata_[without]])}, so "
                 "that nothing is known of the scale there. Merge strata."
             )
+        influences = self._influences(X[used], times, weight[used], self._stratum[used])
+        self._parts = np.zeros((len(X), influences.shape[1]))
+        self._parts[used] = influences
 
     def _after_zero(self, lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Ends of intervals, those of events at time zero being the first time that is not zero.
@@ -252,11 +250,14 @@ class _StratifiedLikelihood:
     ) -> None:
         self.rows = [np.nonzero(stratum == s)[0] for s in range(stratum.max() + 1)]
         self.pooled = _Likelihood(times, Z, weight, baseline)
-        self.parts = [self.pooled]
-        if len(self.rows) > 1:
-            self.parts = [
-                _Likelihood(times.take(rows), Z[rows], weight[rows], baseline) for rows in self.rows
+        self.parts = (
+            [self.pooled]
+            if len(self.rows) == 1
+            else [
+                _Likelihood(times.each(itemgetter(rows)), Z[rows], weight[rows], baseline)
+                for rows in self.rows
             ]
+        )
 
     def penalise(self, penalty: np.ndarray) -> None:
         """Set the penalty of gamma, of which each stratum has the same share."""

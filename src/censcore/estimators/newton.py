@@ -32,8 +32,6 @@ def maximise(
     ``f`` gives value, gradient and minus the Hessian at a point. Ends when the Newton decrement says that
     less than ``tolerance`` is left to gain, after which one more full step doubles the number of right
     digits. Gives the maximum and minus the Hessian there.
-
-    The logarithm of a rate, with 3 events in 2 units of time:
     """
     x = start
     value, gradient, curvature = f(x)

@@ -6,6 +6,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
 from censcore.estimators.base import NotFitted
 from censcore.exceptions import InvalidInputError
@@ -16,7 +17,7 @@ __all__ = ["last_estimator", "last_step", "weight_argument", "weights_for"]
 def last_estimator(model: Any) -> Any:
     """The estimator at the end of pipelines and searches, as it was given to them; else the model itself."""
     while not isinstance(model, type):
-        if _is_pipeline(model):
+        if isinstance(model, Pipeline):
             model = model.steps[-1][1]
         elif _is_search(model):
             model = model.estimator
@@ -28,7 +29,7 @@ def last_estimator(model: Any) -> Any:
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it."""
     while not isinstance(model, type):
-        if _is_pipeline(model):
+        if isinstance(model, Pipeline):
             if X is None and len(model.steps) > 1:
                 raise InvalidInputError("A pipeline needs the covariates X to forecast; got None.")
             try:
@@ -52,7 +53,7 @@ def weight_argument(model: Any) -> str | None:
 
     if get_config().get("enable_metadata_routing"):  # then pipelines and searches pass weights on themselves
         return "sample_weight" if _takes_weights(last_estimator(model)) else None
-    if _is_pipeline(model):
+    if isinstance(model, Pipeline):
         name, last = model.steps[-1]
         inner = weight_argument(last)
         return None if inner is None else f"{name}__{inner}"
@@ -78,12 +79,6 @@ def _takes_weights(estimator: Any) -> bool:
     return "sample_weight" in parameters or any(
         parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
     )
-
-
-def _is_pipeline(model: Any) -> bool:
-    from sklearn.pipeline import Pipeline
-
-    return isinstance(model, Pipeline)
 
 
 def _is_search(model: Any) -> bool:

@@ -12,6 +12,7 @@ from censcore.distributions import ProportionalHazards
 from censcore.estimators.base import one_event_time
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.cox import CoxRegression
+from censcore.estimators.risk_sets import RiskSets
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored
 
@@ -109,8 +110,7 @@ def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
     """Scores as log hazard ratios, (n,)."""
     check_option(scale, "scale", ("log", "hazard"))
     values = risk.to_numpy() if hasattr(risk, "to_numpy") else risk
-    eta = to_numpy(detach(as_float(values, name)))
-    eta = np.asarray(eta, dtype=np.float64)
+    eta = to_numpy(detach(as_float(values, name))).astype(np.float64)
     if eta.ndim == 2 and eta.shape[1] == 1:
         eta = eta[:, 0]
     if eta.ndim != 1 or not len(eta):
@@ -135,17 +135,12 @@ def breslow(eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> tuple[np.n
 
     ``eta`` are the log hazard ratios of the subjects.
     """
-    time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event).astype(bool)
-    event &= weight > 0
-    if not event.any():
+    used = weight > 0
+    sets = RiskSets(to_numpy(y.time)[used].astype(np.float64), to_numpy(y.event)[used], weight[used])
+    if not len(sets.times):
         raise InvalidInputError("from_risk: got no event in y_train, expected at least one.")
-    order = np.argsort(time, kind="stable")
-    with np.errstate(divide="ignore"):
-        log_at_risk = np.logaddexp.accumulate((eta + np.log(weight))[order][::-1])[::-1]
-    times, jump = np.unique(time[event], return_inverse=True)
-    d = np.bincount(jump, weight[event])
-    log_jumps = np.log(d) - log_at_risk[np.searchsorted(time[order], times)]
-    return times, np.logaddexp.accumulate(log_jumps)
+    log_at_risk = np.logaddexp.accumulate((eta[used][sets.order] + np.log(sets.weight))[::-1])[::-1]
+    return sets.times, np.logaddexp.accumulate(np.log(sets.d) - log_at_risk[sets.first])
 
 
 def proportional_hazards(times: Array, log_hazard: np.ndarray, eta: np.ndarray) -> ProportionalHazards:

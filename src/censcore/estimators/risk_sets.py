@@ -15,12 +15,12 @@ from censcore.exceptions import InvalidInputError, RiskSetWarning
 from censcore.outcomes import RightCensored
 
 __all__ = [
+    "RiskSets",
     "StratifiedTimes",
     "entries_of",
     "fitted_strata",
     "strata_of",
     "sums_from",
-    "warn_of_empty_risk_set",
     "without_column",
 ]
 
@@ -45,17 +45,79 @@ def sums_from(entry: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.nd
     return later[np.searchsorted(entry[order], times, side="left")].astype(np.float64)
 
 
-def warn_of_empty_risk_set(time: float, at_risk: float, later: int) -> None:
-    """Warn that nothing is left of the survival function at a time that others outlive."""
-    warnings.warn(
-        f"The survival function is zero from {time:g} on, where everybody at risk (weight {at_risk:g}) has "
-        f"the event, though {later} subjects are followed beyond. With delayed entry early risk sets are "
-        "small. "
-        "Estimate the distribution given T > s instead, fit(X, y.after(s)), for a time s at which enough "
-        "subjects are at risk.",
-        RiskSetWarning,
-        stacklevel=4,
-    )
+class RiskSets:
+    """Subjects sorted by time, and sums over those at risk at each jump (each distinct event time).
+
+    Events come before censored times at ties, so ``first`` is the first subject at risk at a jump and
+    ``after`` the first that survives it. With delayed entry a subject is at risk at t if entry < t <= time.
+    """
+
+    def __init__(
+        self, time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None
+    ) -> None:
+        self.order = np.lexsort((~event, time))
+        self.entry = None if entry is None else entry[self.order]
+        self.time, event = time[self.order], event[self.order]
+        self.weight = weight[self.order]
+        self.failed = np.nonzero(event)[0]
+        self.times, self.jump = np.unique(self.time[self.failed], return_inverse=True)
+        self.count = np.bincount(self.jump, minlength=len(self.times))
+        self.first = np.searchsorted(self.time, self.times)
+        self.after = self.first + self.count
+        self.passed = np.searchsorted(self.times, self.time, side="right")  # jumps up to each subject's time
+        self.last_time = self.time[-1:]
+        self.waited = None  # jumps up to each subject's entry
+        self.not_yet = np.zeros(len(self.times))  # subjects who enter at or after each jump
+        if self.entry is not None:
+            self.waited = np.searchsorted(self.times, self.entry, side="right")
+            self.not_yet = sums_from(self.entry, np.ones(len(self.entry)), self.times)
+        self.d = self.over_failures(self.weight[self.failed])
+
+    @property
+    def survived(self) -> np.ndarray:
+        """Whether anybody at risk survives each jump; otherwise it carries no information on coefficients."""
+        return self.after + self.not_yet < len(self.weight)
+
+    def at_risk(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums over those at risk at each jump, and over those of them who survive it."""
+        none = np.zeros((1, *values.shape[1:]))
+        if self.entry is None:
+            later = np.concatenate([np.cumsum(values[::-1], axis=0)[::-1], none])
+            return later[self.first], later[self.after]
+        later = np.concatenate([np.cumsum(values[::-1], axis=0, dtype=np.longdouble)[::-1], none])
+        entering = sums_from(self.entry, values, self.times)
+        staying = (later[self.after] - entering).astype(np.float64)
+        staying[~self.survived] = 0.0
+        return (later[self.first] - entering).astype(np.float64), staying
+
+    def over_failures(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the failures at each jump, (J,) or (J, p), of values per failure."""
+        if values.ndim == 1:
+            return np.bincount(self.jump, values, minlength=len(self.times))
+        columns = [np.bincount(self.jump, column, minlength=len(self.times)) for column in values.T]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(self.times), 0))
+
+    def while_at_risk(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the jumps up to each subject's time, of values per jump."""
+        none = np.zeros((1, *values.shape[1:]))
+        sums = np.concatenate([none, np.cumsum(values, axis=0)])
+        return sums[self.passed] if self.waited is None else sums[self.passed] - sums[self.waited]
+
+    def warn_where_over(self, over: np.ndarray) -> None:
+        """Warn that nothing is left of a curve at a jump that others, who entered later, outlive."""
+        if self.entry is None or not over.any():
+            return
+        first = int(np.argmax(over))
+        later = len(self.weight) - self.after[first]
+        if later:
+            warnings.warn(
+                f"The survival function is zero from {self.times[first]:g} on, where everybody at risk "
+                f"(weight {self.d[first]:g}) has the event, though {later} subjects are followed beyond. "
+                "With delayed entry early risk sets are small. Estimate the distribution given T > s, "
+                "fit(X, y.after(s)), for a time s at which enough subjects are at risk instead.",
+                RiskSetWarning,
+                stacklevel=3,
+            )
 
 
 def fitted_strata(X: Any, stratify: str | int | None, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -162,7 +162,8 @@ def d_calibration(
         y, forecast, censoring if one_cause else None, needs_censoring=one_cause, one_cause=True
     )
     n, time, event = inputs.n, inputs.y.time, to_numpy(inputs.y.event)
-    weight, groups = _weights(sample_weight, n), _groups(groups, n)
+    weight = np.ones(n) if sample_weight is None else as_weights(sample_weight, n)
+    groups = np.arange(n) if groups is None else np.unique(as_labels(groups, n), return_inverse=True)[1]
     low = np.broadcast_to(to_numpy(inputs.F.sf(time)), (n,)).astype(np.float64)
     high = np.broadcast_to(to_numpy(inputs.F.sf_left(time)), (n,)).astype(np.float64)
     high = np.where(event, np.maximum(low, high), low)
@@ -191,16 +192,6 @@ def _average_over_follow_up(inputs: ScoringInputs, each: np.ndarray, E: np.ndarr
         expected = _observed_and_expected(S, S, censored, bins, closed)[1]
         for part, values in ((each, added), (E, expected)):
             part[rows] = values.reshape(len(rows), POINTS, bins).mean(axis=1)
-
-
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    return np.ones(n) if sample_weight is None else as_weights(sample_weight, n)
-
-
-def _groups(groups: Any, n: int) -> np.ndarray:
-    if groups is None:
-        return np.arange(n)
-    return np.unique(as_labels(groups, n), return_inverse=True)[1].reshape(-1)
 
 
 def _contributions(

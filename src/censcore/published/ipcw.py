@@ -206,15 +206,7 @@ def _prepare(
 
 
 def _weighted(inputs: ScoringInputs, t: Array, rule: Convention, event: Array, survivor: Array) -> Array:
-    weight, dead = _weights(inputs, t, rule)
-    loss = weight * np.where(weight > 0, np.where(dead, to_numpy(event), to_numpy(survivor)), 0.0)
-    if rule.normalize == "weights":
-        loss = loss * len(weight) / weight.sum(axis=0)
-    return loss
-
-
-def _weights(inputs: ScoringInputs, t: Array, rule: Convention) -> tuple[np.ndarray, np.ndarray]:
-    """Inverse probabilities (n, q), zero if censored before t, and who has had the event by t."""
+    """Losses of events and survivors by inverse probabilities, zero if censored before t, (n, q)."""
     C, y = inputs.C, inputs.y
     time, delta = to_numpy(y.time)[:, None], to_numpy(y.event)[:, None]
     at_event = to_numpy((C.sf_left if rule.left_limit else C.sf)(y.time))
@@ -230,4 +222,6 @@ def _weights(inputs: ScoringInputs, t: Array, rule: Convention) -> tuple[np.ndar
             "Evaluate at earlier times.",
             rows=rows.tolist(),
         )
-    return np.where(dead | alive, 1.0 / np.where(divisor > 0, divisor, 1.0), 0.0), dead
+    weight = np.where(dead | alive, 1.0 / np.where(divisor > 0, divisor, 1.0), 0.0)
+    loss = weight * np.where(weight > 0, np.where(dead, to_numpy(event), to_numpy(survivor)), 0.0)
+    return loss if rule.normalize == "subjects" else loss * len(weight) / weight.sum(axis=0)

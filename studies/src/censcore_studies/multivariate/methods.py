@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from censcore.distributions import Distribution
-from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
+from censcore.estimators.censoring_choice import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.exceptions import InvalidInputError
 from censcore.learning.copula import CopulaWeibull
 from censcore.learning.grid import JointGridModel
