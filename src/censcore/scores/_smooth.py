@@ -155,7 +155,8 @@ class _OnPanels:
                 return loss + gain, error + noise
             if rows.size:
                 at = Places(places.t[rows], places.panel[rows], places.Q[rows])
-                C, some = inputs.C.take(rows), F if F.shape[0] == 1 else F[rows]
+                C = inputs.C if len(inputs.C) == 1 else inputs.C.take(rows)
+                some = F if F.shape[0] == 1 else F[rows]
                 gain, noise = self._beyond(C, weight[rows], some, t, at, beyond, falls)
                 loss[rows], error[rows] = loss[rows] + gain, error[rows] + noise
         return loss, error
