@@ -187,17 +187,18 @@ MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
 
 
 def jumps_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
-    """The CRPS of forecasts with many jumps under a smooth C up to one finite end, without break points.
+    """The CRPS of forecasts with many jumps under a smooth C that does not bend before one finite end.
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
     F, C, y = inputs.F, inputs.C, inputs.y.time
-    if C._degree is not None or type(y) is not np.ndarray or y.dtype != np.float64:
+    if C._degree == 0 or type(y) is not np.ndarray or y.dtype != np.float64:
         return None
     jumps = int(F.take(slice(0, 1))._breaks().shape[1])
     ends, breaks = to_numpy(C._end()), C._breaks()
     one_end = bool(np.isfinite(ends).all() and (ends == ends[0]).all())
-    if jumps < MANY_JUMPS or not one_end or (breaks is not None and bool((breaks != ends[0]).any())):
+    bends = breaks is not None and bool(((breaks > 0) & (breaks != ends[0])).any())
+    if jumps < MANY_JUMPS or not one_end or bends:
         return None
     kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
     if kernel is None:
