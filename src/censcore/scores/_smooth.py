@@ -96,7 +96,7 @@ def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise:
     last = to_numpy(ends)
     if (steps and len(C) > 1) or not np.isfinite(last[0, 0]) or (len(last) > 1 and (last != last[0]).any()):
         return None
-    fixed = [inputs.y.time, ends, *(C._steps() if steps else ())]
+    fixed = [inputs.y.time, ends]
     breaks: tuple[float, ...] = ()
     for part in (F,) if steps else (F, C):
         times = part._breaks()
@@ -106,7 +106,7 @@ def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise:
         if times.shape[0] > 1 or times.shape[1] > FEW_BREAKS:
             return None
         breaks += tuple(to_numpy(times)[0].tolist())
-    if inputs.xp is not np and any(requires_grad(array) for array in fixed):
+    if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C._steps() if steps else ())])):
         return None
     weights = Weights(ipcw, float(last[0, 0]))
     for ratio in reversed(RATIOS):
