@@ -22,6 +22,7 @@ def censorings(rng):
         "narrow": cs.Weibull(40.0, 2.5 + 0.1 * scale),
         "steep": cs.Exponential(np.linspace(0.1, 12.0, N)),
         "log-normal": cs.LogNormal(0.3 * rng.normal(size=N), 0.7),
+        "uniform": cs.Uniform(0.0, 2.4),
     }
 
 

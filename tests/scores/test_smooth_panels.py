@@ -63,6 +63,23 @@ def test_ipcw_scale_equals_quadrature_of_each_subject(name):
     np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-300)
 
 
+@pytest.mark.parametrize("end", [None, 1.5])
+@pytest.mark.parametrize("hazards", ["two", "three", "with a cure"])
+def test_after_an_event_of_another_cause_it_equals_quadrature_of_each_subject(hazards, end):
+    rng, y, C = subjects(2)
+    F = forecasts(rng)
+    parts = [F["Weibull"], F["log-normal"], F["gamma"] if hazards == "three" else F["cured"]]
+    F = cs.CauseSpecificHazards(parts[:2] if hazards == "two" else parts)
+    causes = cs.CompetingRisks(y.time, np.where(y.event, 1 + rng.integers(0, 2, N), 0))
+    point = None if end is None else cs.PointMass(end)
+    for G in (C, cs.Exponential(0.5), cs.Weibull(1.2, np.exp(0.3 * rng.normal(size=N)))):
+        for j in (1, 2):
+            inputs = scoring_inputs(causes.cause(j), F.cause(j), G, end or 3.0, one_cause=True)
+            assert inputs.has_never
+            loss = routes.integrated(inputs, point)
+            np.testing.assert_allclose(loss, routes.exactly(inputs, point), rtol=1e-8, atol=1e-300)
+
+
 def smooth_censoring(rng, n=N):
     """One for all or one per subject; with kinks, cusps at zero, a heavy tail and G below 1e-100."""
     scale = np.exp(0.3 * rng.normal(size=n))

@@ -327,8 +327,8 @@ class First(OfJoint):
         return common_breaks(self._joint.marginal(j) for j in range(self._joint.k))
 
     def _make_panel_edges(self) -> Array:
-        """Those of all event times, up to where one of them is over: quantiles would take a search."""
-        if not isinstance(self._joint, FromMarginals):
+        """Of two event times those of both, up to where one is over; quantiles of the first take a search."""
+        if not isinstance(self._joint, FromMarginals) or self._joint.k > 2:
             return super()._make_panel_edges()
         xp, marginals = self._xp, self._joint._marginals
         edges = merge_edges(*(F._panel_edges() for F in marginals))

@@ -269,21 +269,15 @@ class Uniform(Parametric):
                 "use PointMass(location)."
             )
 
-    def _share(self, part: Array, t: Array, before: float, after: float) -> Array:
-        """``part`` of the interval divided by all of it, and what it becomes outside."""
-        xp = self._xp
-        share = part / (self._high - self._low)
-        return xp.where(t > self._low, xp.where(t < self._high, share, after), before)
-
     def _within(self, t: Array) -> Array:
         xp = self._xp
         return xp.maximum(xp.minimum(t, self._high), self._low)
 
     def _sf(self, t: Array) -> Array:
-        return self._share(self._high - self._within(t), t, 1.0, 0.0)
+        return (self._high - self._within(t)) / (self._high - self._low)
 
     def _cdf(self, t: Array) -> Array:
-        return self._share(self._within(t) - self._low, t, 0.0, 1.0)
+        return (self._within(t) - self._low) / (self._high - self._low)
 
     def _logpdf(self, t: Array) -> Array:
         xp = self._xp

@@ -204,12 +204,13 @@ class ProportionalHazards(Univariate):
         wide = (rows, max(a.shape[1], b.shape[1]))
         one_start = a.shape[1] == 1 or a.strides[1] == 0  # of a subject, for all its ends
         low, high = np.broadcast_to(a, wide), np.broadcast_to(b, wide)
-        low = low[:, :1] if one_start else low
-        before_low, before_high = (searchsorted(self._times, t, "left") for t in (low, high))
+        low, some_area = low[:, :1] if one_start else low, high > low
+        before_low, before_high = searchsorted(self._times, low, "left"), np.zeros(wide, dtype=np.intp)
+        before_high[some_area] = searchsorted(self._times, high[some_area][None], "left")[0]
         area, step = np.zeros(wide), CACHED_NUMBERS // RISKS
         for group in risk_groups(self._risk[:, 0]):
             table = AreaTable(self._times[0], self._padded()[0], group.risks)
-            number, column = np.nonzero(high[group.rows] > low[group.rows])
+            number, column = some_area[group.rows].nonzero()
             since = table.up_to(low[group.rows, 0], before_low[group.rows, 0])
             for start in range(0, len(number), step):
                 i, j = number[start : start + step], column[start : start + step]

@@ -63,8 +63,8 @@ class Quantiles(Polyline):
         ):
             hint = " It looks transposed: pass values.T." if values.ndim == 2 and values.shape[0] == L else ""
             raise InvalidInputError(
-                f"levels must have shape (L,) and values (n, L) or (L,); {tuple(levels.shape)} and "
-                f"got {tuple(values.shape)}.{hint}"
+                f"levels must have shape (L,) and values (n, L) or (L,); got {tuple(levels.shape)} and "
+                f"{tuple(values.shape)}.{hint}"
             )
         check_levels(levels)
         check_positive(values, "values", zero=True)

@@ -193,9 +193,10 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
         kernel = on_cpu("censcore.scores._crps_numba", "step_under_risks", inputs.y.time, numbers)
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
+    left = []
     for group in risk_groups(C.risk):
         if len(group.rows) < FEW_CURVES:
-            loss[group.rows] = otherwise(inputs.take(group.rows))
+            left.append(group.rows)
             continue
         areas = AreaTable(C._breaks()[0], C._padded()[0], group.risks, inverse=end is not None)
         for start in range(0, len(group.rows), step):
@@ -204,9 +205,10 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
                 loss[part.rows], error = _by_formula(inputs.take(part.rows), part, areas, end)
             else:
                 loss[part.rows], error = _by_kernel(inputs, part, areas, kernel)
-            bad = part.rows[~accurate(loss[part.rows], error)]
-            if bad.size:
-                loss[bad] = otherwise(inputs.take(bad))
+            left.append(part.rows[~accurate(loss[part.rows], error)])
+    rows = np.concatenate(left)
+    if rows.size:
+        loss[rows] = otherwise(inputs.take(rows))
     return loss
 
 

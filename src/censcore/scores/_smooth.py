@@ -96,7 +96,7 @@ def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise:
     last = to_numpy(ends)
     if (steps and len(C) > 1) or not np.isfinite(last[0, 0]) or (len(last) > 1 and (last != last[0]).any()):
         return None
-    fixed = [inputs.y.time, ends, *(C._steps() if steps else ())]
+    fixed = [inputs.y.time, ends]
     breaks: tuple[float, ...] = ()
     for part in (F,) if steps else (F, C):
         times = part._breaks()
@@ -106,7 +106,7 @@ def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise:
         if times.shape[0] > 1 or times.shape[1] > FEW_BREAKS:
             return None
         breaks += tuple(to_numpy(times)[0].tolist())
-    if inputs.xp is not np and any(requires_grad(array) for array in fixed):
+    if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C._steps() if steps else ())])):
         return None
     weights = Weights(ipcw, float(last[0, 0]))
     for ratio in reversed(RATIOS):
@@ -155,7 +155,8 @@ class _OnPanels:
                 return loss + gain, error + noise
             if rows.size:
                 at = Places(places.t[rows], places.panel[rows], places.Q[rows])
-                C, some = inputs.C.take(rows), F if F.shape[0] == 1 else F[rows]
+                C = inputs.C if len(inputs.C) == 1 else inputs.C.take(rows)
+                some = F if F.shape[0] == 1 else F[rows]
                 gain, noise = self._beyond(C, weight[rows], some, t, at, beyond, falls)
                 loss[rows], error[rows] = loss[rows] + gain, error[rows] + noise
         return loss, error
@@ -186,17 +187,18 @@ MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
 
 
 def jumps_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
-    """The CRPS of forecasts with many jumps under a smooth C up to one finite end, without break points.
+    """The CRPS of forecasts with many jumps under a smooth C that does not bend before one finite end.
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
     F, C, y = inputs.F, inputs.C, inputs.y.time
-    if C._degree is not None or type(y) is not np.ndarray or y.dtype != np.float64:
+    if C._degree == 0 or type(y) is not np.ndarray or y.dtype != np.float64:
         return None
     jumps = int(F.take(slice(0, 1))._breaks().shape[1])
     ends, breaks = to_numpy(C._end()), C._breaks()
     one_end = bool(np.isfinite(ends).all() and (ends == ends[0]).all())
-    if jumps < MANY_JUMPS or not one_end or (breaks is not None and bool((breaks != ends[0]).any())):
+    bends = breaks is not None and bool(((breaks > 0) & (breaks != ends[0])).any())
+    if jumps < MANY_JUMPS or not one_end or bends:
         return None
     kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
     if kernel is None:

@@ -80,12 +80,16 @@ def squares(integral: TimeIntegral) -> Array:
 
 
 def by_formula(integral: TimeIntegral) -> Array:
-    """The formula for a few subjects at a time."""
-    inputs = integral.inputs
+    """The formula for a few subjects at a time; jumps of a step forecast are found, or sorted, once."""
     numbers, budget = _numbers(integral), {"budget": CACHED_NUMBERS} if integral.end is None else {}
-    return chunked_rows(
-        lambda rows: squares(integral.take(rows)), inputs.n, numbers, like=inputs.y.time, **budget
-    )
+
+    def part(rows: slice) -> Array:
+        some = integral.take(rows)
+        if some.inputs.F._degree == 0:
+            some = replace(some, inputs=replace(some.inputs, F=as_steps(some.inputs.F)))
+        return squares(some)
+
+    return chunked_rows(part, integral.inputs.n, numbers, like=integral.inputs.y.time, **budget)
 
 
 def _numbers(integral: TimeIntegral) -> int:
@@ -100,49 +104,25 @@ def _numbers(integral: TimeIntegral) -> int:
 
 
 def by_sums(integral: TimeIntegral) -> Array:
-    """The score of a step forecast: sums over its jumps, on the ipcw scale under a step distribution C."""
-    return _sums(integral) if integral.end is None else _sums_in_weighted_time(integral, integral.end)
-
-
-def _sums(integral: TimeIntegral) -> Array:
-    """The jumps are sorted once per chunk."""
-    inputs, numbers, C = integral.inputs, _numbers(integral), integral.inputs.C
-    common = has_common_areas(inputs.F, C)
-    kernel = None
+    """The score of a step forecast: sums over its jumps, by a kernel where C is a step distribution."""
+    inputs, end, numbers, C = integral.inputs, integral.end, _numbers(integral), integral.inputs.C
+    common, kernel = has_common_areas(inputs.F, C), None
     if C._degree == 0:
-        name = "step_in_weighted_time" if common else "step_crps"
+        name = "step_crps" if end is None and not common else "step_in_weighted_time"
         kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
-    if kernel and common:  # the areas under C beyond the times that all forecasts share, and beyond each y
-        y, (times, _) = inputs.y.time, inputs.F._steps()
-        at_times, at_y = (-area_from(C, t) for t in (times, y[None, :]))
-        return _in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], np.zeros_like(y[:1])))
-    if kernel and len(C) == 1:
-        inputs = replace(inputs, C=as_steps(C))
-
-    def part(rows: slice) -> Array:
-        subjects = inputs.take(rows)
-        subjects = replace(subjects, F=as_steps(subjects.F))
-        if not kernel:
-            return squares(TimeIntegral(subjects))
-        y, C = subjects.y, as_steps(subjects.C)
-        censoring = (*C._steps(), C._remember("areas", C._areas))
-        return kernel(subjects.F._steps(), y.time, (y.event, y.never), censoring)
-
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
-
-
-def _sums_in_weighted_time(integral: TimeIntegral, end: PointMass) -> Array:
-    inputs, numbers, name = integral.inputs, _numbers(integral), "step_in_weighted_time"
-    kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
     if kernel is None:
         return by_formula(integral)
-    if has_common_areas(inputs.F, inputs.C):
-        y, weighted_time, (times, _) = inputs.y.time, weighted_time_of(inputs.C), inputs.F._steps()
-        below = weighted_time(times), weighted_time(y[None, :])[0]
-        return _in_weighted_time(inputs, kernel, below, (times, y, to_numpy(end.location)))
+    if common:
+        return _on_common_times(inputs, end, kernel)
+    if len(C) == 1:
+        inputs = replace(inputs, C=as_steps(C))
 
-    def part(rows: slice) -> Array:
-        subjects, h = inputs.take(rows), end.take(rows).location
+    def crps(subjects: ScoringInputs) -> Array:
+        y, C = subjects.y, as_steps(subjects.C)
+        censoring = (*C._steps(), C._remember("areas", C._areas))
+        return kernel(as_steps(subjects.F)._steps(), y.time, (y.event, y.never), censoring)
+
+    def on_ipcw_scale(subjects: ScoringInputs, h: Array) -> Array:
         y, weighted_time, (times, sf) = (
             subjects.y,
             weighted_time_of(subjects.C),
@@ -152,26 +132,34 @@ def _sums_in_weighted_time(integral: TimeIntegral, end: PointMass) -> Array:
         reach = inverse_probability_weights(subjects)[:, 0]
         return kernel((times, sf), y.time, below, (times, y.time, h), reach, y.never)
 
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+    def part(rows: slice) -> Array:
+        subjects = inputs.take(rows)
+        return crps(subjects) if end is None else on_ipcw_scale(subjects, end.take(rows).location)
+
+    budget = {"budget": CACHED_NUMBERS} if end is None else {}
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, **budget)
 
 
-def _in_weighted_time(
-    inputs: ScoringInputs,
-    kernel: Kernel,
-    below: tuple[np.ndarray, np.ndarray],
-    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """Losses of step forecasts on common times, (n,).
+def _on_common_times(inputs: ScoringInputs, end: PointMass | None, kernel: Kernel) -> np.ndarray:
+    """Losses of step forecasts on common times, (n,), from integrals of the weights of F² and of S².
 
-    ``below`` and ``beyond`` are the integrals of the weights of F² and S² up to those times, (1, J), up to
-    each y, (n,), and up to the end, (1,) or (n,).
+    They are taken up to those times, (1, J), up to each y, (n,), and up to the end, (1,) or (n,). Areas under
+    C are those beyond a time, with the sign changed.
     """
     y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F._steps()
-    (low, low_y), (high, high_y, end), never = below, beyond, y.never
+    if end is None:
+        low, low_y, last = times, y.time, np.zeros_like(y.time[:1])
+        high, high_y = (-area_from(inputs.C, t) for t in (times, y.time[None, :]))
+        high_y = high_y[0]
+    else:
+        weighted_time = weighted_time_of(inputs.C)
+        low, low_y = weighted_time(times), weighted_time(y.time[None, :])[0]
+        high, high_y, last = times, y.time, to_numpy(end.location)
+    never = y.never
 
     def part(rows: slice) -> np.ndarray:
         curves = times, sf if len(sf) == 1 else sf[rows]
-        until = high, high_y[rows], end if len(end) == 1 else end[rows]
+        until = high, high_y[rows], last if len(last) == 1 else last[rows]
         return kernel(curves, y.time[rows], (low, low_y[rows]), until, reach[rows], never[rows])
 
     return chunked_rows(part, inputs.n, times.shape[1], like=y.time, budget=CACHED_NUMBERS)
