@@ -122,14 +122,17 @@ class TablePlan(Plan):
         counting = Counting(self.columns, self.table.rows, kind.bare())
         self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
         self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
-        self.sample = self.counted.sample(kind)
+        sample = self.counted.sample(kind)
+        self.sample = sample if kind_of(sample.y) is type(kind) else None
         if self.sample is not None:
-            self.kind = replace(kind, y=self.sample.y)
+            self.kind = replace(kind, y=sample.y)
         if train is not None:
             typical = Sample(None, self.used.follow_up.typical())
             self.notes += [*check_units(self.counts.typical(), typical), OTHERS]
         self.notes += [NOT_SEARCHED_FOR] if self.before else []
-        self.train = self.used.sample(self.kind) if isinstance(train, OutcomeTable) else train
+        self.train = train
+        if isinstance(train, OutcomeTable):
+            self.train = None if self.sample is None else self.used.sample(self.kind)
 
     def read_forecasts(self) -> None:
         """Forecasts of the first rows, read by the event times of all."""
@@ -208,7 +211,7 @@ class TablePlan(Plan):
 
     def pooled(self, sample: Any) -> Sample:
         """Event times that default times are chosen from."""
-        return self.used.pooled() if sample is None else super().pooled(sample)
+        return super().pooled(self.used.sample(self.kind) if sample is None else sample)
 
     def chosen_levels(self, sample: Any) -> Any:
         """Levels as asked for or by default; an error where counts do not tell."""
