@@ -13,7 +13,7 @@ from censcore.estimators import Censoring
 from censcore.estimators.covariates import column_of
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
-from censcore.evaluation.designs.batches.passes import Counting, Support, ends_of
+from censcore.evaluation.designs.batches.passes import Counting, ends_of
 from censcore.evaluation.designs.batches.runners import Runner
 from censcore.evaluation.designs.batches.table_plan import (
     BatchPlan,
@@ -119,7 +119,8 @@ class TablePlan(Plan):
         if self.estimator is not None and not is_kaplan_meier(self.estimator):
             self.estimate = fitted_regression(self.estimator, self.before, self.followed or train)
             check_columns(self.estimate.columns, self.there, "the table")
-        counting = Counting(self.columns, self.table.rows, kind.bare())
+            self._identify(None)
+        counting = Counting(self.columns, self.table.rows, kind.bare(), self.estimate)
         self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
         self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
         sample = self.counted.sample(kind)
@@ -149,8 +150,8 @@ class TablePlan(Plan):
 
     def resolve(self) -> None:
         """The censoring distribution: a curve that is fitted to counts, a regression, or known."""
-        counts, estimator, first = self.counts, self.estimator, self.first
-        times_known = self.kind.followed(self.kind.read_outcome(first.y)).censoring_time is not None
+        counts, estimator = self.counts, self.estimator
+        times_known = self.kind.followed(self.kind.read_outcome(self.first.y)).censoring_time is not None
         if self.asked.censoring is None and not times_known and not counts.event.all():
             raise MissingCensoringError(
                 f"{counts.n - counts.n_events} of {counts.n} subjects are censored, and the censoring "
@@ -166,24 +167,25 @@ class TablePlan(Plan):
             distinct = counts.subjects(self.columns.stratify)
             C = self.estimate.of(distinct.X, distinct.y)
             ends = None if C is None else ends_of(C, counts.weight)
+            self._identify(C)
         else:
-            support = Support(self.columns, self.table.rows, self.estimate)
-            ends = self.runner.total(support, self.batches, "follow-up").keyed["ends"]
+            ends = self.counted.by["ends"]
         self.ends, self.supported = (np.inf, np.inf), None
         if ends is not None:
             self.ends = float(ends.keys[2].min()), float(ends.keys[0].min())
             known = isinstance(C, PointMass)
             self.supported = None if known else reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
-        if self.table.store is not None:
-            covariates = self.estimate.covariates(first.frame, first.labels)
-            self.estimate = self.estimate.identified(
-                self.estimate.of(covariates, first.y) if C is None else C
-            )
         self.notes += self.estimate.notes
         by_count = estimator is not None and not (self.before or isinstance(self.training, Sample))
         self.trained = self.used.follow_up if by_count else None
         about = _description(estimator, self.known, self.training is not None, self.before)
         self.censoring = ResolvedCensoring(C, about, self.estimate.fitted is not None, self.in_sample)
+
+    def _identify(self, C: Any) -> None:
+        """Know the estimate by what it predicts, where sums are kept: its parameters do not tell its data."""
+        if self.table.store is not None:
+            X = self.estimate.covariates(self.first.frame, self.first.labels)
+            self.estimate = self.estimate.identified(self.estimate.of(X, self.first.y) if C is None else C)
 
     @property
     def scored(self) -> Sample | None:
@@ -211,7 +213,10 @@ class TablePlan(Plan):
 
     def pooled(self, sample: Any) -> Sample:
         """Event times that default times are chosen from."""
-        return super().pooled(self.used.sample(self.kind) if sample is None else sample)
+        if sample is not None:
+            return super().pooled(sample)
+        counted = self.used.sample(self.kind)
+        return kind_of(counted.y)(counted.y).pooled(counted)
 
     def chosen_levels(self, sample: Any) -> Any:
         """Levels as asked for or by default; an error where counts do not tell."""
@@ -297,7 +302,7 @@ def _name(value: Any, what: str) -> str | None:
 
 def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counting) -> Counted:
     """The outcomes of the training subjects, of a table or in memory."""
-    stratify = counting.columns.stratify
+    stratify, counting = counting.columns.stratify, replace(counting, censoring=TableCensoring())
     if isinstance(train, OutcomeTable):
         counting = replace(counting, columns=Columns(train.reader, stratify=stratify), rows=train.rows)
         batches = batches_of(train.data, train.rows)
