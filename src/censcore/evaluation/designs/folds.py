@@ -16,7 +16,7 @@ from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, shares_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.kinds.views import View
+from censcore.evaluation.kinds.base import View
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Key, discriminate

@@ -28,8 +28,8 @@ from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.losses import Losses, Means, method_of
+from censcore.evaluation.kinds.base import View
 from censcore.evaluation.kinds.one_time import OneTime
-from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure
