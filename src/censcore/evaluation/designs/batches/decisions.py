@@ -50,7 +50,6 @@ __all__ = ["TablePlan"]
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
-EMPTY = "data: got a table without rows, expected at least one subject."
 OTHERS = (
     "Training subjects count as others than those scored: a table read in batches is not searched for "
     "subjects of both."
@@ -101,19 +100,31 @@ class TablePlan(Plan):
 
     def settle(self) -> None:
         """The kind of the outcome of the first rows."""
-        self.columns, self.batches = _columns(self.asked, self.estimator)
-        self.there = self.batches[0].names()
-        self.models = table_forecasts(self.asked.forecasts, self.there, self.columns.all)
-        self.first = _first_rows(self.batches, self.columns)
-        self.kind, self.asked = _kind_of(self.first, self.asked, self.estimator)
+        asked, table, estimator = self.asked, self.table, self.estimator
+        self.columns, self.batches = _columns(asked, estimator), batches_of(table.data, table.rows)
+        if self.batches:
+            self.there = self.batches[0].names()
+            check_columns(self.columns.all, self.there, "the table")
+            self.models = table_forecasts(asked.forecasts, self.there, self.columns.all)
+        rows = (rows for batch in self.batches for rows in rows_of(batch, self.columns, None, HEAD))
+        first = next(rows, None)
+        if first is None:
+            raise InvalidInputError("data: got a table without rows, expected at least one subject.")
+        kind = kind_of(first.y)
+        if not kind.has_batches:
+            raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
+        asked = replace(asked, sample=Sample(None, first.y), train=None)
+        self.first, (self.kind, self.asked) = first, kind.settle(asked)
+        apart = getattr(estimator, "shared", None) is False or len(getattr(estimator, "estimators_", ())) > 1
+        if apart and self.kind.followed(self.kind.y).time.ndim > 1:
+            raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
 
     def read_training(self) -> None:
         """Count the outcomes of the scored and of the training subjects."""
         kind = self.kind
-        if self.training is not None and not isinstance(self.training, OutcomeTable):
-            self.training = _training(self.training, kind, self.notes)
         train, self.followed = self.training, None
-        if isinstance(train, Sample):
+        if train is not None and not isinstance(train, OutcomeTable):
+            self.training = train = _training(train, kind, self.notes)
             self.followed = replace(train, y=kind.followed(train.y))
         self.estimate = TableCensoring(self.known)
         if self.estimator is not None and not is_kaplan_meier(self.estimator):
@@ -246,41 +257,16 @@ class TablePlan(Plan):
 # ---- what is read ----------------------------------------------------------------------------------------
 
 
-def _columns(asked: Request, estimator: Censoring | None) -> tuple[Columns, list[Batch]]:
-    """What is read of the table, and its batches."""
-    table, sample = asked.sample.y, asked.sample
+def _columns(asked: Request, estimator: Censoring | None) -> Columns:
+    """What is read of the table."""
     pooled = estimator is not None and is_kaplan_meier(estimator)
     stratify = getattr(estimator.estimator, "stratify", None) if estimator is not None and pooled else None
     by = () if asked.by is None else [asked.by] if isinstance(asked.by, str) else list(asked.by)
-    columns = Columns(
-        table.reader, _name(sample.weight, "sample_weight"), _name(sample.groups, "groups"),
-        tuple(str(_name(name, "by")) for name in by), _name(stratify, "stratify"),
+    return Columns(
+        asked.sample.y.reader, _name(asked.sample.weight, "sample_weight"),
+        _name(asked.sample.groups, "groups"), tuple(str(_name(name, "by")) for name in by),
+        _name(stratify, "stratify"),
     )  # fmt: skip
-    batches = batches_of(table.data, table.rows)
-    if not batches:
-        raise InvalidInputError(EMPTY)
-    check_columns(columns.all, batches[0].names(), "the table")
-    return columns, batches
-
-
-def _first_rows(batches: list[Batch], columns: Columns) -> Rows:
-    """The first subjects, which tell the kind of outcome and the times of survival matrices."""
-    first = next((rows for batch in batches for rows in rows_of(batch, columns, None, HEAD)), None)
-    if first is None:
-        raise InvalidInputError(EMPTY)
-    return first
-
-
-def _kind_of(first: Rows, asked: Request, estimator: Censoring | None) -> tuple[Kind, Request]:
-    """The kind of the outcome, settled by the first subjects."""
-    kind = kind_of(first.y)
-    if not kind.has_batches:
-        raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
-    settled, asked = kind.settle(replace(asked, sample=Sample(None, first.y), train=None))
-    apart = getattr(estimator, "shared", None) is False or len(getattr(estimator, "estimators_", ())) > 1
-    if apart and settled.followed(settled.y).time.ndim > 1:
-        raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
-    return settled, asked
 
 
 def _training(train: Any, kind: Kind, notes: list[str]) -> Sample:
