@@ -43,11 +43,11 @@ from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
 from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.cross_validation import CrossValidation
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
-from censcore.evaluation.designs.folds import CrossValidation
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import shares_of
+from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time

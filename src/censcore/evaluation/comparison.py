@@ -13,7 +13,7 @@ from censcore._kept_values import KeepsValues
 from censcore._validation import as_index, as_number, check_flag, check_kind, check_option
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset
+from censcore.evaluation.inference.mean_losses import Losses, Means, Scope, Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line, data_frame

@@ -10,7 +10,7 @@ With folds :math:`I_1,\ldots,I_K` and the model :math:`\hat F_k` (and the censor
 R is the expected loss of the K fitted models for new subjects. Errors are those of :math:`\bar\ell-R`: the
 spread of the losses over subjects, the influence of every training subject on each :math:`\hat G_k`, and,
 with repeats, that subjects train each other's models
-(:mod:`censcore.evaluation.designs.folds`). They do not cover how much R would change with another
+(:mod:`censcore.evaluation.designs.cross_validation`). They do not cover how much R would change with another
 sample to train on, nor that models fitted to more subjects are better.
 
 References
@@ -43,8 +43,8 @@ from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits
 from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
+from censcore.evaluation.designs.cross_validation import CrossValidation, average
 from censcore.evaluation.designs.fold_runs import Split, make_splits, notes_on_splits, out_of_fold, run_folds
-from censcore.evaluation.designs.folds import CrossValidation, average
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import (

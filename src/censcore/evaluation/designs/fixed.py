@@ -9,8 +9,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, estimate_means, score_all, shares_of
-from censcore.evaluation.kinds.base import View
+from censcore.evaluation.inference.mean_losses import Losses, estimate_means, score_all, shares_of
+from censcore.evaluation.kinds.kind import View
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events

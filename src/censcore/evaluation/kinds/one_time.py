@@ -11,7 +11,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
-from censcore.evaluation.kinds.base import Kind, Named, View
+from censcore.evaluation.kinds.kind import Kind, Named, View
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
 from censcore.evaluation.measures.joint_scores import LogOfCause
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, KAPLAN_MEIER

@@ -15,7 +15,7 @@ from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators import KaplanMeier
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.kinds.base import Kind, View
+from censcore.evaluation.kinds.kind import Kind, View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog, OfView

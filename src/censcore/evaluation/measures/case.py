@@ -24,7 +24,7 @@ from censcore.scores.inputs import scoring_inputs, without_forecast
 from censcore.scores.known_at import seen_beyond, weights_of_events
 
 if TYPE_CHECKING:
-    from censcore.evaluation.kinds.base import View
+    from censcore.evaluation.kinds.kind import View
     from censcore.evaluation.measures.case_scores import CaseScore
     from censcore.evaluation.measures.discrimination import Measure
 

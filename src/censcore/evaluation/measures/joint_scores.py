@@ -28,7 +28,7 @@ from censcore.scores.joint_brier import decided_outcome, event_rule, joint_weigh
 from censcore.scores.known_at import over_reached
 
 if TYPE_CHECKING:
-    from censcore.evaluation.kinds.base import View
+    from censcore.evaluation.kinds.kind import View
 
 __all__ = ["Energy", "EventBrier", "JointLog", "LogOfCause", "OfView", "lost_beyond"]
 

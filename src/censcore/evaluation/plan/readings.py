@@ -20,7 +20,7 @@ from censcore.distributions.survival_matrix import (
     up_to,
 )
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, score_all
+from censcore.evaluation.inference.mean_losses import Losses, Means, score_all
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.report.text import label

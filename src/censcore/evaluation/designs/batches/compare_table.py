@@ -27,13 +27,13 @@ from censcore.evaluation.designs.batches.runners import PartialSums, Runner, clu
 from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, method_of
-from censcore.evaluation.kinds.base import View
+from censcore.evaluation.inference.mean_losses import Losses, Means, method_of
+from censcore.evaluation.kinds.kind import View
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure
-from censcore.evaluation.plan.checks import note_on_few, note_on_units
+from censcore.evaluation.plan.notes import note_on_few, note_on_units
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError

@@ -29,13 +29,13 @@ from censcore.evaluation.designs.batches.table_plan import (
 )
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.censoring_influence import Part
-from censcore.evaluation.inference.losses import Subset
+from censcore.evaluation.inference.mean_losses import Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
-from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon
+from censcore.evaluation.plan.notes import check_units, note_on_entry
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import (

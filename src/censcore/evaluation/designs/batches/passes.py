@@ -28,12 +28,12 @@ from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
 from censcore.evaluation.designs.batches.table_plan import BatchPlan, Columns, Rows, TableCensoring, rows_of
 from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
-from censcore.evaluation.inference.losses import score_all
+from censcore.evaluation.inference.mean_losses import score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.checks import expected_events
 from censcore.evaluation.plan.horizon import FOLLOWED, LEAST
+from censcore.evaluation.plan.notes import expected_events
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events

@@ -17,7 +17,7 @@ from censcore.estimators import Adapted, Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.designs.fold_store import model_key
 from censcore.evaluation.inference.censoring_influence import Part, Piece, has_influence, parts_of
-from censcore.evaluation.inference.losses import Subset
+from censcore.evaluation.inference.mean_losses import Subset
 from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
