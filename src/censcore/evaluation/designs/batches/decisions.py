@@ -27,6 +27,7 @@ from censcore.evaluation.designs.batches.table_plan import (
     read_forecasts,
     rows_of,
 )
+from censcore.evaluation.designs.fold_store import model_key
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.censoring_influence import Part
 from censcore.evaluation.inference.mean_losses import Subset
@@ -196,7 +197,8 @@ class TablePlan(Plan):
         """Know the estimate by what it predicts, where sums are kept: its parameters do not tell its data."""
         if self.table.store is not None:
             X = self.estimate.covariates(self.first.frame, self.first.labels)
-            self.estimate = self.estimate.identified(self.estimate.of(X, self.first.y) if C is None else C)
+            told = self.estimate.of(X, self.first.y) if C is None else C
+            self.estimate = replace(self.estimate, identity=model_key("C", told, None))
 
     @property
     def scored(self) -> Sample | None:
