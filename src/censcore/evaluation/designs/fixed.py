@@ -10,13 +10,12 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, estimate_means, score_all, shares_of
-from censcore.evaluation.kinds.kind import View
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.measures.joint_scores import OfView
+from censcore.evaluation.measures.joint_scores import OfView, View
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.request import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic

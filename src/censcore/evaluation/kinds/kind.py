@@ -19,6 +19,7 @@ from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom, by_name
+from censcore.evaluation.measures.joint_scores import View
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecasts import check_forecasts, with_covariates
 from censcore.evaluation.plan.notes import notes_on_events, notes_on_forecasts
@@ -30,43 +31,9 @@ from censcore.outcomes import RightCensored, as_followed, as_outcome
 from censcore.scores import SCORES
 from censcore.scores.inputs import known_censoring, known_to_exceed
 
-__all__ = ["Kind", "Named", "View", "kind_of", "register_kind"]
+__all__ = ["Kind", "Named", "kind_of", "register_kind"]
 
 Named = dict[str, Any]  # forecasts by name
-
-
-@dataclass(frozen=True)
-class View(ABC):
-    """A part of the outcome that is scored as if it were the only one.
-
-    Parameters
-    ----------
-    name : str
-        For tables, ``comparison.of(name)`` and names of scores, ``crps[name]``.
-    """
-
-    name: str
-
-    @abstractmethod
-    def of(self, case: Case) -> Case:
-        """The outcome of the view, and the forecast's part; ``case.of(view)`` makes it once."""
-
-    @property
-    def part(self) -> int:
-        """The number of its times among the parts of the kind."""
-        return 0
-
-    def counted(self, case: Case) -> np.ndarray | None:
-        """The subjects who count, (n,); None for all."""
-        return None
-
-    def depends_on(self, coordinate: int | None) -> bool:
-        """Whether scores of the view depend on the censoring time of an event time; None for one of all."""
-        return True
-
-    def censoring(self, resolved: ResolvedCensoring) -> ResolvedCensoring:
-        """The censoring distribution of the view."""
-        return resolved
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
-from censcore.evaluation.kinds.kind import Kind, Named, View
+from censcore.evaluation.kinds.kind import Kind, Named
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
-from censcore.evaluation.measures.joint_scores import LogOfCause
+from censcore.evaluation.measures.joint_scores import LogOfCause, View
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.plan.request import Request

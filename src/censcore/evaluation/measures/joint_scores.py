@@ -10,6 +10,7 @@ the loss of that cause. Only the log score of one cause depends on C where that 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,9 +29,9 @@ from censcore.scores.joint_brier import decided_outcome, event_rule, joint_weigh
 from censcore.scores.known_at import over_reached
 
 if TYPE_CHECKING:
-    from censcore.evaluation.kinds.kind import View
+    from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 
-__all__ = ["Energy", "EventBrier", "JointLog", "LogOfCause", "OfView", "lost_beyond"]
+__all__ = ["Energy", "EventBrier", "JointLog", "LogOfCause", "OfView", "View", "lost_beyond"]
 
 KNOTS = 24  # censoring times at which the energy score is taken for its derivative
 DRAWS = 4  # lags of the ensemble, or draws of the other censoring times, at each of them
@@ -229,6 +230,40 @@ class EventBrier(CaseScore):
 
 
 # ---- one part of the outcome ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View(ABC):
+    """A part of the outcome that is scored as if it were the only one.
+
+    Parameters
+    ----------
+    name : str
+        For tables, ``comparison.of(name)`` and names of scores, ``crps[name]``.
+    """
+
+    name: str
+
+    @abstractmethod
+    def of(self, case: Case) -> Case:
+        """The outcome of the view, and the forecast's part; ``case.of(view)`` makes it once."""
+
+    @property
+    def part(self) -> int:
+        """The number of its times among the parts of the kind."""
+        return 0
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """The subjects who count, (n,); None for all."""
+        return None
+
+    def depends_on(self, coordinate: int | None) -> bool:
+        """Whether scores of the view depend on the censoring time of an event time; None for one of all."""
+        return True
+
+    def censoring(self, resolved: ResolvedCensoring) -> ResolvedCensoring:
+        """The censoring distribution of the view."""
+        return resolved
 
 
 @dataclass(frozen=True)

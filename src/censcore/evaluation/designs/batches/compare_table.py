@@ -28,11 +28,11 @@ from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, method_of
-from censcore.evaluation.kinds.kind import View
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure
+from censcore.evaluation.measures.joint_scores import View
 from censcore.evaluation.plan.notes import note_on_few, note_on_units
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic

@@ -75,7 +75,8 @@ class TablePlan(Plan):
 
     def __init__(self, runner: Runner, asked: Request) -> None:
         super().__init__(asked)
-        self.runner, self.table, self.training = runner, asked.sample.y, asked.train
+        self.runner, self.table = runner, asked.sample.y
+        self.training: Any = asked.train  # subjects in memory, or another table
         self.estimator, self.known = estimator_of(asked.censoring)
         self.before = asked.train is None and hasattr(self.estimator, "estimators_")
 
