@@ -107,11 +107,16 @@ class _Stored:
 
 def _tasks(work: Work, batches: Sequence[Batch]) -> list[Any]:
     """Tasks of Dask; the plan is one of them, so that a lost worker does not lose it."""
-    from dask import delayed
-
+    delayed = _dask().delayed
     plan = delayed(_same, pure=False)(work)
     run = delayed(operator.call, pure=False)
     return [run(plan, batch.delayed if isinstance(batch, DelayedBatch) else batch) for batch in batches]
+
+
+def _dask() -> Any:
+    import dask
+
+    return dask
 
 
 def _same(work: Work) -> Work:
@@ -120,11 +125,9 @@ def _same(work: Work) -> Work:
 
 def _by_dask(work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
     """By the scheduler that Dask uses by default, a few partitions at a time."""
-    from dask import compute
-
     tasks = _tasks(work, batches)
     for start in range(0, len(tasks), 8):
-        yield from compute(*tasks[start : start + 8])
+        yield from _dask().compute(*tasks[start : start + 8])
 
 
 def _on_cluster(client: Any, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
