@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 import censcore as cs
-from censcore.evaluation.designs.folds import CrossValidation
+from censcore.evaluation.designs.cross_validation import CrossValidation
 
 HORIZON, AT = 2.0, 1.0
 GRID = np.linspace(0, HORIZON, 81)

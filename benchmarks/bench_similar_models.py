@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 import censcore as cs
-from censcore.evaluation.designs.folds import CrossValidation
+from censcore.evaluation.designs.cross_validation import CrossValidation
 from censcore.published import d_calibration
 
 HORIZON, END, SHAPE = 1.8, 4.0, 1.5

@@ -9,7 +9,7 @@ from tests.evaluation.streaming.tables import assert_same
 
 import censcore as cs
 from censcore.evaluation.kinds import kind_of, register_kind
-from censcore.evaluation.kinds.base import KINDS
+from censcore.evaluation.kinds.kind import KINDS
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.exceptions import InvalidInputError
 

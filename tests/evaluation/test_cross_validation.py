@@ -23,9 +23,9 @@ from sklearn.pipeline import make_pipeline
 
 import censcore as cs
 from censcore.distributions import Grouped
+from censcore.evaluation.designs.cross_validation import refit_influence
 from censcore.evaluation.designs.fold_runs import make_splits
 from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, save_value
-from censcore.evaluation.designs.folds import refit_influence
 from censcore.evaluation.kinds.several_times import kaplan_meier_curves
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
-from censcore.evaluation.inference import losses
+from censcore.evaluation.inference import mean_losses as losses
 from censcore.exceptions import InvalidInputError
 
 COX = cs.CoxRegression

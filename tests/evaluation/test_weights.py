@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import censcore as cs
 from censcore.evaluation.inference.clusters import Clusters, common_codes
-from censcore.evaluation.inference.losses import _spread
+from censcore.evaluation.inference.mean_losses import _spread
 from censcore.exceptions import InvalidInputError
 
 NUMBERS = ["by", "score", "at", "model", "mean", "standard_error", "skill", "skill_standard_error"]

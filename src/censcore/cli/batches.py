@@ -17,7 +17,7 @@ from censcore.cli.predictions import check_options, is_standard_input, outcome_o
 from censcore.evaluation.designs.batches.decisions import TablePlan
 from censcore.evaluation.designs.batches.runners import Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import BatchPlan, Rows
-from censcore.evaluation.inference.losses import score_all
+from censcore.evaluation.inference.mean_losses import score_all
 from censcore.evaluation.plan.forecast_columns import column_forecasts
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample

@@ -41,7 +41,7 @@ def score(
         raise InvalidInputError("--jobs belongs to tables that are read in batches: pass --batch.")
     inputs = source.read()
     from censcore.evaluation.designs.pipeline import Plan
-    from censcore.evaluation.inference.losses import score_all  # --help needs none of what it imports
+    from censcore.evaluation.inference.mean_losses import score_all  # --help needs none of what it imports
     from censcore.evaluation.plan.request import Request
     from censcore.evaluation.sample import Sample
 

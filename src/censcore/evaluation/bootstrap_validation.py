@@ -47,11 +47,11 @@ from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
 from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.cross_validation import CrossValidation
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
-from censcore.evaluation.designs.folds import CrossValidation
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import shares_of
+from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time
@@ -211,7 +211,7 @@ def compare_out_of_bag(
     ends = np.cumsum([0, *(len(split.test) for split in splits)])
     place = [np.argsort(order)[a:b] for a, b in pairwise(ends)]
     rows = rows[order]
-    tested, count = np.unique(rows, return_counts=True)
+    everyone, (tested, count) = np.arange(len(rows)), np.unique(rows, return_counts=True)
     if len(tested) < n:
         notes = [*notes, f"{n - len(tested)} of {n} subjects are in every bootstrap sample, and not scored."]
     clusters = np.arange(n) if groups is None else groups
@@ -221,23 +221,14 @@ def compare_out_of_bag(
     def compared(who: np.ndarray, weight: np.ndarray, at: list[np.ndarray], forecasts: Any) -> Comparison:
         given = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
         some = replace(sample.take(who), weight=given[who] * weight, groups=clusters[who])
-        here = replace(
-            asked,
-            forecasts=forecasts,
-            sample=some,
-            by={key: values[who] for key, values in labels.items()} or None,
-        )
+        by = {key: values[who] for key, values in labels.items()} or None
         C = _censoring_of(kind, fitted, sample, who, at)
-        return compare_request(
-            replace(here, censoring=C, train_groups=clusters if isinstance(C, ResolvedCensoring) else None)
-        )
+        of_train = clusters if isinstance(C, ResolvedCensoring) else None
+        here = {"forecasts": forecasts, "sample": some, "by": by, "censoring": C, "train_groups": of_train}
+        return compare_request(replace(asked, **here))
 
-    numbers = list(range(len(splits)))
     forecasts = {
-        model: out_of_fold(
-            [(place[b], D) for b, (_, D) in zip(numbers, runs.of(model, numbers), strict=True)],
-            np.arange(len(rows)),
-        )
+        model: out_of_fold([(at, runs.forecasts[model, b]) for b, at in enumerate(place)], everyone)
         for model in runs.models
     }
     found = compared(rows, 1 / np.repeat(count, count), place, forecasts)

@@ -17,7 +17,7 @@ from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.estimates import shares
-from censcore.evaluation.inference.losses import Scope, estimate_means, score_all
+from censcore.evaluation.inference.mean_losses import Scope, estimate_means, score_all
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.plan.readings import reading_notes

@@ -13,7 +13,7 @@ from censcore._kept_values import KeepsValues
 from censcore._validation import as_index, as_number, check_flag, check_kind, check_option
 from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset
+from censcore.evaluation.inference.mean_losses import Losses, Means, Scope, Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line, data_frame
@@ -121,7 +121,7 @@ class Comparison(KeepsValues):
     notes: list[str] = field(default_factory=list)
     time_unit: str = ""
     compared: dict[str, Any] = field(default_factory=dict)
-    made: dict[str, Any] = field(default_factory=dict, init=False)
+    made: dict[Any, Any] = field(default_factory=dict, init=False)
 
     # ---- what was compared -------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Comparison(KeepsValues):
     @property
     def horizon(self) -> float:
         """End of the comparison."""
-        return self.design.horizon(self)
+        return self.design.any_case(self).horizon
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -175,13 +175,10 @@ class Comparison(KeepsValues):
             With the scores of this outcome, and all plots.
         """
         view = self.kind.view(outcome)
-        if outcome not in self._parts:
-            self._parts[outcome] = self.design.part(self, view)
-        return self._parts[outcome]
-
-    @cached_property
-    def _parts(self) -> dict[str, Comparison]:
-        return {}
+        if view not in self.made:
+            self.made[view] = self.design.part(self, view)
+        part: Comparison = self.made[view]
+        return part
 
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
         """A mean with its influence, None where the score is not available."""

@@ -10,7 +10,7 @@ With folds :math:`I_1,\ldots,I_K` and the model :math:`\hat F_k` (and the censor
 R is the expected loss of the K fitted models for new subjects. Errors are those of :math:`\bar\ell-R`: the
 spread of the losses over subjects, the influence of every training subject on each :math:`\hat G_k`, and,
 with repeats, that subjects train each other's models
-(:mod:`censcore.evaluation.designs.folds`). They do not cover how much R would change with another
+(:mod:`censcore.evaluation.designs.cross_validation`). They do not cover how much R would change with another
 sample to train on, nor that models fitted to more subjects are better.
 
 References
@@ -37,15 +37,15 @@ from censcore._arrays import Array
 from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared
 from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits, compare_out_of_bag
 from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
+from censcore.evaluation.designs.cross_validation import CrossValidation, average
 from censcore.evaluation.designs.fold_runs import Split, make_splits, notes_on_splits, out_of_fold, run_folds
-from censcore.evaluation.designs.folds import CrossValidation, average
+from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import (
     ResolvedCensoring,
@@ -53,7 +53,7 @@ from censcore.evaluation.inference.resolved_censoring import (
     describe,
     with_influence,
 )
-from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named, check_model, default_or_name
@@ -203,15 +203,14 @@ def cross_validate(
     folds = cv if isinstance(cv, Folds) else Folds(cv)
     sample = Sample.scored(y, X, sample_weight, groups)
     check_in_memory(sample.y, "cross_validate")
-    automatic = is_automatic(censoring)
     request = Request(
         models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
-    kind, settled = kind_of(sample.y).settle(replace(request, censoring=None) if automatic else request)
-    n = len(kind)
-    code, weight = request.subjects(n)
-    sample = replace(sample, y=kind.read_outcome(sample.y), weight=weight)
+    plan = Plan(request)
+    plan.settle()
+    kind, n, code = plan.kind, len(plan.kind), plan.groups
+    sample = replace(sample, y=kind.read_outcome(sample.y), weight=plan.weight)
     if isinstance(folds.cv, Bootstrap):
         splits = bootstrap_splits(folds.cv, n, code, folds.repeats)
     else:
@@ -222,12 +221,12 @@ def cross_validate(
     runs = run_folds(kind, everything, sample, splits, folds, progress)
     if not runs.models:
         raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
-    estimator = None if automatic else censoring
-    if estimator is None:
-        estimator = settled.censoring or kind.default_censoring()
+    estimator = censoring
+    if censoring is None or plan.automatic:
+        estimator = plan.asked.censoring or kind.default_censoring()
     subjects, notes = replace(sample, y=kind.y), [*runs.notes]
     followed = replace(sample, y=kind.followed(kind.y))
-    if automatic:
+    if plan.automatic:
         choice = kind.choose_censoring(estimator, followed, request.seed)
         estimator, notes = choice.censoring, [*notes, choice.note]
     asked = replace(request, reference=name if name in runs.models else None)
@@ -253,7 +252,7 @@ def cross_validate(
     for layer, C in zip(layers, resolved, strict=True):
         repeated.append(compared(layer, C))
         asked = replace(asked, **decided(repeated[0]))
-    if automatic and not choice.pooled:
+    if plan.automatic and not choice.pooled:
         C = _censoring_of(Censoring(KaplanMeier()), followed, [splits[i] for i in layers[0]], tested)
         notes.append(note_on_pooled(repeated[0], compared(layers[0], C)))
     first, design = repeated[0], CrossValidation(splits, repeated, tested, runs, code)

@@ -22,7 +22,8 @@ from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.at_landmark import Averages
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
-from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.designs.pipeline import Plan
+from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, check_forecasts
@@ -254,16 +255,16 @@ def compare_landmarks(
         forecasts, sample, censoring, training, scores, times, levels, reference, horizon, by, None, None,
         confidence, discrimination, time_unit, seed, progress,
     )  # fmt: skip
-    kind, _ = kind_of(sample.y).settle(asked)
+    plan = Plan(asked)
+    plan.settle()  # an error where weights or groups are not those of the subjects
+    kind = plan.kind
     if not kind.has_landmarks:
         raise UnsupportedOutcomeError(
             f"landmarks: got {type(sample.y).__name__}, whose subjects are at risk of some events and not of "
             "others. Compare one event, y.marginal(j) with the forecasts of it, or all of them without "
             "landmarks."
         )
-    n = len(kind)
-    asked.subjects(n)  # an error where weights or groups are not theirs
-    labels = labels_by(by, sample.X, n)
+    labels = labels_by(by, sample.X, len(kind))
     at = _predictions(kind, forecasts, sample.X, training)
     comparisons, at_risk = [], []
     for s in map(float, places):

@@ -17,6 +17,7 @@ from censcore.estimators import Censoring, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.estimators.pipelines import last_step
+from censcore.evaluation.inference.resolved_censoring import as_censoring
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case, in_time
 from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, case_score
@@ -101,8 +102,7 @@ class WithCensoring(BaseEstimator):
         weight = None if sample_weight is None else check_weights(sample_weight, len(kind))
         estimator = kind.censoring_estimator() if asked.censoring is None else clone(asked.censoring)
         if estimator is not None:  # all planned visits took place where there is none
-            estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-            estimator = estimator.set_params(cv=None).fit(X, followed, weight)
+            estimator = as_censoring(estimator).set_params(cv=None).fit(X, followed, weight)
         self.censoring_: Censoring | None = estimator
         self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])

@@ -9,13 +9,13 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, estimate_means, score_all, shares_of
+from censcore.evaluation.inference.mean_losses import Losses, estimate_means, score_all, shares_of
 from censcore.evaluation.kinds.one_time import OneTime
-from censcore.evaluation.kinds.views import OfView, View
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
+from censcore.evaluation.measures.joint_scores import OfView, View
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.request import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
@@ -43,53 +43,48 @@ class Design:
         """An error where a design has no such thing."""
         raise InvalidInputError(f"{what}: not available for {type(self).__name__}.")
 
-    def case(self, of: Comparison) -> Case:
-        """One forecast with the outcome, which all forecasts share."""
+    def any_case(self, of: Comparison) -> Case:
+        """One case with the horizon, times and levels, which all forecasts share."""
         return next(iter(of.cases.values()))
+
+    def case(self, of: Comparison) -> Case:
+        """One forecast with the outcome, which all forecasts share; an error where it is not in memory."""
+        return self.any_case(of)
 
     def models(self, of: Comparison) -> list[str]:
         """Names of the forecasts."""
         return list(of.cases)
 
-    def horizon(self, of: Comparison) -> float:
-        """End of the comparison."""
-        return self.case(of).horizon
-
     def last_time(self, of: Comparison) -> float:
         """End of follow-up."""
-        return float(to_numpy(self.case(of).y.time).max())
+        return float(to_numpy(self.any_case(of).y.time).max())
 
     def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
         """The times or levels that a score is taken at; NaN for one without any."""
-        return score.at(self.case(of))
+        return score.at(self.any_case(of))
+
+    def sizes(self, of: Comparison) -> tuple[int, int, int | None]:
+        """How many subjects, events and groups there are."""
+        y, groups = self.case(of).y, of.groups
+        return len(y), int(to_numpy(y.event).sum()), None if groups is None else int(groups.max()) + 1
 
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Everything that was decided."""
-        case = self.case(of)
-        counts = {"subjects": len(case.y), "events": int(to_numpy(case.y.event).sum())}
-        readings = readings_of(of.cases)
-        groups = None if of.groups is None else int(of.groups.max()) + 1
-        told = self.told(of, counts, case.times, case.levels, groups, readings)
-        return told | of.kind.settings()
+        return self.told(of) | of.kind.settings()
 
-    @staticmethod
-    def told(
-        of: Comparison,
-        counts: dict[str, int],
-        times: np.ndarray,
-        levels: np.ndarray,
-        groups: int | None,
-        readings: dict[str, str],
-    ) -> dict[str, Any]:
-        """Settings in their order."""
+    def told(self, of: Comparison) -> dict[str, Any]:
+        """The settings that all kinds have, in their order."""
         from importlib.metadata import version
 
+        subjects, events, groups = self.sizes(of)
+        case, readings = self.any_case(of), readings_of(of.cases)
         return {
-            **counts,
+            "subjects": subjects,
+            "events": events,
             "horizon": of.horizon,
             "time unit": of.time_unit or None,
-            "times": times.tolist(),
-            "levels": levels.tolist(),
+            "times": case.times.tolist(),
+            "levels": case.levels.tolist(),
             **({"survival matrices": readings} if readings else {}),
             "scores": [score.name for score in of.scores],
             "censoring distribution": of.resolved_censoring.description,

@@ -15,9 +15,9 @@ from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, 
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.checks import check_units, note_on_entry, notes_on_censoring, notes_on_training
 from censcore.evaluation.plan.forecasts import add_reference
 from censcore.evaluation.plan.horizon import find_horizon, times_and_levels
+from censcore.evaluation.plan.notes import check_units, note_on_entry, notes_on_censoring, notes_on_training
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.scores.inputs import known_to_exceed

@@ -45,11 +45,15 @@ class Piece:
     jumps: np.ndarray  #: the times u
     by_visit: bool = False  #: whether these are numbers of visits
 
-    def derivative(self, score: Any, losses: np.ndarray) -> np.ndarray:
-        """A(u) of a score with the losses (n, q) of all scored subjects, (m, J, q)."""
+    def derivative(self, scores: list[Any], losses: list[np.ndarray]) -> np.ndarray:
+        """A(u) of scores with the losses (n, q) of all scored subjects, side by side, (m, J, sum of q)."""
+        every = zip(scores, losses, strict=True)
         if self.by_visit:
-            return self._by_number(score, losses)
-        return score.derivative(self.case, losses[self.subjects], self.weight, self.jumps)
+            return np.concatenate([self._by_number(*each) for each in every], axis=2)
+        where = self.weight, self.jumps
+        return np.concatenate(
+            [score.derivative(self.case, values[self.subjects], *where) for score, values in every], axis=2
+        )
 
     def _by_number(self, score: Any, losses: np.ndarray) -> np.ndarray:
         r"""A(k), the derivative of mean losses by :math:`\log(1-h_k)`, h_k the hazard to leave after visit k.
@@ -95,11 +99,7 @@ class Part(ABC):
         self, scores: list[Any], losses: list[np.ndarray], case: Case, weight: np.ndarray
     ) -> np.ndarray:
         """Influence of each training subject on the mean losses (n, q) of scores, (training, m, sum of q)."""
-        every = list(zip(scores, losses, strict=True))
-        A = {
-            i: np.concatenate([piece.derivative(*each) for each in every], axis=2)
-            for i, piece in self.pieces(case, weight).items()
-        }
+        A = {i: piece.derivative(scores, losses) for i, piece in self.pieces(case, weight).items()}
         return self.influence(A, weight.shape[1], sum(values.shape[1] for values in losses))
 
     def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:

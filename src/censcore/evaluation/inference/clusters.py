@@ -67,7 +67,7 @@ class Clusters:
         """A scored subject for each entry of an influence, and a training subject for each of the others.
 
         ``used`` are the scored subjects with a weight. These are the entries of
-        :func:`~censcore.evaluation.inference.losses.mean_with_influence`, in its order.
+        :func:`~censcore.evaluation.inference.mean_losses.mean_with_influence`, in its order.
         """
         if self.scored is None:
             scored = np.nonzero(used)[0]

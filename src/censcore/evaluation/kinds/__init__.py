@@ -1,11 +1,11 @@
 """Kinds of outcome: one time, several times, causes, one cause, semi-competing risks, intervals."""
 
-from censcore.evaluation.kinds.base import Kind, kind_of, register_kind
 from censcore.evaluation.kinds.causes import Causes
-from censcore.evaluation.kinds.intervals import Intervals
+from censcore.evaluation.kinds.intervals_of_visits import Intervals
+from censcore.evaluation.kinds.kind import Kind, kind_of, register_kind
 from censcore.evaluation.kinds.one_time import OneCause, OneTime
-from censcore.evaluation.kinds.semi_competing import SemiCompeting
 from censcore.evaluation.kinds.several_times import SeveralTimes
+from censcore.evaluation.kinds.terminal_event import SemiCompeting
 from censcore.outcomes import EventOfCause, IntervalCensored, SemiCompetingRisks, as_outcome, is_competing
 
 __all__ = ["Kind", "kind_of", "register_kind"]

@@ -17,15 +17,14 @@ from censcore._validation import as_list
 from censcore.distributions import CumulativeIncidence, Distribution, TimeAndCause
 from censcore.estimators import AalenJohansen, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
-from censcore.evaluation.kinds.base import Kind
-from censcore.evaluation.kinds.views import OfView, View
+from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore
-from censcore.evaluation.measures.joint_scores import Energy, LogOfCause
-from censcore.evaluation.plan.checks import notes_on_events
+from censcore.evaluation.measures.joint_scores import Energy, LogOfCause, OfView, View
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import LEVELS, default_levels
+from censcore.evaluation.plan.notes import notes_on_events
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError

@@ -9,14 +9,13 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
+from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
-from censcore.evaluation.kinds.base import Kind, Named
-from censcore.evaluation.kinds.views import View
+from censcore.evaluation.kinds.kind import Kind, Named
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
-from censcore.evaluation.measures.joint_scores import LogOfCause
+from censcore.evaluation.measures.joint_scores import LogOfCause, View
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.plan.horizon import default_levels
-from censcore.evaluation.plan.readings import settle_readings
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
@@ -55,9 +54,14 @@ class OneTime(Kind):
         return [case_score(name)]
 
     def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
-        """Survival matrices are read by the event times of the training or else the scored subjects."""
-        events = None if train is None else self.events_of(train.y)
-        return settle_readings(forecasts, self.scored, events, horizon)
+        """Survival matrices are read by the event times of the training or else the scored subjects.
+
+        Up to the horizon an exponential tail is replaced by lines, see :func:`up_to`.
+        """
+        y, whose = (self.y, "scored events") if train is None else (train.y, "training events")
+        followed = self.events_of(y)
+        events = to_numpy(followed.time)[to_numpy(followed.event)]
+        return {name: up_to(settled(F, events, whose), horizon) for name, F in forecasts.items()}
 
 
 class OneCause(OneTime):

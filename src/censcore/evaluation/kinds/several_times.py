@@ -15,11 +15,10 @@ from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators import KaplanMeier
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.kinds.base import Kind
-from censcore.evaluation.kinds.views import OfView, View
+from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
-from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog
+from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog, OfView, View
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample

@@ -37,7 +37,7 @@ import numpy as np
 
 from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.inference.estimates import Estimate, effective_number, separate_stream
-from censcore.evaluation.inference.losses import shares_of
+from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import OfRisk

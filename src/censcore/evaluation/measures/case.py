@@ -23,9 +23,9 @@ from censcore.scores.inputs import scoring_inputs, without_forecast
 from censcore.scores.known_at import seen_beyond, weights_of_events
 
 if TYPE_CHECKING:
-    from censcore.evaluation.kinds.views import View
     from censcore.evaluation.measures.case_scores import CaseScore
     from censcore.evaluation.measures.discrimination import Measure
+    from censcore.evaluation.measures.joint_scores import View
 
 __all__ = [
     "CELLS", "Case", "RiskAt", "as_losses", "cells_of", "counted_events", "effective_events", "first_event",

@@ -14,7 +14,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Scope, mean_with_influence, spread_over_refits
+from censcore.evaluation.inference.mean_losses import Scope, mean_with_influence, spread_over_refits
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.case import Case

@@ -17,17 +17,15 @@ from censcore.distributions.survival_matrix import (
     columns_of,
     other_readings,
     reading_of,
-    settled,
     up_to,
 )
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, score_all
+from censcore.evaluation.inference.mean_losses import Losses, Means, score_all
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.report.text import label
-from censcore.outcomes import RightCensored
 
-__all__ = ["on_grid", "reading_notes", "readings_of", "settle_readings"]
+__all__ = ["on_grid", "reading_notes", "readings_of"]
 
 CHECKED = 4000  # subjects on which another reading is tried
 MATTERS = 1.0  # standard errors by which another reading must move a difference
@@ -41,18 +39,6 @@ def readings_of(cases: Mapping[str, Case]) -> dict[str, str]:
     """How survival matrices are read, by the name of the forecast."""
     readings = {name: reading_of(case.F) for name, case in cases.items()}
     return {name: str(reading) for name, reading in readings.items() if reading is not None}
-
-
-def settle_readings(
-    distributions: Mapping[str, Distribution], y: RightCensored, y_train: RightCensored | None, horizon: float
-) -> dict[str, Distribution]:
-    """Forecasts whose readings are settled by the event times of the training or else the scored subjects.
-
-    Up to the horizon an exponential tail is replaced by lines, see :func:`up_to`.
-    """
-    outcome, whose = (y, "scored events") if y_train is None else (y_train, "training events")
-    events = to_numpy(outcome.time)[to_numpy(outcome.event)]
-    return {name: up_to(settled(F, events, whose), horizon) for name, F in distributions.items()}
 
 
 def on_grid(times: np.ndarray, distributions: Mapping[str, Distribution], horizon: float) -> np.ndarray:

@@ -12,7 +12,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_confidence, as_seed, check_flag, check_kind
 from censcore.estimators.covariates import check_rows, check_weights, column_of
 from censcore.evaluation.inference.estimates import group_codes
-from censcore.evaluation.inference.losses import Subset
+from censcore.evaluation.inference.mean_losses import Subset
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.horizon import given_horizon

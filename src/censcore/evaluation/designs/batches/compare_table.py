@@ -27,12 +27,13 @@ from censcore.evaluation.designs.batches.runners import PartialSums, Runner, clu
 from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, method_of
+from censcore.evaluation.inference.mean_losses import Losses, Means, method_of
 from censcore.evaluation.kinds.one_time import OneTime
-from censcore.evaluation.kinds.views import View
+from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure
-from censcore.evaluation.plan.checks import note_on_few, note_on_units
+from censcore.evaluation.measures.joint_scores import View
+from censcore.evaluation.plan.notes import note_on_few, note_on_units
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
@@ -260,22 +261,18 @@ class Batches(Design):
         """Names of the forecasts."""
         return list(self.plan.forecasts)
 
-    def horizon(self, of: Comparison) -> float:
-        """End of the comparison."""
-        return self.plan.horizon
+    def any_case(self, of: Comparison) -> Case:
+        """The outcomes that were counted, without a forecast."""
+        y, plan = self.counts.subjects(None).y, self.plan
+        return Case(y, None, None, plan.horizon, plan.times, plan.levels)  # type: ignore[arg-type]
 
-    def last_time(self, of: Comparison) -> float:
-        """End of follow-up."""
-        return float(self.counts.time.max())
-
-    def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
-        """The times or levels that a score is taken at; NaN for one without any."""
-        return {"time": self.plan.times, "level": self.plan.levels}.get(score.axis, np.array([np.nan]))
+    def sizes(self, of: Comparison) -> tuple[int, int, int | None]:
+        """How many subjects, events and groups were counted."""
+        return self.counts.n, self.counts.n_events, self.n_groups
 
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Everything that was decided."""
-        counts = {"subjects": self.counts.n, "events": self.counts.n_events}
-        told = self.told(of, counts, self.plan.times, self.plan.levels, self.n_groups, {})
+        told = self.told(of)
         told |= {"read in batches of": self.plan.rows, "censcore": told.pop("censcore")}
         return told | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.designs.batches.runners import Keyed
-from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.kinds import Kind
 from censcore.evaluation.plan.horizon import FollowUp
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
@@ -132,18 +132,7 @@ class Counted:
         """How many subjects each of the outcomes of :meth:`sample` stands for."""
         return np.concatenate([part.rows for part in self.parts])
 
-    def sample(self, kind: Kind) -> Sample | None:
-        """Subjects of many, whose outcomes are of the kind; None where that is more than was counted."""
+    def sample(self, kind: Kind) -> Sample:
+        """Subjects of many, with outcomes of the kind; of another one where that is more than was counted."""
         y, mask = kind.of_parts([(part.time, part.code, part.entry) for part in self.parts])
-        if kind_of(y) is not type(kind):
-            return None
         return Sample(None, y, np.concatenate([part.weight for part in self.parts]), mask=mask)
-
-    def pooled(self) -> Sample:
-        """The times of all parts, where there is no :meth:`sample`."""
-        time, code, weight = (
-            np.concatenate([getattr(part, name) for part in self.parts])
-            for name in ("time", "code", "weight")
-        )
-        used = np.flatnonzero((code == 0) | (time > 0))
-        return Sample(None, RightCensored(time, code == 1), weight).take(used)

@@ -13,7 +13,7 @@ from censcore.estimators import Censoring
 from censcore.estimators.covariates import column_of
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
-from censcore.evaluation.designs.batches.passes import Counting, Support, ends_of
+from censcore.evaluation.designs.batches.passes import Counting, ends_of
 from censcore.evaluation.designs.batches.runners import Runner
 from censcore.evaluation.designs.batches.table_plan import (
     BatchPlan,
@@ -27,15 +27,16 @@ from censcore.evaluation.designs.batches.table_plan import (
     read_forecasts,
     rows_of,
 )
+from censcore.evaluation.designs.fold_store import model_key
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.censoring_influence import Part
-from censcore.evaluation.inference.losses import Subset
+from censcore.evaluation.inference.mean_losses import Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
-from censcore.evaluation.plan.checks import check_units, note_on_entry
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon
+from censcore.evaluation.plan.notes import check_units, note_on_entry
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import (
@@ -50,7 +51,6 @@ __all__ = ["TablePlan"]
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
-EMPTY = "data: got a table without rows, expected at least one subject."
 OTHERS = (
     "Training subjects count as others than those scored: a table read in batches is not searched for "
     "subjects of both."
@@ -75,7 +75,8 @@ class TablePlan(Plan):
 
     def __init__(self, runner: Runner, asked: Request) -> None:
         super().__init__(asked)
-        self.runner, self.table, self.training = runner, asked.sample.y, asked.train
+        self.runner, self.table = runner, asked.sample.y
+        self.training: Any = asked.train  # subjects in memory, or another table
         self.estimator, self.known = estimator_of(asked.censoring)
         self.before = asked.train is None and hasattr(self.estimator, "estimators_")
 
@@ -101,35 +102,51 @@ class TablePlan(Plan):
 
     def settle(self) -> None:
         """The kind of the outcome of the first rows."""
-        self.columns, self.batches = _columns(self.asked, self.estimator)
-        self.there = self.batches[0].names()
-        self.models = table_forecasts(self.asked.forecasts, self.there, self.columns.all)
-        self.first = _first_rows(self.batches, self.columns)
-        self.kind, self.asked = _kind_of(self.first, self.asked, self.estimator)
+        asked, table, estimator = self.asked, self.table, self.estimator
+        self.columns, self.batches = _columns(asked, estimator), batches_of(table.data, table.rows)
+        if self.batches:
+            self.there = self.batches[0].names()
+            check_columns(self.columns.all, self.there, "the table")
+            self.models = table_forecasts(asked.forecasts, self.there, self.columns.all)
+        rows = (rows for batch in self.batches for rows in rows_of(batch, self.columns, None, HEAD))
+        first = next(rows, None)
+        if first is None:
+            raise InvalidInputError("data: got a table without rows, expected at least one subject.")
+        kind = kind_of(first.y)
+        if not kind.has_batches:
+            raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
+        asked = replace(asked, sample=Sample(None, first.y), train=None)
+        self.first, (self.kind, self.asked) = first, kind.settle(asked)
+        apart = getattr(estimator, "shared", None) is False or len(getattr(estimator, "estimators_", ())) > 1
+        if apart and self.kind.followed(self.kind.y).time.ndim > 1:
+            raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
 
     def read_training(self) -> None:
         """Count the outcomes of the scored and of the training subjects."""
         kind = self.kind
-        if self.training is not None and not isinstance(self.training, OutcomeTable):
-            self.training = _training(self.training, kind, self.notes)
         train, self.followed = self.training, None
-        if isinstance(train, Sample):
+        if train is not None and not isinstance(train, OutcomeTable):
+            self.training = train = _training(train, kind, self.notes)
             self.followed = replace(train, y=kind.followed(train.y))
         self.estimate = TableCensoring(self.known)
         if self.estimator is not None and not is_kaplan_meier(self.estimator):
             self.estimate = fitted_regression(self.estimator, self.before, self.followed or train)
             check_columns(self.estimate.columns, self.there, "the table")
-        counting = Counting(self.columns, self.table.rows, kind.bare())
+            self._identify(None)
+        counting = Counting(self.columns, self.table.rows, kind.bare(), self.estimate)
         self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
         self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
-        self.sample = self.counted.sample(kind)
+        sample = self.counted.sample(kind)
+        self.sample = sample if kind_of(sample.y) is type(kind) else None
         if self.sample is not None:
-            self.kind = replace(kind, y=self.sample.y)
+            self.kind = replace(kind, y=sample.y)
         if train is not None:
             typical = Sample(None, self.used.follow_up.typical())
             self.notes += [*check_units(self.counts.typical(), typical), OTHERS]
         self.notes += [NOT_SEARCHED_FOR] if self.before else []
-        self.train = self.used.sample(self.kind) if isinstance(train, OutcomeTable) else train
+        self.train = train
+        if isinstance(train, OutcomeTable):
+            self.train = None if self.sample is None else self.used.sample(self.kind)
 
     def read_forecasts(self) -> None:
         """Forecasts of the first rows, read by the event times of all."""
@@ -146,8 +163,8 @@ class TablePlan(Plan):
 
     def resolve(self) -> None:
         """The censoring distribution: a curve that is fitted to counts, a regression, or known."""
-        counts, estimator, first = self.counts, self.estimator, self.first
-        times_known = self.kind.followed(self.kind.read_outcome(first.y)).censoring_time is not None
+        counts, estimator = self.counts, self.estimator
+        times_known = self.kind.followed(self.kind.read_outcome(self.first.y)).censoring_time is not None
         if self.asked.censoring is None and not times_known and not counts.event.all():
             raise MissingCensoringError(
                 f"{counts.n - counts.n_events} of {counts.n} subjects are censored, and the censoring "
@@ -163,24 +180,26 @@ class TablePlan(Plan):
             distinct = counts.subjects(self.columns.stratify)
             C = self.estimate.of(distinct.X, distinct.y)
             ends = None if C is None else ends_of(C, counts.weight)
+            self._identify(C)
         else:
-            support = Support(self.columns, self.table.rows, self.estimate)
-            ends = self.runner.total(support, self.batches, "follow-up").keyed["ends"]
+            ends = self.counted.by["ends"]
         self.ends, self.supported = (np.inf, np.inf), None
         if ends is not None:
             self.ends = float(ends.keys[2].min()), float(ends.keys[0].min())
             known = isinstance(C, PointMass)
             self.supported = None if known else reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
-        if self.table.store is not None:
-            covariates = self.estimate.covariates(first.frame, first.labels)
-            self.estimate = self.estimate.identified(
-                self.estimate.of(covariates, first.y) if C is None else C
-            )
         self.notes += self.estimate.notes
         by_count = estimator is not None and not (self.before or isinstance(self.training, Sample))
         self.trained = self.used.follow_up if by_count else None
         about = _description(estimator, self.known, self.training is not None, self.before)
         self.censoring = ResolvedCensoring(C, about, self.estimate.fitted is not None, self.in_sample)
+
+    def _identify(self, C: Any) -> None:
+        """Know the estimate by what it predicts, where sums are kept: its parameters do not tell its data."""
+        if self.table.store is not None:
+            X = self.estimate.covariates(self.first.frame, self.first.labels)
+            told = self.estimate.of(X, self.first.y) if C is None else C
+            self.estimate = replace(self.estimate, identity=model_key("C", told, None))
 
     @property
     def scored(self) -> Sample | None:
@@ -208,7 +227,10 @@ class TablePlan(Plan):
 
     def pooled(self, sample: Any) -> Sample:
         """Event times that default times are chosen from."""
-        return self.used.pooled() if sample is None else super().pooled(sample)
+        if sample is not None:
+            return super().pooled(sample)
+        counted = self.used.sample(self.kind)
+        return kind_of(counted.y)(counted.y).pooled(counted)
 
     def chosen_levels(self, sample: Any) -> Any:
         """Levels as asked for or by default; an error where counts do not tell."""
@@ -238,41 +260,16 @@ class TablePlan(Plan):
 # ---- what is read ----------------------------------------------------------------------------------------
 
 
-def _columns(asked: Request, estimator: Censoring | None) -> tuple[Columns, list[Batch]]:
-    """What is read of the table, and its batches."""
-    table, sample = asked.sample.y, asked.sample
+def _columns(asked: Request, estimator: Censoring | None) -> Columns:
+    """What is read of the table."""
     pooled = estimator is not None and is_kaplan_meier(estimator)
     stratify = getattr(estimator.estimator, "stratify", None) if estimator is not None and pooled else None
     by = () if asked.by is None else [asked.by] if isinstance(asked.by, str) else list(asked.by)
-    columns = Columns(
-        table.reader, _name(sample.weight, "sample_weight"), _name(sample.groups, "groups"),
-        tuple(str(_name(name, "by")) for name in by), _name(stratify, "stratify"),
+    return Columns(
+        asked.sample.y.reader, _name(asked.sample.weight, "sample_weight"),
+        _name(asked.sample.groups, "groups"), tuple(str(_name(name, "by")) for name in by),
+        _name(stratify, "stratify"),
     )  # fmt: skip
-    batches = batches_of(table.data, table.rows)
-    if not batches:
-        raise InvalidInputError(EMPTY)
-    check_columns(columns.all, batches[0].names(), "the table")
-    return columns, batches
-
-
-def _first_rows(batches: list[Batch], columns: Columns) -> Rows:
-    """The first subjects, which tell the kind of outcome and the times of survival matrices."""
-    first = next((rows for batch in batches for rows in rows_of(batch, columns, None, HEAD)), None)
-    if first is None:
-        raise InvalidInputError(EMPTY)
-    return first
-
-
-def _kind_of(first: Rows, asked: Request, estimator: Censoring | None) -> tuple[Kind, Request]:
-    """The kind of the outcome, settled by the first subjects."""
-    kind = kind_of(first.y)
-    if not kind.has_batches:
-        raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
-    settled, asked = kind.settle(replace(asked, sample=Sample(None, first.y), train=None))
-    apart = getattr(estimator, "shared", None) is False or len(getattr(estimator, "estimators_", ())) > 1
-    if apart and settled.followed(settled.y).time.ndim > 1:
-        raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
-    return settled, asked
 
 
 def _training(train: Any, kind: Kind, notes: list[str]) -> Sample:
@@ -294,7 +291,7 @@ def _name(value: Any, what: str) -> str | None:
 
 def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counting) -> Counted:
     """The outcomes of the training subjects, of a table or in memory."""
-    stratify = counting.columns.stratify
+    stratify, counting = counting.columns.stratify, replace(counting, censoring=TableCensoring())
     if isinstance(train, OutcomeTable):
         counting = replace(counting, columns=Columns(train.reader, stratify=stratify), rows=train.rows)
         batches = batches_of(train.data, train.rows)

@@ -28,18 +28,18 @@ from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
 from censcore.evaluation.designs.batches.table_plan import BatchPlan, Columns, Rows, TableCensoring, rows_of
 from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
-from censcore.evaluation.inference.losses import score_all
+from censcore.evaluation.inference.mean_losses import score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.checks import expected_events
 from censcore.evaluation.plan.horizon import FOLLOWED, LEAST
+from censcore.evaluation.plan.notes import expected_events
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events
 
 __all__ = [
-    "Centre", "Counting", "Influences", "LossSums", "Moments", "SummedEstimate", "Support", "ends_of",
+    "Centre", "Counting", "Influences", "LossSums", "Moments", "SummedEstimate", "ends_of",
     "event_scores", "event_weights", "power_sums",
 ]  # fmt: skip
 
@@ -51,10 +51,12 @@ class Counting:
     columns: Columns
     rows: int
     kind: Kind
+    censoring: TableCensoring  #: how far it reaches is counted too, where it is given covariates
 
     def __call__(self, batch: Any) -> PartialSums:
         """The counts of one batch."""
-        return merged(self.of(rows) for rows in rows_of(batch, self.columns, (), self.rows))
+        needed = () if self.censoring.pooled else self.censoring.columns
+        return merged(self.of(rows) for rows in rows_of(batch, self.columns, needed, self.rows))
 
     def of(self, rows: Rows) -> PartialSums:
         """Those of some subjects."""
@@ -71,6 +73,9 @@ class Counting:
         for j, (t, code) in enumerate(self.kind.parts(y)):
             if t is not time or code is not event:  # else it is counted above
                 keyed[f"part {j}"] = Keyed.of((stratum, t, code.astype(np.intp), entry), counts)
+        if not self.censoring.pooled:
+            C = self.censoring.of(self.censoring.covariates(rows.frame, rows.labels), followed)
+            keyed["ends"] = ends_of(C, w)
         for by in columns.by:
             keyed[f"by {by}"] = Keyed.of((rows.labels[by],), counts)
         if columns.groups is not None:
@@ -83,26 +88,7 @@ class Counting:
         return PartialSums(keyed=keyed)
 
 
-@dataclass(frozen=True, eq=False)
-class Support:
-    """How far the censoring distributions given covariates reach."""
-
-    columns: Columns
-    rows: int
-    censoring: TableCensoring
-
-    def __call__(self, batch: Any) -> PartialSums:
-        """Of one batch."""
-        every = rows_of(batch, self.columns, self.censoring.columns, self.rows)
-        return merged(self._of(rows) for rows in every)
-
-    def _of(self, rows: Rows) -> PartialSums:
-        C = self.censoring.of(self.censoring.covariates(rows.frame, rows.labels), rows.y)
-        assert C is not None
-        return PartialSums(keyed={"ends": ends_of(C, rows.weight)})
-
-
-def ends_of(C: Distribution, weight: np.ndarray) -> Keyed:
+def ends_of(C: Any, weight: np.ndarray) -> Keyed:
     """Last times with P(C >= t) of 0.1, of 0.001 and above zero, and the weight of subjects with each."""
     ends = to_numpy(C.marginal(0).isf(np.array([[FOLLOWED, LEAST, 0.0]])))
     return Keyed.of(tuple(np.broadcast_to(ends, (len(weight), 3)).T), weight[:, None])
@@ -133,7 +119,7 @@ class LossSums:
                 part.sums[f"loss|{name}"] = weighted_sums(values, w)
                 part.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
                 for i, piece in pieces.items():
-                    part.sums[f"A|{i}|{name}"] = piece.derivative(score, values)
+                    part.sums[f"A|{i}|{name}"] = piece.derivative([score], [values])
             if case.y.time.ndim == 1:
                 part.sums[f"expected|{model}"] = np.array(expected_events(plan.kind.timed(case.F), case.y))
             part.sums[f"repaired|{model}"] = np.array(float(plan.kind.repairs(forecasts[model])))

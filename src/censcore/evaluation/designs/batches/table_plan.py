@@ -15,9 +15,8 @@ from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Adapted, Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
-from censcore.evaluation.designs.fold_store import model_key
 from censcore.evaluation.inference.censoring_influence import Part, Piece, has_influence, parts_of
-from censcore.evaluation.inference.losses import Subset
+from censcore.evaluation.inference.mean_losses import Subset
 from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
@@ -180,7 +179,11 @@ class BatchPlan:
 
     def part(self, rows: Rows) -> Part | None:
         """How mean losses of the subjects move with the estimate of C; None where it counts as known."""
-        return self.censoring.part(self.censoring.covariates(rows.frame, rows.labels), len(rows.y))
+        fitted, n = self.censoring.fitted, len(rows.y)
+        if fitted is None or not has_influence(fitted):
+            return None
+        X = self.censoring.covariates(rows.frame, rows.labels)
+        return parts_of(fitted, X, np.arange(n), np.arange(len(fitted.trained_on_)))[0]
 
     def pieces(self, part: Part, case: Case, w: np.ndarray) -> dict[int, Piece]:
         """Its pieces, with the cells of all subjects under each curve."""
@@ -221,10 +224,6 @@ class TableCensoring:
     columns: tuple[str, ...] = ()  #: of the table, that hold the covariates of the estimate
     identity: str = ""  #: of what it predicts: an estimator is described by its parameters alone
 
-    def identified(self, C: Distribution | None) -> TableCensoring:
-        """The same, known by what it predicts for some subjects."""
-        return self if C is None else replace(self, identity=model_key("C", C, None))
-
     @property
     def pooled(self) -> bool:
         """Whether few curves serve all subjects, so that counts of outcomes tell all of it."""
@@ -249,12 +248,6 @@ class TableCensoring:
         C = self.fitted.predict_distribution(X)
         C.estimated_from = None  # it would hold on to the rows
         return C
-
-    def part(self, X: Any, n: int) -> Part | None:
-        """How mean losses of n subjects move with the estimate; None where it is known, or taken as known."""
-        if self.fitted is None or not has_influence(self.fitted):
-            return None
-        return parts_of(self.fitted, X, np.arange(n), np.arange(len(self.fitted.trained_on_)))[0]
 
     @property
     def notes(self) -> list[str]:

@@ -17,12 +17,12 @@ from censcore.estimators import Censoring, KaplanMeier, NotFitted, as_forecast
 from censcore.estimators.censoring_choice import CensoringChoice, choose_censoring
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.kinds.views import View
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom, by_name
-from censcore.evaluation.plan.checks import notes_on_events, notes_on_forecasts
+from censcore.evaluation.measures.joint_scores import View
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecasts import check_forecasts, with_covariates
+from censcore.evaluation.plan.notes import notes_on_events, notes_on_forecasts
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic

@@ -12,7 +12,7 @@ from censcore.distributions.joint_events import JointEvent
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.event_histories import event_histories
 from censcore.evaluation.inference.estimates import shares
-from censcore.evaluation.kinds.base import Named
+from censcore.evaluation.kinds.kind import Named
 from censcore.evaluation.kinds.several_times import SeveralTimes
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import default_levels

@@ -14,12 +14,12 @@ from censcore.evaluation.designs.fixed import Design, at_times
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split
 from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.losses import Losses, Means, Scope, Subset, shares_of
+from censcore.evaluation.inference.mean_losses import Losses, Means, Scope, Subset, shares_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.kinds.views import View
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Key, discriminate
+from censcore.evaluation.measures.joint_scores import View
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison

@@ -16,7 +16,7 @@ from censcore.distributions import Distribution, Step
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators import Censoring, KaplanMeier, Turnbull
 from censcore.estimators.censoring_choice import CensoringChoice
-from censcore.evaluation.kinds.base import Named
+from censcore.evaluation.kinds.kind import Named
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case, as_losses
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, WithoutCensoring
