@@ -35,8 +35,8 @@ def test_labels_in_another_order_are_an_error():
     weight, site = pd.Series(np.ones(N), X.index), pd.Series(np.arange(N) % 2, X.index, name="site")
     assert mean(curves, y, X=X, sample_weight=weight, groups=site.index.to_series(), by=site) > 0
     for wrong in (
-        {"curves": curves.iloc[:, ORDER]}, {"y": y.iloc[ORDER]}, {"X": X.iloc[ORDER]}, {"by": site.iloc[ORDER]},
-        {"sample_weight": weight.iloc[ORDER]}, {"groups": site.index.to_series().iloc[ORDER]},
+        {"curves": curves.iloc[:, ORDER]}, {"y": y.iloc[ORDER]}, {"X": X.iloc[ORDER]},
+        {"by": site.iloc[ORDER]}, {"sample_weight": weight.iloc[ORDER]}, {"groups": site.index.to_series().iloc[ORDER]},
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match="in another order, expected the same order"):
             mean(**{"curves": curves, "y": y, "X": X} | wrong)
