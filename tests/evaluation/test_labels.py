@@ -36,7 +36,8 @@ def test_labels_in_another_order_are_an_error():
     assert mean(curves, y, X=X, sample_weight=weight, groups=site.index.to_series(), by=site) > 0
     for wrong in (
         {"curves": curves.iloc[:, ORDER]}, {"y": y.iloc[ORDER]}, {"X": X.iloc[ORDER]},
-        {"by": site.iloc[ORDER]}, {"sample_weight": weight.iloc[ORDER]}, {"groups": site.index.to_series().iloc[ORDER]},
+        {"by": site.iloc[ORDER]}, {"sample_weight": weight.iloc[ORDER]},
+        {"groups": site.index.to_series().iloc[ORDER]},
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match="in another order, expected the same order"):
             mean(**{"curves": curves, "y": y, "X": X} | wrong)
