@@ -83,7 +83,7 @@ def test_samples_drawn_elsewhere_and_who_is_never_left_out():
         with pytest.raises(InvalidInputError, match=match):
             cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cs.Bootstrap(samples=wrong), **PLAIN)
     for wrong in ([[0, 1], [0, 1, 2]], [[0.5, 1.0], [1.0, 2.0]]):
-        with pytest.raises(CenscoreError, match="samples: got"):
+        with pytest.raises(CenscoreError, match="samples"):
             cs.Bootstrap(samples=wrong)
     with pytest.raises(InvalidInputError, match="repeats: got 2 together with Bootstrap"):
         cs.cross_validate({"km": cs.KaplanMeier()}, x, y, cv=cs.Folds(cs.Bootstrap(3), repeats=2), **PLAIN)
