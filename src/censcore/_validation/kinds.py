@@ -194,7 +194,7 @@ def check_same_order(**parts: Any) -> None:
     same order, since subjects are matched by position. Sort by labels, X.loc[y.index], or drop them,
     X.to_numpy().
     """
-    named = {name: getattr(part, "index", None) for name, part in parts.items() if hasattr(part, "iloc")}
+    named = {name: part.index for name, part in parts.items() if hasattr(part, "iloc")}
     labels = {name: index for name, index in named.items() if type(index).__name__ != "RangeIndex"}
     first, *others = labels or [""]
     for name in others:
