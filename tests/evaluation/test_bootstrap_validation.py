@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore.evaluation.bootstrap_validation import plus_weight
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import CenscoreError, InvalidInputError
 
 PLAIN = {"scores": ["brier_score:ipcw", "crps"], "times": [0.8], "horizon": 2.0, "discrimination": False}
 
@@ -82,6 +82,9 @@ def test_samples_drawn_elsewhere_and_who_is_never_left_out():
     for wrong, match in [([[0, 40]] * 2, "from 0 to 39"), ([0, 1], "one row of subject numbers")]:
         with pytest.raises(InvalidInputError, match=match):
             cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cs.Bootstrap(samples=wrong), **PLAIN)
+    for wrong in ([[0, 1], [0, 1, 2]], [[0.5, 1.0], [1.0, 2.0]]):
+        with pytest.raises(CenscoreError, match="samples"):
+            cs.Bootstrap(samples=wrong)
     with pytest.raises(InvalidInputError, match="repeats: got 2 together with Bootstrap"):
         cs.cross_validate({"km": cs.KaplanMeier()}, x, y, cv=cs.Folds(cs.Bootstrap(3), repeats=2), **PLAIN)
     with pytest.raises(InvalidInputError, match="without replacement"):

@@ -10,7 +10,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "as_frame", "as_list", "as_names", "check_flag", "check_instance", "check_kind", "check_method",
-    "check_option", "columns_of", "no_array", "shown",
+    "check_option", "check_same_order", "columns_of", "no_array", "shown",
 ]  # fmt: skip
 
 
@@ -123,6 +123,32 @@ def _check_names(frame: Any, name: str) -> None:
             f"{name}: got the name {shown(label)} of {count} columns, expected one column of each name. "
             "Rename them, or leave out all but one."
         )
+
+
+def check_same_order(**parts: Any) -> None:
+    """Check that columns and frames of pandas with the same labels have them in one order.
+
+    Subjects are matched by position. A default index, or other labels, say nothing about the subjects.
+
+    >>> import pandas as pd
+    >>> check_same_order(y=pd.Series([1.0, 2.0], ["a", "b"]), X=pd.Series([3.0, 4.0], ["b", "a"]))
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidInputError: X: got the labels (the index) of y in another order, expected the
+    same order, since subjects are matched by position. Sort by labels, X.loc[y.index], or drop them,
+    X.to_numpy().
+    """
+    named = {name: part.index for name, part in parts.items() if hasattr(part, "iloc")}
+    labels = {name: index for name, index in named.items() if type(index).__name__ != "RangeIndex"}
+    first, *others = labels or [""]
+    for name in others:
+        a, b = labels[first], labels[name]
+        if len(a) == len(b) and not a.equals(b) and Counter(a) == Counter(b):
+            raise InvalidInputError(
+                f"{name}: got the labels (the index) of {first} in another order, expected the same order, "
+                f"since subjects are matched by position. Sort by labels, {name}.loc[{first}.index], or drop "
+                f"them, {name}.to_numpy()."
+            )
 
 
 def columns_of(frame: Any, name: str = "X") -> list[tuple[Any, Any]]:

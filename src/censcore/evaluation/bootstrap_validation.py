@@ -107,10 +107,14 @@ class Bootstrap:
         check_flag(self.replace, "replace")
         check_flag(self.plus, "plus")
         object.__setattr__(self, "random_state", as_seed(self.random_state, "random_state"))
-        if self.samples is not None and (np.ndim(self.samples) != 2 or len(self.samples) < 2):
+        if self.samples is None:
+            return
+        samples = to_numpy(self.samples, "samples")
+        whole = samples.dtype.kind in "iuf" and bool((samples == np.floor(samples)).all())  # R has doubles
+        if samples.ndim != 2 or len(samples) < 2 or not whole:
             raise InvalidInputError(
-                f"samples: got an array of shape {np.shape(self.samples)}, expected one row of subject "
-                "numbers for each of two or more bootstrap samples."
+                f"samples: got an array of {samples.dtype} of shape {samples.shape}, expected one row of "
+                "whole numbers of subjects for each of two or more bootstrap samples."
             )
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
+from censcore._validation import check_same_order
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.event_of_cause import EventOfCause
@@ -89,6 +90,7 @@ class CompetingRisks(Outcome):
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
+        check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
         time = as_float(time, "time")
         codes = as_causes(cause, time)
         self._any = RightCensored(time, codes != 0, censoring_time, entry=entry)

@@ -8,7 +8,13 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import as_coordinate, check_kind, check_positive, name_subjects
+from censcore._validation import (
+    as_coordinate,
+    check_kind,
+    check_positive,
+    check_same_order,
+    name_subjects,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.parts import (
@@ -79,6 +85,7 @@ class RightCensored(Outcome):
         self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
     ) -> None:
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
+        check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
         self.time: Array = as_float(time, "time")
         self.event: Array = as_event(event, self.time)
         check_times(self.time, self.event)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_confidence, as_seed, check_flag, check_kind
+from censcore._validation import as_confidence, as_seed, check_flag, check_kind, check_same_order
 from censcore.estimators.covariates import check_rows, check_weights, column_of
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.mean_losses import Subset
@@ -114,6 +114,8 @@ def labels_by(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
         by = {name: column_of(X, name) for name in by}
     elif not isinstance(by, Mapping):
         by = {str(getattr(by, "name", None) or "group"): by}
+    for values in by.values():
+        check_same_order(X=X, by=values)
     labels = {str(name): to_numpy(values, f"by: {name}") for name, values in by.items()}
     for name, values in labels.items():
         if values.shape != (n,):
