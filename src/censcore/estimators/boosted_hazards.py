@@ -265,8 +265,7 @@ class BoostedHazards(SurvivalEstimator):
         Z = np.column_stack([codes[subject], interval])
         inside = [np.isin(subject, held) for _, held in folds]
         models = [self._untrained() if d[~held].any() else None for held in inside]
-        best, least, looks = [None] * len(folds), float(w @ e), 0
-        trees = 0
+        best, least, looks, trees = [None] * len(folds), float(w @ e), 0, 0
         while trees < self.max_iter:
             trees, loss = min(self.max_iter, trees + max(_STEP, trees // 4)), 0.0
             for model, held in zip(models, inside, strict=True):
