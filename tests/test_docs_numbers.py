@@ -355,6 +355,49 @@ def level_with_the_oblique_forest() -> str:
     return "that of the difference from the oblique forest includes zero on every data set"
 
 
+@QUOTES.on("results/survset.md")
+def ahead_of_survival_pfn() -> str:
+    lines = table("survset/summary").query("versus == 'published'").set_index("metric")
+    ibs, ci = lines.loc["IBS"], lines.loc["CI"]
+    return (
+        f"The stack has the lower integrated Brier score on {ibs['ahead']} of {ibs['tables']} tables (mean "
+        f"{ibs['mean']:.3f}, SurvivalPFN {ibs['versus mean']:.3f}) and the higher C-index on {ci['ahead']} "
+        f"({ci['mean']:.3f}, SurvivalPFN {ci['versus mean']:.3f})."
+    )
+
+
+@QUOTES.on("results/survset.md")
+def ahead_of_ridge_cox() -> str:
+    ahead = table("survset/summary").query("versus == 'ridge Cox'").set_index("metric")["ahead"]
+    return (
+        f"Ridge Cox regression is behind it on {ahead['proper']} tables by the proper score, on "
+        f"{ahead['IBS']} by the integrated Brier score and on {ahead['CI']} by the C-index."
+    )
+
+
+@QUOTES.on("results/survset.md")
+def splits_of_the_stack() -> str:
+    counts = table("survset/by_table")["splits"].value_counts().to_dict()
+    assert set(counts) == {1, 2}
+    return f"the first split of {counts[1]} tables and the first two of {counts[2]}"
+
+
+@QUOTES.on("results/stack_scenarios.md")
+def best_or_level() -> str:
+    counts = table("stack_scenarios/counts").query("scenarios == 'all'").set_index("n")
+    return (
+        f"With 300 subjects the stack has the smallest excess in {counts.loc[300, 'best']} of "
+        f"{counts.loc[300, 'of']} scenarios, and is within one standard error of the smallest in "
+        f"{counts.loc[300, 'best or level']}."
+    )
+
+
+@QUOTES.on("results/stack_scenarios.md")
+def scenarios_of_no_choice() -> str:
+    counts = table("stack_scenarios/counts").query("scenarios != 'all' and n == 300").iloc[0]
+    return f"in {counts['best']} of the {counts['of']} on which no choice was made"
+
+
 @pytest.mark.parametrize(("page", "quote"), QUOTES, ids=lambda value: getattr(value, "__name__", value))
 def test_the_sentence_is_on_the_page(page, quote):
     assert stands_on(page, quote), quote()

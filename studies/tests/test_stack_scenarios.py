@@ -52,4 +52,4 @@ def test_counts_of_best_or_level(tmp_path):
     assert means.rows.set_index("scenario").loc["cure", "default stack"] == pytest.approx(2.0)
     found = counts.rows.set_index("scenarios")
     assert found.loc["all"].tolist() == [300, 10, 1, 9]
-    assert found.loc["never used for a choice"].tolist() == [300, 4, 0, 3]
+    assert found.loc["never used for a choice"].tolist() == [300, 3, 0, 2]

@@ -73,7 +73,7 @@ def test_tables_of_finished_cells(tmp_path, monkeypatch):
         for metric, mean in (("IBS", 0.15), ("CI", 0.6), ("MAE", 3.0))
     )
     (tmp_path / "benchmark_results.csv").write_text(
-        f"model,dataset,metric,mean,std,runtime_seconds\n{published}\n"
+        f"model,dataset,metric,mean,std,runtime_seconds\n{published}\n", encoding="utf-8"
     )
     monkeypatch.setattr(module, "load_table", lambda name: (pd.DataFrame(), cs.RightCensored([1.0], [1])))
 

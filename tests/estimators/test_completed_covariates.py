@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from censcore import BoostedHazards, RightCensored
 from censcore.estimators.encoding import CompletedCovariates
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError, InvalidTypeError, NotFittedError
 
@@ -53,8 +54,12 @@ def test_new_levels_are_the_reference():
 
 
 def test_trees_get_gaps_and_far_values_as_they_are():
-    completed = CompletedCovariates(impute=False).fit(np.array([[1.0], [np.nan], [2.0]]))
-    np.testing.assert_array_equal(completed.transform(np.array([[np.nan], [99.0]])), [[np.nan], [99.0]])
+    model = BoostedHazards(max_iter=5, random_state=0)
+    X = np.array([[1.0], [np.nan], [2.0]] * 5)
+    model.fit(X, RightCensored(np.arange(1.0, 16.0), np.ones(15, dtype=bool)))
+    codes = model._codes(np.array([[np.nan], [99.0], [2.0]]), reset=False)
+    assert np.isnan(codes[0, 0])
+    assert codes[1, 0] > codes[2, 0]
 
 
 def test_errors():

@@ -10,7 +10,9 @@ from tests.learning.small_trainings import SMALL, engression, sample
 
 import censcore as cs
 from censcore.estimators.stacking_members import in_turn
+from censcore.estimators.stacking_weights import QuadraticLosses
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
+from censcore.learning.best_forecast import _probability_of_second
 
 pytestmark = pytest.mark.usefixtures("brief_members")
 
@@ -106,6 +108,17 @@ def test_exchangeable_times_take_turns(exchangeable):
     error = np.abs(alike.probability(X, first) - 0.5).mean()
     alike.exchangeable_ = 0.0
     assert error < np.abs(alike.probability(X, first) - 0.5).mean()
+
+
+@pytest.mark.parametrize(
+    ("better", "least", "most"), [(0.03, 0.0, 0.01), (-0.03, 0.99, 1.0), (0.0, 0.4, 0.6)]
+)
+def test_order_is_kept_or_given_up_where_held_out_subjects_can_tell(better, least, most):
+    own = np.random.default_rng(0).normal(size=800)
+    own = 0.3 * (own - own.mean()) / own.std() - better  # with this standard error a share was given to both
+    D = np.broadcast_to(0.06 * (1 - np.eye(2)), (800, 2, 2))
+    losses = QuadraticLosses(np.stack([own, np.zeros(800)], axis=1), D, np.ones(800))
+    assert least <= _probability_of_second(losses) <= most
 
 
 def test_times_in_all_orders():

@@ -14,7 +14,7 @@ from censcore._validation import as_count, as_number
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
-from censcore.estimators.encoding import CompletedCovariates
+from censcore.estimators.encoding import Encoding, read_numbers
 from censcore.estimators.folds import Fold, completed_folds, seed_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -100,7 +100,7 @@ class BoostedHazards(SurvivalEstimator):
     """
 
     n_features_in_: int
-    feature_names_in_: np.ndarray
+    _encoding: Encoding
 
     def __init__(
         self,
@@ -238,15 +238,9 @@ class BoostedHazards(SurvivalEstimator):
                 raise InvalidInputError(f"X: got None, expected {self.n_features_in_} covariates, as in fit.")
             self.n_features_in_ = 0
             return None
-        if reset:
-            self._covariates = CompletedCovariates(impute=False).fit(X)
-            self.n_features_in_ = self._covariates.n_features_in_
-            self.__dict__.pop("feature_names_in_", None)
-            if hasattr(self._covariates, "feature_names_in_"):
-                self.feature_names_in_ = self._covariates.feature_names_in_
+        values = read_numbers(self, X, reset=reset)
         if not self.n_features_in_:
             return None
-        values = self._covariates.transform(X)
         if reset:
             levels = np.arange(1, _CODES) / _CODES
             known = [x[~np.isnan(x)] for x in values.T]
@@ -274,8 +268,7 @@ class BoostedHazards(SurvivalEstimator):
         Z = np.column_stack([codes[subject], interval])
         inside = [np.isin(subject, held) for _, held in folds]
         models = [self._untrained() if d[~held].any() else None for held in inside]
-        best, least, looks = [None] * len(folds), float(w @ e), 0
-        trees = 0
+        best, least, looks, trees = [None] * len(folds), float(w @ e), 0, 0
         while trees < self.max_iter:
             trees, loss = min(self.max_iter, trees + max(_STEP, trees // 4)), 0.0
             for model, held in zip(models, inside, strict=True):

@@ -16,7 +16,7 @@ from censcore.estimators.covariates import check_numbers, count_rows, scikit_lea
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.plain_text import one_line, some_of
 
-__all__ = ["CompletedCovariates", "Encoding", "as_matrix", "is_category"]
+__all__ = ["CompletedCovariates", "Encoding", "as_matrix", "is_category", "read_numbers"]
 
 _MISSING = "missing"  # the level of subjects without one, the last
 _MARGIN = 1.0  # standard deviations beyond the range of the fit in which values are taken as they are
@@ -121,13 +121,10 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
     Categories and missing numbers are those of an :class:`Encoding`, and a missing category is a level of its
     own. A number more than one standard deviation outside the range of the fit is held at that border, with
     an :class:`~censcore.exceptions.ExtrapolationWarning`: nothing is known of such subjects, and models would
-    extrapolate. With ``impute=False`` missing and far numbers are left as they are, for trees.
+    extrapolate.
     """
 
     _encoding: Encoding
-
-    def __init__(self, impute: bool = True) -> None:
-        self.impute = impute
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn levels, medians and ranges."""
@@ -144,8 +141,6 @@ class CompletedCovariates(TransformerMixin, BaseEstimator):
         if not hasattr(self, "names_"):
             raise NotFitted("This CompletedCovariates is not fitted yet. Call fit(X) first.")
         values = read_numbers(self, X, reset=False)
-        if not self.impute:
-            return values
         held = np.clip(values, self._least, self._most)
         far = (held != values) & ~np.isnan(values)
         if far.any():
@@ -212,7 +207,7 @@ def read_numbers(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     values = np.where(np.isnan(values), np.nan, values)  # R's NA is a signalling NaN
     check_integers(np.where(values == np.iinfo(np.int32).min, values, 0.0).astype(np.int32), "X")
     if reset:
-        estimator._encoding = encoding.with_gaps(values) if getattr(estimator, "impute", True) else encoding
+        estimator._encoding = encoding.with_gaps(values)
     return values
 
 

@@ -17,12 +17,7 @@ from censcore.estimators.adapted import as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cause_times import CauseTimes
 from censcore.estimators.censoring import Censoring
-from censcore.estimators.covariates import (
-    check_rows,
-    check_weights,
-    count_rows,
-    take_rows,
-)
+from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.estimators.folds import FOLDS, Fold, held_out_folds, seed_of
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-__all__ = ["EVENLY", "LogLosses", "QuadraticLosses", "shares", "stacked_weights"]
+__all__ = ["LogLosses", "QuadraticLosses", "shares", "stacked_weights"]
 
 # Of the priors: events at which baselines and the other members share equally; and the standard deviations,
 # for the share of baselines, and between other members, of which none is likely to be much better. Chosen on
 # simulated data, and flat there: 100 to 250, 0.25 to 0.5 and 0.1 to 0.35 give nearly the same forecasts.
-EVENLY, _SPREAD, _MEMBER_SPREAD = 200.0, 0.35, 0.2
+_EVENLY, _SPREAD, _MEMBER_SPREAD = 200.0, 0.35, 0.2
 
 
 class QuadraticLosses:
@@ -107,7 +107,7 @@ def stacked_weights(
             groups.append(_shared(losses, first, each[place], count / (count + 1), deviation))
     if len(groups) == 1:
         return groups[0]
-    return _shared(losses, groups[0], groups[1], events / (events + EVENLY), _SPREAD)
+    return _shared(losses, groups[0], groups[1], events / (events + _EVENLY), _SPREAD)
 
 
 def _shared(

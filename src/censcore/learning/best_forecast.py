@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -21,7 +22,7 @@ from censcore.estimators.parametric_regressions import LogNormalRegression, Weib
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
 from censcore.estimators.stacking import Part, Stacking
 from censcore.estimators.stacking_members import in_turn, mixed
-from censcore.estimators.stacking_weights import EVENLY, QuadraticLosses, shares, stacked_weights
+from censcore.estimators.stacking_weights import QuadraticLosses, shares
 from censcore.estimators.turnbull import Turnbull
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order
@@ -214,7 +215,7 @@ class BestForecast(Stacking):
         if not found:
             return 0.0
         losses = QuadraticLosses(*(np.concatenate(values) for values in zip(*found, strict=True)))
-        return float(stacked_weights(losses, [0], [1], EVENLY)[1])
+        return _probability_of_second(losses)
 
     def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:
         if np.isfinite(self._last).all():
@@ -222,6 +223,16 @@ class BestForecast(Stacking):
         if self.ordered:
             return np.sort(z, axis=2)
         return in_turn(z, self.exchangeable_) if self.exchangeable_ else z
+
+
+def _probability_of_second(losses: QuadraticLosses) -> float:
+    r"""The probability that the best share q of the first of two forecasts is 0, where it is else 1.
+
+    With the estimate :math:`\hat q\sim N(q,e^2)` and even odds: :math:`1/[1+\exp\{(\hat q-\frac12)/e^2\}]`.
+    A share between them would be noise: times are exchangeable, or they are not.
+    """
+    q, variance = losses.along(*np.eye(2))
+    return float(expit((0.5 - q) / max(variance, 1e-12)))
 
 
 def _after_last_event(z: np.ndarray, last: np.ndarray, most: np.ndarray, seed: int) -> np.ndarray:

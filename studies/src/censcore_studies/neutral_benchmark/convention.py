@@ -19,9 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from censcore.distributions import Distribution, Univariate
-from censcore.estimators import Censoring, KaplanMeier
 from censcore.outcomes import RightCensored
-from censcore_studies.neutral_benchmark.data import eighty_percent_gone
+from censcore_studies.kit.follow_up import censoring_curve, eighty_percent_gone
 
 __all__ = ["VARIANTS", "censoring_curve", "integrated_survival_brier_score", "score_grid", "subject_losses"]
 
@@ -40,14 +39,6 @@ def score_grid(y: RightCensored) -> np.ndarray:
     """Distinct times up to the first before which more than 80 % of the subjects left the risk set."""
     time = np.unique(np.asarray(y.time))
     return time[time <= eighty_percent_gone(np.asarray(y.time))]
-
-
-def censoring_curve(y_train: RightCensored, events_first: bool) -> Distribution:
-    """G of the training subjects; without the events-first rule, Kaplan-Meier of the negated events."""
-    if events_first:
-        return Censoring(KaplanMeier()).fit(None, y_train).predict_distribution()
-    negated = RightCensored(y_train.time, ~np.asarray(y_train.event, dtype=bool))
-    return KaplanMeier().fit(None, negated).predict_distribution()
 
 
 def integrated_survival_brier_score(

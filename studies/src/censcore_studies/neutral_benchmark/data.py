@@ -18,6 +18,7 @@ import pandas as pd
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.data import folder_below_data
+from censcore_studies.kit.follow_up import eighty_percent_gone
 from censcore_studies.neutral_benchmark.factors import treatment_coding
 
 __all__ = [
@@ -160,13 +161,6 @@ class Task:
         for part in (self.y.time, self.y.event, *self.tests):
             content.update(np.ascontiguousarray(part).tobytes())
         return content.hexdigest()
-
-
-def eighty_percent_gone(time: np.ndarray) -> float:
-    """The first of the times before which more than 80 % of the subjects left the risk set; else the last."""
-    distinct = np.unique(time)
-    gone = np.searchsorted(np.sort(time), distinct, side="left") / len(time)
-    return float(distinct[np.argmax(gone > 0.8)] if (gone > 0.8).any() else distinct[-1])
 
 
 def data_folder() -> Path:

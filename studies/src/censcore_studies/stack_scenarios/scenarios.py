@@ -131,8 +131,8 @@ SCENARIOS = {
     "cure": Scenario(5, _cure, 6.0),
     "exchangeable pair": Scenario(4, _frail(_alike, [1.0] * 2, 1.0), 5.0),
     "75 % censored": Scenario(5, _rare, 4.0),
+    "squares and products": Scenario(6, _frail(_squares, [1.2, 1.0], 0.6), 5.0),
     "steps": Scenario(6, _steps, 6.0, fresh=True),
     "crossing curves": Scenario(4, _crossing, 5.0, fresh=True),
     "3 of 25 covariates": Scenario(25, _sparse, 4.0, fresh=True),
-    "squares and products": Scenario(6, _frail(_squares, [1.2, 1.0], 0.6), 5.0, fresh=True),
 }

@@ -17,7 +17,7 @@ import numpy as np
 
 from censcore.distributions import Distribution
 from censcore.outcomes import RightCensored
-from censcore_studies.neutral_benchmark.convention import censoring_curve
+from censcore_studies.kit.follow_up import censoring_curve
 
 __all__ = ["predicted_time", "published_brier_score"]
 

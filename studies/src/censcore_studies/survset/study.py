@@ -17,9 +17,8 @@ from censcore.estimators import Adapted, CoxRegression, KaplanMeier
 from censcore.evaluation import concordance
 from censcore.scores import integrated_brier_score
 from censcore_studies.kit.cells import Cell, finished_cells, run_cells
+from censcore_studies.kit.follow_up import censoring_curve, eighty_percent_gone
 from censcore_studies.kit.tables import StudyTable
-from censcore_studies.neutral_benchmark.convention import censoring_curve
-from censcore_studies.neutral_benchmark.data import eighty_percent_gone
 from censcore_studies.survset.convention import predicted_time, published_brier_score
 from censcore_studies.survset.data import SPLITS, TABLES, load_table, published_results, split_table
 
