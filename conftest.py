@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import tempfile
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,18 @@ DATA = Path(os.environ.setdefault("CENSCORE_DATA", str(ROOT.parent / "shared" / 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The number of a random order."""
     parser.addoption("--order", type=int, metavar="SEED", help="run the tests in a random order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where one may write neither here nor at home, compiled code is kept as long as the tests run.
+
+    Ours needs no such folder, as a test shows; packages that it is compared with cannot be imported without.
+    """
+    writable = any(os.access(folder, os.W_OK) for folder in (ROOT / "src", Path.home()))
+    if not writable and "NUMBA_CACHE_DIR" not in os.environ:  # the processes of xdist inherit it
+        folder = tempfile.TemporaryDirectory()
+        config.add_cleanup(folder.cleanup)
+        os.environ["NUMBA_CACHE_DIR"] = folder.name
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
