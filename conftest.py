@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent
@@ -61,6 +62,15 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_unconfigure() -> None:
     """Libraries report what is not collected at the end."""
     gc.unfreeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Tests have no examples in docstrings, so these are not searched for."""
+    found = yield
+    if "tests" not in file_path.relative_to(ROOT).parts:
+        return found
+    return [collector for collector in found if not isinstance(collector, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest then joins the tests that share a parameter of a fixture
