@@ -70,12 +70,12 @@ test-lowest: ## Run the tests with the lowest versions that the metadata promise
 		-W "ignore:Using fork:RuntimeWarning"
 
 test-newest: ## Run the tests with the newest versions, pandas 3 among them, in .venv-newest
-	@test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
-	.venv-newest/bin/pip install -qq --upgrade --upgrade-strategy eager "$$(grep ^torch== constraints.txt)" \
+	@test -x .venv-newest/$(PROGRAMS)/python || $(PYTHON) -m venv .venv-newest
+	.venv-newest/$(PROGRAMS)/pip install -qq --upgrade --upgrade-strategy eager "$$(grep ^torch== constraints.txt)" \
 		--editable '.[test]' --editable './studies[dask]'
 	@# lifelines asks for pandas 2; with pandas 3 it warns of pandas 4
-	.venv-newest/bin/pip install -qq --upgrade --no-deps pandas
-	$(ONE_THREAD) .venv-newest/bin/pytest -q $(PARALLEL) -m "not slow" --ignore=docs --ignore=tests/test_docs.py \
+	.venv-newest/$(PROGRAMS)/pip install -qq --upgrade --no-deps pandas
+	$(ONE_THREAD) .venv-newest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs --ignore=tests/test_docs.py \
 		--ignore=src/censcore/estimators/competing_risks_adapters.py \
 		-W "ignore:Starting with pandas version 4:DeprecationWarning"
 

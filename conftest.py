@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import tempfile
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent
@@ -34,6 +36,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order", type=int, metavar="SEED", help="run the tests in a random order")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Where one may write neither here nor at home, compiled code is kept as long as the tests run.
+
+    Ours needs no such folder, as a test shows; packages that it is compared with cannot be imported without.
+    """
+    writable = any(os.access(folder, os.W_OK) for folder in (ROOT / "src", Path.home()))
+    if not writable and "NUMBA_CACHE_DIR" not in os.environ:  # the processes of xdist inherit it
+        folder = tempfile.TemporaryDirectory()
+        config.add_cleanup(folder.cleanup)
+        os.environ["NUMBA_CACHE_DIR"] = folder.name
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is imported and collected stays to the end, so the garbage collector need not search it."""
@@ -48,6 +62,15 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_unconfigure() -> None:
     """Libraries report what is not collected at the end."""
     gc.unfreeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Tests have no examples in docstrings, so these are not searched for."""
+    found = yield
+    if "tests" not in file_path.relative_to(ROOT).parts:
+        return found
+    return [collector for collector in found if not isinstance(collector, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest then joins the tests that share a parameter of a fixture

@@ -15,13 +15,12 @@ import pytest
 import censcore
 from censcore.exceptions import MissingDependencyError
 
-ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = Path(censcore.__file__).parent
 
 #: What only extras bring, the studies, and modules of Python that not every system has.
 OPTIONAL = (
     "censcore_studies", "catboost", "dask", "distributed", "fcntl", "hazardous", "lifelines", "lightgbm",
-    "matplotlib", "mpmath", "numba", "numpyro", "polars", "pyarrow", "pycox", "resource", "rich",
+    "matplotlib", "mpmath", "numba", "numpydoc", "numpyro", "polars", "pyarrow", "pycox", "resource", "rich",
     "safetensors", "sksurv", "torch", "torchsurv", "typer", "xgboost",
 )  # fmt: skip
 MISSING = [name for name in OPTIONAL if find_spec(name) is None]
@@ -35,6 +34,17 @@ def _missing(error: BaseException | None) -> str | None:
     return name if name.partition(".")[0] in MISSING else None
 
 
+def forget_halves(error: BaseException | None) -> None:
+    """pytest keeps what was run of a module before an error; those who import it later shall not find it."""
+    run = set()
+    while error is not None:
+        run |= {line.filename for line in extract_tb(error.__traceback__) if line.name == "<module>"}
+        error = error.__cause__
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) in run:
+            del sys.modules[name]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
     """Modules that import what is missing and may be are skipped, and say what they need."""
@@ -46,8 +56,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
         except Exception as error:
             if (name := _missing(error)) is None:
                 raise
-            # pytest keeps the half of the module that was run; others that import it shall not find it
-            sys.modules.pop(".".join(collector.path.relative_to(ROOT).with_suffix("").parts), None)
+            forget_halves(error)
             pytest.skip(f"{collector.nodeid} needs {name}", allow_module_level=True)
 
     collector.collect = or_skip  # type: ignore[method-assign]

@@ -219,4 +219,5 @@ IN_STAGES = {"aki/arrays.py", "kit/store.py"}
 
 def test_files_are_written_by_the_atomic_writer():
     found = {path for path in MODULES if re.search(WRITES, text_of(path))}
-    assert found == {LIBRARY / "files.py", *(STUDIES / name for name in IN_STAGES)}
+    in_stages = {STUDIES / name for name in IN_STAGES} if STUDIES.exists() else set()  # not in an archive
+    assert found == {LIBRARY / "files.py", *in_stages}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import pytest
 
 from censcore.exceptions import MissingPackageError
 from tests import missing_packages
-from tests.missing_packages import LIBRARY, pytest_runtest_call
+from tests.missing_packages import LIBRARY, forget_halves, pytest_runtest_call
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +27,17 @@ def end_of_test(source: str, file: str) -> None:
         names["f"]()
     except ImportError as error:
         call.throw(error)
+
+
+def test_a_module_that_was_run_by_half_is_forgotten(monkeypatch):
+    for name in ("half", "whole"):
+        module = ModuleType(name)
+        module.__file__ = f"{name}.py"
+        monkeypatch.setitem(sys.modules, name, module)
+    with pytest.raises(ModuleNotFoundError) as found:
+        exec(compile("import nowhere", "half.py", "exec"), {})
+    forget_halves(found.value)
+    assert ("half" in sys.modules, "whole" in sys.modules) == (False, True)
 
 
 def test_a_test_that_imports_it_is_skipped():
