@@ -113,8 +113,8 @@ class Bootstrap:
         whole = samples.dtype.kind in "iuf" and bool((samples == np.floor(samples)).all())  # R has doubles
         if samples.ndim != 2 or len(samples) < 2 or not whole:
             raise InvalidInputError(
-                f"samples: got an array of {samples.dtype} of shape {samples.shape}, expected one row of "
-                "whole numbers of subjects for each of two or more bootstrap samples."
+                f"samples: got an array of {samples.dtype} of shape {samples.shape}, expected whole numbers: "
+                "one row of subject numbers for each of two or more bootstrap samples."
             )
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
