@@ -67,8 +67,8 @@ class BestForecast(Stacking):
         Everything random follows from it.
     device : str
         Of the networks: ``"auto"``, ``"cpu"``, ``"cuda"``, ...
-    progress : bool
-        Show progress bars of training.
+    progress : bool, optional
+        Show progress bars of training; by default as :class:`CensoredEngression` does.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class BestForecast(Stacking):
         n_samples: int = 1024,
         random_state: Any = None,
         device: str = "auto",
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         self.epochs = epochs
         self.n_samples = n_samples
