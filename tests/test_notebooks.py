@@ -1,4 +1,4 @@
-"""Downloads of the gallery, run as notebooks: figures show themselves as images, and text is as on the page."""
+"""Downloads of the gallery, run as notebooks: figures show themselves as images, and nothing fails."""
 
 from __future__ import annotations
 
