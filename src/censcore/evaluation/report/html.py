@@ -296,12 +296,13 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     if not pairs:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
     told, verdict = "All paired differences", verdict_on(comparison, outcome)
-    if comparison.kind.views and len(comparison.models) > FEW and verdict is not None:  # pages stay small
+    many = bool(comparison.kind.views) and len(comparison.models) > FEW  # pages stay small
+    if many and verdict is not None:
         told, base = (
             "Paired differences from the best and the reference",
-            (verdict.best, comparison.reference),
+            {verdict.best, comparison.reference},
         )
-        pairs = [x for x in pairs if x["model"] in base or x["versus"] in base]
+        pairs = [x for x in pairs if base & {x["model"], x["versus"]}]
     rows = [
         [
             html_text(column_label(comparison, row)),
@@ -321,7 +322,8 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     shown = table(
         head, rows, name="Differences", caption="Paired differences of means", text_columns=2, sortable=True
     )
-    picture = _figures(comparison, "differences", "") if outcome == comparison.verdicts[0].outcome else ""
+    first = outcome == comparison.verdicts[0].outcome and not many
+    picture = _figures(comparison, "differences", "") if first else ""
     return _folded(
         f"{told}, with intervals and p-values ({len(rows)} lines)",
         f"<p>{words}</p>{shown}<div class='pictures'>{picture}</div>",
