@@ -202,9 +202,9 @@ def _scored_until(comparison: Comparison) -> str:
     """The horizon, also as a share of follow-up where that is longer."""
     end, last = comparison.settings["horizon"], comparison.design.last_time(comparison)
     if end >= last:
-        return f"up to time {with_unit(end, comparison.time_unit, 6)}"
-    whole = with_unit(last, comparison.time_unit, 6)
-    return f"up to time {end:.6g} of {whole} ({end / last:.0%} of follow-up)"
+        return f"up to time {with_unit(end, comparison.time_unit)}"
+    whole = with_unit(last, comparison.time_unit)
+    return f"up to time {end:.4g} of {whole} ({end / last:.0%} of follow-up)"
 
 
 def _warnings(comparison: Comparison) -> str:
@@ -267,7 +267,7 @@ def _name(comparison: Comparison, model: str) -> str:
 
 
 def _scored(comparison: Comparison, shown: Cell) -> str:
-    text = html_text(shown.text).replace("± ", "±&nbsp;")
+    text = html_text(shown.text).replace("± ", "±&nbsp;").replace(" %", "&nbsp;%")
     if shown.mark:
         text = f"<span class='best'>{SHOWN[shown.mark]}&nbsp;{text}</span>"
     return cell(text, _hover(comparison, shown.line) if shown.line else "")
