@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from multiprocessing import parent_process
 from time import perf_counter
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from censcore._validation import check_flag
 from censcore.exceptions import MissingPackageError
@@ -30,7 +31,7 @@ class ProgressBar:
         Steps in all, and those finished before.
     show : bool, optional
         Whether there is a bar at all. None shows one where somebody may look at it, in a terminal or a
-        notebook, once the work has taken two seconds.
+        notebook, once the work has taken two seconds. Within a bar that is seen there is no other.
 
     Examples
     --------
@@ -38,6 +39,8 @@ class ProgressBar:
     ...     for epoch in range(3):
     ...         bar.advance(note=f"loss {1 / (epoch + 1):.2f}")
     """
+
+    _seen: ClassVar[ProgressBar | None] = None
 
     def __init__(self, what: str, total: int, done: int = 0, show: bool | None = True) -> None:
         self._progress: Any = None
@@ -64,9 +67,14 @@ class ProgressBar:
         self._task = self._progress.add_task("", total=total, completed=done, what=one_line(what))
 
     def __enter__(self) -> Self:
-        if self._progress is not None and not self._waits:
-            self._progress.start()
+        if not self._waits:
+            self._start()
         return self
+
+    def _start(self) -> None:
+        if self._progress is not None and ProgressBar._seen is None:
+            ProgressBar._seen = self
+            self._progress.start()
 
     def advance(self, note: str = "", steps: int = 1) -> None:
         """One step more, or several; the note stands beside the bar."""
@@ -74,16 +82,21 @@ class ProgressBar:
             self._progress.update(self._task, advance=steps, description=one_line(note))
             if self._waits and perf_counter() - self._began >= PATIENCE:
                 self._waits = False
-                self._progress.start()
+                self._start()
 
     def __exit__(self, *_: Any) -> None:
-        if self._progress is not None:
+        if ProgressBar._seen is self:
             self._progress.stop()
+            ProgressBar._seen = None
 
 
 def _is_watched() -> bool:
-    """Whether the standard error stream is a terminal or a notebook, and rich is there to draw on it."""
-    return ("ipykernel" in sys.modules or sys.stderr.isatty()) and find_spec("rich") is not None
+    """Whether the standard error stream is a terminal or a notebook, and rich is there to draw on it.
+
+    Processes that work for another one are not watched.
+    """
+    somewhere = "ipykernel" in sys.modules or sys.stderr.isatty()
+    return somewhere and parent_process() is None and find_spec("rich") is not None
 
 
 def track(

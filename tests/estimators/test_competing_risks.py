@@ -201,9 +201,10 @@ def test_pycox_deephit():
     np.testing.assert_allclose(F.cif(grid), np.moveaxis(model.predict_cif(X), 2, 0), atol=1e-6)
 
 
-def test_ties_at_time_zero_in_lifelines():
+@pytest.mark.parametrize("at_zero", [(2, 2), (1, 1), (1, 2)], ids=str)
+def test_ties_at_time_zero_in_lifelines(at_zero):
     lifelines = pytest.importorskip("lifelines")
-    time, cause = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 3.0]), np.array([2, 2, 1, 2, 1, 0])
+    time, cause = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 3.0]), np.array([*at_zero, 1, 2, 1, 0])
     below = []
     for seed in range(4):
         fitter = lifelines.AalenJohansenFitter(calculate_variance=False, seed=seed)

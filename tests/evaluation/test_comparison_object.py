@@ -162,3 +162,10 @@ def test_an_outcome_that_is_no_name_is_an_error(outcome):
     ):
         with pytest.raises(InvalidTypeError, match=r"outcome: got .*, expected none: there is one"):
             ask(outcome)
+
+
+def test_an_option_that_a_plot_does_not_have():
+    y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 1])
+    found = cs.compare({"one": cs.Exponential(1.0)}, y, scores="crps", reference=None)
+    with pytest.raises(InvalidInputError, match="An option of the plot 'brier' must be one of"):
+        found.plot("brier", scal="ipcw")

@@ -356,6 +356,27 @@ def test_hovering_over_curves_tells_their_values(tab, split, tmp_path):
     assert gone
 
 
+POINT = """(() => {
+    const group = document.querySelector("#calibration ~ .pictures figure:not([hidden]) .points");
+    const mark = group.querySelector(".mark"), svg = group.ownerSVGElement.ownerSVGElement;
+    const [x, y] = mark.getAttribute("d").match(/[\\d.]+/g).map(Number);
+    const at = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
+    svg.dispatchEvent(new PointerEvent("pointermove", { clientX: at.x, clientY: at.y, bubbles: true }));
+    return [group.dataset.model, document.querySelector(".values").textContent];
+})()"""
+
+
+@in_a_browser
+def test_hovering_over_a_bin_tells_its_risks(tab, split, tmp_path):
+    found = compared(split)
+    opened(tab, found.to_html(), tmp_path)
+    model, told = tab.evaluate(POINT)
+    first = found.calibration(model).binned[0]
+    numbers = [float(number) for number in re.findall(r"\d+\.\d+", told.removeprefix(model))]
+    expected = [first[name] for name in ("predicted", "observed", "low", "high")]
+    assert numbers == pytest.approx(expected, abs=0.005)
+
+
 @in_a_browser
 def test_a_page_without_scripts_shows_everything_but_the_controls(tab, html, tmp_path):
     opened(tab, re.sub(r"<script>.*</script>", "", html, flags=re.DOTALL), tmp_path)
@@ -385,6 +406,24 @@ def test_tabs_choose_one_of_several_causes(tab, tmp_path):
         "[...document.querySelectorAll('.verdict')].find(v => v.checkVisibility()).textContent"
     ).startswith("death")
     assert shown(tab, "section.outcome") == 1
+
+
+def test_a_page_of_six_models_and_two_causes_stays_small():
+    names, x = ["relapse", "death"], np.random.default_rng(0).normal(size=(800, 2))
+
+    def model(a, b):
+        rates = 0.3 * np.exp(-a * x[:, 0]), 0.2 * np.exp(b * x[:, 1])
+        return cs.CauseSpecificHazards([cs.Exponential(rate) for rate in rates], names=names)
+
+    time, cause = (draws[:, 0] for draws in model(0.5, 0.3).sample(1, seed=1))
+    c = np.random.default_rng(1).uniform(0, 6, 800)
+    y = cs.CompetingRisks(np.minimum(time, c), np.where(time <= c, cause, 0), names=names)
+    forecasts = {f"model number {k}": model(0.1 * k, 0.05 * k) for k in range(6)}
+    found = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), X=x, train=(x, y))
+    html = found.to_html()
+    assert len(html.encode()) < 500_000
+    assert "Paired differences from the best and the reference, with intervals" in html
+    assert len(found.differences()) > html.count(" − ")
 
 
 @in_a_browser

@@ -32,7 +32,7 @@ def test_the_default_stack(fitted):
     assert sum(stack.weights_.values()) == pytest.approx(1.0)
     assert stack.left_out_ == {}
     assert stack.predict_distribution(data.X[:3]).shape == (3, 2)
-    assert clone(stack).get_params() == {"ordered": False, "progress": False} | QUICK
+    assert clone(stack).get_params() == {"ordered": False, "progress": None} | QUICK
 
 
 def test_tables_go_in_as_they_are():

@@ -38,7 +38,7 @@ class _Outcome:
     @property
     def columns(self) -> tuple[str, ...]:
         """Those that it needs."""
-        return tuple(self.source.used)
+        return self.source.used
 
     def __call__(self, frame: Any) -> Any:
         """The outcome of some rows."""

@@ -153,10 +153,10 @@ class Source:
         return words(self.causes)
 
     @property
-    def used(self) -> list[str]:
+    def used(self) -> tuple[str, ...]:
         """The columns of the outcome, but for the visits."""
         given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
-        return [name for name in given if name is not None]
+        return tuple(name for name in given if name is not None)
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -524,10 +524,12 @@ class Comparison(KeepsValues):
         Chart
             Panels with curves, bars and intervals in the coordinates of the data.
         """
-        from censcore.evaluation.report.plots import CHARTS
+        from censcore.evaluation.report.plots import CHARTS, options_of
 
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
+        for name in options:
+            check_option(name, f"An option of the plot {kind!r}", ["outcome", *options_of(CHARTS[kind])])
         if not self.design.can_draw(kind):
             self.design.refuse(f"the plot {kind!r}")
         outcome = options.pop("outcome", None)

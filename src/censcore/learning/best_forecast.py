@@ -74,8 +74,8 @@ class BestForecast(Stacking):
         Everything random follows from it.
     device : str
         Of the networks: ``"auto"``, ``"cpu"``, ``"cuda"``, ...
-    progress : bool
-        Show progress bars of training.
+    progress : bool, optional
+        Show progress bars of training; by default as :class:`CensoredEngression` does.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class BestForecast(Stacking):
         n_samples: int = 1024,
         random_state: Any = None,
         device: str = "auto",
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         self.ordered = ordered
         self.epochs = epochs

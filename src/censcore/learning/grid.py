@@ -101,7 +101,7 @@ class JointGridModel(LikelihoodEstimator):
     patience: int | None = 20
     random_state: Any = None
     device: str = "cpu"
-    progress: bool = False
+    progress: bool | None = None
     checkpoint: str | os.PathLike[str] | None = None
     training: Training | None = None
 

@@ -126,7 +126,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     n_samples: int = 1024
     random_state: Any = None
     device: str = "auto"
-    progress: bool = False
+    progress: bool | None = None
     checkpoint: str | os.PathLike[str] | None = None
 
     # ---- outcomes ------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class NeuralEstimator(SurvivalEstimator):
     patience: int | None
     random_state: Any
     device: str
-    progress: bool
+    progress: bool | None
     checkpoint: str | os.PathLike[str] | None
     training: Training | None = None
     ordered = False

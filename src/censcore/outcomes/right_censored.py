@@ -120,7 +120,11 @@ class RightCensored(Outcome):
         RightCensored(n=2, events=1 (50.0 %), time 2 to 5)
         """
         check_kind(y, "y", np.ndarray, "a structured array of NumPy. Pass RightCensored(time, event)")
-        return cls(*two_fields(y, "b", "fiu", "has exactly one boolean field (event) and one numeric (time)"))
+        described = (
+            "has exactly one boolean field (event) and one numeric (time), or whole numbers (cause), which "
+            "CompetingRisks.from_structured(y) reads"
+        )
+        return cls(*two_fields(y, "b", "fiu", described))
 
     @classmethod
     def from_frame(

@@ -64,7 +64,8 @@ def incidence_of(model: Any) -> Any:
     curve = model.cumulative_density_
     known = curve.iloc[:, 0] > 0
     known.iloc[-1] = True
-    return curve[known]
+    curve = curve[known].set_axis(curve.index[known].to_numpy().clip(min=0.0))
+    return curve[~curve.index.duplicated(keep="last")]
 
 
 def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution | Curves | None:

@@ -85,7 +85,11 @@ def _ratio(a: Estimate, b: Estimate) -> Estimate:
 
 
 def of_share(share: Estimate, confidence: float, told: bool = True) -> dict[str, np.ndarray]:
-    """A share with its standard error and an interval that is symmetric in log odds, (q,) each."""
+    """A share with its standard error and an interval that is symmetric in log odds, (q,) each.
+
+    By the normal distribution: where a class is rare, Student's has so few degrees of freedom that intervals
+    become several times longer and cover no more.
+    """
     from scipy.special import expit, logit, ndtri
 
     p = share.value

@@ -202,9 +202,9 @@ def _scored_until(comparison: Comparison) -> str:
     """The horizon, also as a share of follow-up where that is longer."""
     end, last = comparison.settings["horizon"], comparison.design.last_time(comparison)
     if end >= last:
-        return f"up to time {with_unit(end, comparison.time_unit, 6)}"
-    whole = with_unit(last, comparison.time_unit, 6)
-    return f"up to time {end:.6g} of {whole} ({end / last:.0%} of follow-up)"
+        return f"up to time {with_unit(end, comparison.time_unit)}"
+    whole = with_unit(last, comparison.time_unit)
+    return f"up to time {end:.4g} of {whole} ({end / last:.0%} of follow-up)"
 
 
 def _warnings(comparison: Comparison) -> str:
@@ -267,7 +267,7 @@ def _name(comparison: Comparison, model: str) -> str:
 
 
 def _scored(comparison: Comparison, shown: Cell) -> str:
-    text = html_text(shown.text).replace("± ", "±&nbsp;")
+    text = html_text(shown.text).replace("± ", "±&nbsp;").replace(" %", "&nbsp;%")
     if shown.mark:
         text = f"<span class='best'>{SHOWN[shown.mark]}&nbsp;{text}</span>"
     return cell(text, _hover(comparison, shown.line) if shown.line else "")
@@ -296,12 +296,13 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     if not pairs:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
     told, verdict = "All paired differences", verdict_on(comparison, outcome)
-    if comparison.kind.views and len(comparison.models) > FEW and verdict is not None:  # pages stay small
+    many = bool(comparison.kind.views) and len(comparison.models) > FEW  # pages stay small
+    if many and verdict is not None:
         told, base = (
             "Paired differences from the best and the reference",
-            (verdict.best, comparison.reference),
+            {verdict.best, comparison.reference},
         )
-        pairs = [x for x in pairs if x["model"] in base or x["versus"] in base]
+        pairs = [x for x in pairs if base & {x["model"], x["versus"]}]
     rows = [
         [
             html_text(column_label(comparison, row)),
@@ -321,7 +322,8 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     shown = table(
         head, rows, name="Differences", caption="Paired differences of means", text_columns=2, sortable=True
     )
-    picture = _figures(comparison, "differences", "") if outcome == comparison.verdicts[0].outcome else ""
+    first = outcome == comparison.verdicts[0].outcome and not many
+    picture = _figures(comparison, "differences", "") if first else ""
     return _folded(
         f"{told}, with intervals and p-values ({len(rows)} lines)",
         f"<p>{words}</p>{shown}<div class='pictures'>{picture}</div>",

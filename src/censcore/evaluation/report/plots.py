@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.report.verdict import Verdict
 
-__all__ = ["CHARTS", "verdict_chart"]
+__all__ = ["CHARTS", "options_of", "verdict_chart"]
 
 POINTS = 60  # of a curve
 
@@ -282,3 +283,8 @@ CHARTS: dict[str, Callable[..., Chart]] = {
     "risks": risk_charts.risks_chart,
     "scatter": risk_charts.scatter_chart,
 }
+
+
+def options_of(chart: Callable[..., Chart]) -> list[str]:
+    """What a picture can be asked for besides the comparison."""
+    return list(signature(chart).parameters)[1:]

@@ -87,8 +87,8 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         the same version of torch and the same number of threads.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...
-    progress : bool
-        Show a progress bar.
+    progress : bool, optional
+        Show a progress bar; by default in terminals and notebooks, where training takes over two seconds.
     checkpoint : path, optional
         File for the state of training after every epoch; training continues from it if it exists.
     network : Network, optional
@@ -154,7 +154,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     n_samples: int = 1024
     random_state: Any = None
     device: str = "auto"
-    progress: bool = False
+    progress: bool | None = None
     checkpoint: str | os.PathLike[str] | None = None
     network: Network | None = None
     training: Training | None = None

@@ -43,7 +43,7 @@ def minimise(
     bounds: np.ndarray | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> History:
     r"""Minimise the mean loss of ``task.network`` in place, for a task without random numbers.
 

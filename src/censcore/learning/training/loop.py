@@ -36,7 +36,7 @@ def train(
     groups: np.ndarray | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> History:
     """Train ``task.network`` in place and leave it with the best weights.
 
@@ -62,8 +62,8 @@ def train(
     checkpoint : path, optional
         State after every epoch. If the file exists, training goes on from it and ends where an uninterrupted
         run would have ended.
-    progress : bool
-        Show a progress bar.
+    progress : bool, optional
+        Show a progress bar; by default in terminals and notebooks, after two seconds.
 
     Returns
     -------

@@ -75,7 +75,7 @@ class Run(ABC):
     # ---- epochs --------------------------------------------------------------------------------
 
     def train(
-        self, callbacks: Sequence[Callback], checkpoint: str | os.PathLike[str] | None, progress: bool
+        self, callbacks: Sequence[Callback], checkpoint: str | os.PathLike[str] | None, progress: bool | None
     ) -> None:
         """Train from a checkpoint on, until nothing goes on or Ctrl-C ends the run."""
         first, epochs = self.rank == 0, self.recipe.epochs

@@ -34,7 +34,7 @@ def train_side_by_side(
     device: torch.device,
     callbacks: Sequence[Callback] = (),
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> list[History]:
     """Train networks in place, each as :func:`~censcore.learning.train` would, in steps of all of them.
 
