@@ -24,7 +24,6 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._kernels import on_cpu
 
 ORDER = 12  # nodes per panel of a smooth integrand; fewer are for piecewise polynomials
 FAR = (0.1, 1e-3, 1e-6, 1e-10)  # cuts of a panel that begins many decades below its end
@@ -120,11 +119,6 @@ def integrate_steps(f: Function, edges: Array, order: int, times: Array, values:
     """
     edges = _cut_at(times, edges)
     before, coefficients = _polynomials(f, edges, order)
-    numbers = edges.shape[0] * times.shape[1] * order
-    kernel = on_cpu("censcore._quadrature_numba", "weighted_gains", edges, numbers)
-    if kernel is not None:
-        logarithmic = _logarithmic(edges[:, :-1], edges[:, 1:], order)
-        return kernel(edges, logarithmic, before, coefficients, times, values)
     xp = namespace(edges)
     low, high = edges[:, :1], edges[:, -1:]
     stops = xp.where(times > low, xp.where(times < high, times, high), low)
