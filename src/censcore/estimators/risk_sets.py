@@ -60,11 +60,13 @@ class RiskSets:
         self.time, event = time[self.order], event[self.order]
         self.weight = weight[self.order]
         self.failed = np.nonzero(event)[0]
-        self.times, self.jump = np.unique(self.time[self.failed], return_inverse=True)
+        new = np.diff(self.time[self.failed], prepend=-np.inf) > 0
+        self.first, self.jump = self.failed[new], np.cumsum(new) - 1
+        self.times = self.time[self.first]
         self.count = np.bincount(self.jump, minlength=len(self.times))
-        self.first = np.searchsorted(self.time, self.times)
         self.after = self.first + self.count
-        self.passed = np.searchsorted(self.times, self.time, side="right")  # jumps up to each subject's time
+        # jumps up to each subject's time
+        self.passed = np.cumsum(np.bincount(self.first, minlength=len(time)))
         self.last_time = self.time[-1:]
         self.waited = None  # jumps up to each subject's entry
         self.not_yet = np.zeros(len(self.times))  # subjects who enter at or after each jump
