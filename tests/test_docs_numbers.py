@@ -398,6 +398,17 @@ def scenarios_of_no_choice() -> str:
     return f"in {counts['best']} of the {counts['of']} on which no choice was made"
 
 
+@QUOTES.on("results/stack_scenarios.md")
+def three_event_times() -> str:
+    today = output("engression_excess").partition("Older code")[0]
+    excess = re.findall(r"^ +3 +10[0-2] +([\d.]+)", today, re.M)
+    alone = re.search(r"^ +3 +100 +\S+ +\S+ +\S+ +([\d.]+)", today, re.M)[1]
+    return (
+        f"the excess of the stack is {excess[0]}, {excess[1]} and {excess[2]} % (seeds 100 to 102), that of one "
+        f"network of censored engression {alone} % (seed 100)"
+    )
+
+
 @pytest.mark.parametrize(("page", "quote"), QUOTES, ids=lambda value: getattr(value, "__name__", value))
 def test_the_sentence_is_on_the_page(page, quote):
     assert stands_on(page, quote), quote()
