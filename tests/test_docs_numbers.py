@@ -404,8 +404,8 @@ def three_event_times() -> str:
     excess = re.findall(r"^ +3 +10[0-2] +([\d.]+)", today, re.M)
     alone = re.search(r"^ +3 +100 +\S+ +\S+ +\S+ +([\d.]+)", today, re.M)[1]
     return (
-        f"the excess of the stack is {excess[0]}, {excess[1]} and {excess[2]} % (seeds 100 to 102), that of one "
-        f"network of censored engression {alone} % (seed 100)"
+        f"the excess of the stack is {excess[0]}, {excess[1]} and {excess[2]} % (seeds 100 to 102), that of "
+        f"one network of censored engression {alone} % (seed 100)"
     )
 
 
