@@ -118,7 +118,8 @@ def _by_size(wide: pd.DataFrame, leads: pd.DataFrame, n: int) -> StudyTable:
     chosen = leads[leads["n"] == n].set_index("scenario").loc[means.index]
     view.insert(0, "seeds", chosen["seeds"].astype(str))
     view["stack minus best other"] = [
-        f"{row.difference:+.2f} ± {row.error:.2f}" for row in chosen.itertuples()
+        f"{row.difference:+.2f}" + (f" ± {row.error:.2f}" if row.seeds > 1 else "")
+        for row in chosen.itertuples()
     ]
     caption = (
         f"n = {n:,}: excess of the censored energy score over the truth in per cent, means over seeds, and "
