@@ -37,15 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where one may write neither here nor at home, compiled code is kept as long as the tests run.
+    """Where one may write neither here nor at home, other packages get a folder as long as the tests run.
 
-    Ours needs no such folder, as a test shows; packages that it is compared with cannot be imported without.
+    Ours needs none, as a test shows; two that it is compared with cannot be imported without.
     """
     writable = any(os.access(folder, os.W_OK) for folder in (ROOT / "src", Path.home()))
-    if not writable and "NUMBA_CACHE_DIR" not in os.environ:  # the processes of xdist inherit it
+    places = ("NUMBA_CACHE_DIR", "PYCOX_DATA_DIR")
+    if not writable and not any(name in os.environ for name in places):  # processes of xdist inherit them
         folder = tempfile.TemporaryDirectory()
         config.add_cleanup(folder.cleanup)
-        os.environ["NUMBA_CACHE_DIR"] = folder.name
+        os.environ |= dict.fromkeys(places, folder.name)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
