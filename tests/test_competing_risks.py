@@ -119,7 +119,7 @@ def test_wrong_names_and_numbers():
         cs.CompetingRisks(TIME, CAUSE, names=["a", "a"])
     with pytest.raises(InvalidTypeError, match="expected a list of names, one per cause"):
         cs.CompetingRisks(TIME, CAUSE, names="ab")
-    for j in (0, 3, True, 1.0, None):
+    for j in (0, 3, True, 1.5, None):
         with pytest.raises(InvalidInputError, match="number from 1 to 2 or one of the names relapse, death"):
             Y.cause(j)
     with pytest.raises(InvalidInputError, match="no cause called 'churn'; there are relapse, death"):

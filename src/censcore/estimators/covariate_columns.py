@@ -96,18 +96,19 @@ def read_columns(X: Any, weight: np.ndarray, labels: Mapping[str, np.ndarray] | 
 
 def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, values (floats, or objects for text) and where they are missing."""
-    if not hasattr(X, "columns"):
-        import pandas as pd
-
-        table = X.toarray() if hasattr(X, "toarray") else to_numpy(X, "X") if hasattr(X, "shape") else X
-        array = np.asarray(table)
-        array = array if array.dtype.kind in "biuf" else np.asarray(table, dtype=object)
-        array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2:
-            raise InvalidInputError(f"got X of shape {array.shape}, expected (n, p).")
-        X = pd.DataFrame(array, columns=[f"column {j}" for j in range(array.shape[1])])
-    for name, column in columns_of(X):
-        yield (str(name), *_numbers_or_text(column.to_numpy(), column.is_null().to_numpy()))
+    if hasattr(X, "columns"):
+        for name, column in columns_of(X):
+            yield (str(name), *_numbers_or_text(column.to_numpy(), column.is_null().to_numpy()))
+        return
+    table = X.toarray() if hasattr(X, "toarray") else to_numpy(X, "X") if hasattr(X, "shape") else X
+    array = np.asarray(table)
+    array = array if array.dtype.kind in "biuf" else np.asarray(table, dtype=object)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2:
+        raise InvalidInputError(f"got X of shape {array.shape}, expected (n, p).")
+    for j, values in enumerate(array.T):
+        gone = np.array([value is None or value != value for value in values])
+        yield (f"column {j}", *_numbers_or_text(values, gone))
 
 
 def _numbers_or_text(values: np.ndarray, gone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -315,7 +315,8 @@ class IntervalCensored(Outcome):
                     "of visits."
                 )
             end = xp.maximum(seen, until)
-            outcome = RightCensored(xp.where(found, seen, end), found, end)
+            # nothing is scored after ``until``, so that later ends may be those of the events
+            outcome = RightCensored(xp.where(found, seen, end), found)._changed(censoring_time=end)
         return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
 
     def _with_dropout(self, seen: Array, until: Array) -> DetectionTimes:
