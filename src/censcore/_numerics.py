@@ -230,4 +230,5 @@ def _towards(x: Array, end: float) -> Array:
         import torch
 
         return torch.nextafter(x, torch.full_like(x, end))
-    return np.nextafter(x, end)
+    with np.errstate(over="ignore"):  # after the largest float comes infinity
+        return np.nextafter(x, end)

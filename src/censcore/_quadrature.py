@@ -59,7 +59,8 @@ def nodes(a: Array, b: Array, order: int) -> tuple[Array, Array]:
     low, high = (xp.log(xp.where(logarithmic, t, 1.0)) for t in (a, b))
     growing = xp.exp(low + u * (high - low))
     t = xp.where(logarithmic, growing, a + (b - a) * u)
-    return t, xp.where(logarithmic, growing * (high - low), b - a)
+    most = xp.finfo(growing.dtype).max  # dt/du may overflow where nothing is left to integrate
+    return t, xp.where(logarithmic, xp.clip(growing * (high - low), max=most), b - a)
 
 
 def _nodes_in_place(
@@ -75,7 +76,9 @@ def _nodes_in_place(
         low, high = np.log(a[logarithmic])[:, None], np.log(b[logarithmic])[:, None]
         growing = np.exp(low + u * (high - low))
         speed = speed.copy()
-        t[logarithmic], speed[logarithmic] = growing, growing * (high - low)
+        with np.errstate(over="ignore"):
+            fast = np.minimum(growing * (high - low), np.finfo(growing.dtype).max)
+        t[logarithmic], speed[logarithmic] = growing, fast
     return t, speed
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore._numerics import next_float
 from censcore.exceptions import InvalidInputError
 
 F = cs.Weibull([0.8, 1.2, 2.0], [1.0, 2.0, 1.5])
@@ -57,3 +58,16 @@ def test_parameters_without_digits_are_an_error(make):
 def test_a_hazard_beyond_the_largest_float_is_infinite_without_a_warning(F):
     np.testing.assert_array_equal(F.sf(1e300), 0.0)
     np.testing.assert_array_equal(F.logpdf(1e300), -np.inf)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_the_largest_float_is_a_time_like_any_other(library):
+    largest = np.finfo(np.float64).max
+    parts = [cs.Weibull([0.8, 1.2], [1.0, 2.0]), cs.Exponential(0.5)]
+    F = cs.Independent(parts).given_survival(0.1)
+    F = F if library == "numpy" else F.to("cpu")
+    first, censored = F.first(), F.censor_at(largest).first()
+    np.testing.assert_allclose(censored.integrated_sf(0.0, 2.5), first.integrated_sf(0.0, 2.5), rtol=1e-9)
+    np.testing.assert_allclose(censored.mean(), first.mean(), rtol=1e-9)
+    assert next_float(np.array([largest])) == np.inf
