@@ -169,3 +169,10 @@ def test_huge_numbers_are_numbers():
     y = cs.RightCensored(np.random.default_rng(1).exponential(size=60), np.ones(60))
     F = cs.BoostedHazards(max_iter=5, random_state=0).fit(X, y).predict_distribution(X)
     assert np.isfinite(F.sf(1.0)).all()
+
+
+def test_a_whole_number_of_intervals_may_be_a_double():
+    X, y = np.arange(40.0)[:, None], cs.RightCensored(np.arange(1.0, 41.0), np.arange(40) % 3 > 0)
+    models = [cs.BoostedHazards(n_intervals=n, max_iter=3, random_state=0).fit(X, y) for n in (2, 2.0)]
+    times = np.array([[5.0, 20.0]])
+    np.testing.assert_array_equal(*(model.predict_distribution(X).sf(times) for model in models))

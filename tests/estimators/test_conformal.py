@@ -81,3 +81,9 @@ def test_an_ensemble_and_several_times(rng):
     assert bound.shape == (7,)
     with pytest.raises(InvalidInputError, match="one event time"):
         cs.conformal_lower_bound(cs.RightCensored(T.reshape(50, 2), np.ones((50, 2))), draws, draws)
+
+
+def test_one_subject_and_distributions_of_several():
+    y, C = cs.RightCensored([1.0], [1]), cs.Uniform(0.0, [3.0, 4.0])
+    with pytest.raises(InvalidInputError, match="got 2 subjects, expected one distribution per calibration"):
+        cs.conformal_lower_bound(y, cs.Exponential(1.0), cs.Exponential(1.0), C)

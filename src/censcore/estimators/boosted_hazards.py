@@ -185,7 +185,7 @@ class BoostedHazards(SurvivalEstimator):
         self._times = np.unique(np.quantile(seen, np.arange(1, pieces + 1) / pieces, method="higher"))
         spent = exposure(time, self._times) - exposure(entry, self._times)
         self._rates = self._events_by_time(weight @ spent, time, event, weight)
-        count = min(self.n_intervals, len(self._times))
+        count = min(int(self.n_intervals), len(self._times))
         self._interval = np.arange(len(self._rates)) * count // len(self._rates)  # of each piece
 
     def _events_by_time(

@@ -88,6 +88,11 @@ def conformal_lower_bound(
     check_kind(new, "new", Univariate, "forecast distributions of one event time")
     y = one_event_time(y, "conformal_lower_bound").like(np.empty(0))
     inputs = scoring_inputs(y, forecast, censoring)
+    if inputs.n != len(y):
+        raise InvalidInputError(
+            f"forecast, censoring: got {inputs.n} subjects, expected one distribution per calibration "
+            f"subject, {len(y)}, or one for all."
+        )
     F, C, time, event = inputs.F, inputs.C, to_numpy(y.time), to_numpy(y.event)
     if not event.all() and not np.isnan(to_numpy(C.known_time())).all():
         raise InvalidInputError(

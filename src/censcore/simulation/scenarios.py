@@ -238,7 +238,7 @@ class TargetedScenario(Scenario):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "z_max", as_number(self.z_max, "z_max", above=0))
-        as_count(self.bins, "bins", least=4, most=10**6)
+        object.__setattr__(self, "bins", as_count(self.bins, "bins", least=4, most=10**6))
         as_number(self.early, "early", above=0, below=1)
 
     @property

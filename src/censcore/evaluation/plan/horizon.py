@@ -272,7 +272,7 @@ def times_and_levels(
         at = as_numbers(times, "times")
         if not ((at >= 0) & (at < horizon)).all():
             raise InvalidInputError(
-                f"times must lie between 0 and the horizon, {horizon:g}; got {np.asarray(times).tolist()}. "
+                f"times must lie between 0 and the horizon, {horizon:g}; got {to_numpy(times).tolist()}. "
                 "Pass smaller times, or a horizon= that the censoring distribution supports."
             )
     if levels is None:
