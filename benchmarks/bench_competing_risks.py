@@ -57,6 +57,24 @@ def against_hazardous() -> None:
     )
 
 
+def rules_for_ties_of_c(n: int = 1280) -> None:
+    """A comparison under a Cox regression of C by Efron's rule, and by the default; C is rounded."""
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    hazards = [cs.Exponential(np.exp(X[:, 0])), cs.Exponential(0.5 * np.exp(X[:, 1]))]
+    time, cause = (part[:, 0] for part in cs.CauseSpecificHazards(hazards).sample(1, seed=1))
+    c = np.ceil(8 * cs.Exponential(np.exp(-0.3 * X[:, 2])).sample(1, seed=2)[:, 0]) / 8
+    y = cs.CompetingRisks(np.minimum(time, c), np.where(time <= c, cause, 0))
+    models = {"Aalen-Johansen": cs.AalenJohansen(), "Cox": cs.CauseSpecific(cs.CoxRegression())}
+    forecasts = {name: model.fit(X, y).predict_distribution(X) for name, model in models.items()}
+
+    def compared(ties: str) -> Any:
+        C = cs.Censoring(cs.CoxRegression(ties=ties)).fit(X, y).predict_distribution(X)
+        return cs.compare(forecasts, y, C)
+
+    functions = {ties: lambda ties=ties: compared(ties) for ties in ("product-limit", "efron")}
+    print_ratios(f"compare, {n:,} subjects, two causes, Cox regression of C", alternate(5, **functions))
+
+
 # ---- the error of censoring competing events ---------------------------------------------------------
 
 HAZARDS = cs.CauseSpecificHazards([cs.Weibull(1.3, 6.0), cs.Weibull(1.1, 4.0)], names=["relapse", "death"])
@@ -203,6 +221,7 @@ def _draw_mgus2(y: cs.CompetingRisks, y_test: cs.CompetingRisks, F: dict[str, An
 
 def main() -> None:
     against_hazardous()
+    rules_for_ties_of_c()
     censored_competing_events()
     path = Path(os.environ.get("CENSCORE_DATA", "")) / "survival" / "mgus2.csv"
     if path.exists():

@@ -55,7 +55,7 @@ class RiskSets:
     def __init__(
         self, time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None
     ) -> None:
-        self.order = np.lexsort((~event, time))
+        self.order = _in_time(time, event)
         self.entry = None if entry is None else entry[self.order]
         self.time, event = time[self.order], event[self.order]
         self.weight = weight[self.order]
@@ -120,6 +120,13 @@ class RiskSets:
                 RiskSetWarning,
                 stacklevel=3,
             )
+
+
+def _in_time(time: np.ndarray, event: np.ndarray) -> np.ndarray:
+    """The order of the times, events first at ties; without ties a plain sort, twice as fast, gives it."""
+    order = np.argsort(time)
+    ordered = time[order]
+    return np.lexsort((~event, time)) if (ordered[1:] == ordered[:-1]).any() else order
 
 
 def fitted_strata(X: Any, stratify: str | int | None, n: int) -> tuple[np.ndarray, np.ndarray]:
