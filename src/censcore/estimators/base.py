@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from inspect import cleandoc
+from collections.abc import Iterable, Sequence
+from inspect import cleandoc, signature
 from typing import Any, Protocol, Self
 
 from sklearn.base import BaseEstimator
@@ -19,8 +19,9 @@ from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
 
-#: Where a section of a docstring begins.
+#: Where a section of a docstring begins, and an entry of one.
 _SECTION = re.compile(r"\n\s*(?=[A-Z][\w ]*\n *-{4,}\n)")
+_ENTRY = re.compile(r"\n(?=\S)")
 
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
@@ -109,9 +110,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
         if cls.__doc__:
             for base in cls.__mro__[1:]:
                 if issubclass(base, SurvivalEstimator):
-                    cls.__doc__ = _completed(
-                        cls.__doc__, base.__doc__ or "", only=("Parameters", "Attributes")
-                    )
+                    cls.__doc__ = _completed(cls.__doc__, base.__doc__ or "", signature(cls).parameters)
 
     @property
     def represents_atoms(self) -> bool:
@@ -163,12 +162,28 @@ class SurvivalEstimator(BaseEstimator, ABC):
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
 
-def _completed(own: str, shared: str, only: tuple[str, ...] = ()) -> str:
-    """A docstring with the sections of another one that it lacks, in the order of numpydoc."""
+def _completed(own: str, shared: str, parameters: Iterable[str] | None = None) -> str:
+    """A docstring with the sections of another one that it lacks, in the order of numpydoc.
+
+    That of a class with these parameters lacks those that are not described, and may lack its attributes.
+    """
     summary, *sections = _SECTION.split(cleandoc(own))
-    theirs = [s for s in _SECTION.split(cleandoc(shared))[1:] if not only or s.startswith(only)]
-    by_title = {section.partition("\n")[0]: section for section in (*theirs, *sections)}
-    return "\n\n".join([summary, *by_title.values()])
+    mine, theirs = (
+        {section.partition("\n")[0]: section for section in part}
+        for part in (sections, _SECTION.split(cleandoc(shared))[1:])
+    )
+    if parameters is not None:
+        theirs = {title: theirs[title] for title in ("Parameters", "Attributes") if title in theirs}
+        if "Parameters" in mine and "Parameters" in theirs:
+            left = set(parameters).difference(*map(_names, _ENTRY.split(mine["Parameters"])[2:]))
+            missing = [part for part in _ENTRY.split(theirs["Parameters"])[2:] if _names(part) <= left]
+            mine["Parameters"] = "\n".join([mine["Parameters"], *missing])
+    return "\n\n".join([summary, *(theirs | mine).values()])
+
+
+def _names(entry: str) -> set[str]:
+    """The parameters that an entry of a docstring describes."""
+    return set(entry.partition("\n")[0].partition(" :")[0].split(", "))
 
 
 def one_event_time(y: Any, estimator: str, *, entry: bool = False) -> RightCensored:

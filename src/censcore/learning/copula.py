@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,14 +14,14 @@ from censcore._validation import check_flag, check_option
 from censcore.distributions import Copula, Distribution, Independent, Weibull
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.standardised import Data, blocks
-from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.learning.likelihood import ParameterEstimator, ParameterNetwork
 from censcore.learning.settings import Training
 
 __all__ = ["CopulaWeibull"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CopulaWeibull(LikelihoodEstimator):
+class CopulaWeibull(ParameterEstimator):
     r"""Joint distribution of k event times: Weibull margins joined by a survival copula.
 
     The margins are :math:`T_j\mid x\sim\text{Weibull}(a_j,\lambda_j(x))`. Without ``hidden`` layers
@@ -43,24 +41,6 @@ class CopulaWeibull(LikelihoodEstimator):
         Fit the margins as if the event times were independent, then the copula's parameter alone, the same
         for all subjects (inference functions for margins [3]_). Less efficient than a joint fit where the
         copula is right; where it is wrong, a joint fit distorts the margins, and this does not.
-    solver : {"auto", "lbfgs", "adam"}
-        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with the ``weight_decay`` of
-        ``training`` as the penalty and no validation split; ``"adam"`` trains in minibatches and stops early.
-        ``"auto"`` is the first without hidden layers and the second with them.
-    max_iter : int
-        Most iterations of L-BFGS.
-    epochs, patience, random_state, device, progress, checkpoint
-        As for :class:`~censcore.CensoredEngression`.
-    training : Training, optional
-        Of its fields those that concern any network; ``CopulaWeibull.default_training`` if omitted, of which
-        :func:`dataclasses.replace` changes some.
-
-    Attributes
-    ----------
-    history_ : History
-        Losses by epoch or iteration; ``gradient_norm`` and ``converged`` after L-BFGS.
-    k_ : int
-        Number of event times.
 
     See Also
     --------
@@ -91,18 +71,8 @@ class CopulaWeibull(LikelihoodEstimator):
     )
 
     copula: str = field(default="independent", kw_only=False)
-    hidden: Sequence[int] = ()
     dependence: str = "auto"
     margins_first: bool = False
-    solver: str = "auto"
-    max_iter: int = 1000
-    epochs: int = 200
-    patience: int | None = 20
-    random_state: Any = None
-    device: str = "cpu"
-    progress: bool | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    training: Training | None = None
 
     def _new_network(self) -> ParameterNetwork:
         self._check_options()

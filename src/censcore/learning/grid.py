@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +16,7 @@ from censcore._validation import as_count, as_number
 from censcore.distributions import JointGrid
 from censcore.exceptions import InvalidInputError
 from censcore.learning.file_checks import check_numbers
-from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.learning.likelihood import ParameterEstimator, ParameterNetwork
 from censcore.learning.settings import Training
 from censcore.outcomes import RightCensored
 
@@ -27,7 +26,7 @@ _MOST_BINS = 1000  # a million cells, each an output of the network
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class JointGridModel(LikelihoodEstimator):
+class JointGridModel(ParameterEstimator):
     r"""Softmax over the cells of a joint grid of two event times, trained by the censored log score.
 
     A network gives one logit for each of :math:`(B+1)^2` cells, including a tail cell per axis. Within a cell
@@ -46,24 +45,6 @@ class JointGridModel(LikelihoodEstimator):
         quarter of the grid, zero (no event after the last edge), or given.
     hidden : sequence of int
         Widths of hidden layers; empty for logits linear in x.
-    solver : {"auto", "lbfgs", "adam"}
-        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with the ``weight_decay`` of
-        ``training`` as the penalty and no validation split; ``"adam"`` trains in minibatches and stops early.
-        ``"auto"`` is the first without hidden layers and the second with them.
-    max_iter : int
-        Most iterations of L-BFGS.
-    epochs, patience, random_state, device, progress, checkpoint
-        As for :class:`~censcore.CensoredEngression`.
-    training : Training, optional
-        Of its fields those that concern any network; ``JointGridModel.default_training`` if omitted, of which
-        :func:`dataclasses.replace` changes some.
-
-    Attributes
-    ----------
-    history_ : History
-        Losses by epoch or iteration; ``gradient_norm`` and ``converged`` after L-BFGS.
-    k_ : int
-        Number of event times, 2.
 
     See Also
     --------
@@ -95,15 +76,6 @@ class JointGridModel(LikelihoodEstimator):
     edges: Any = "quantile"
     tail: Any = "hazard"
     hidden: Sequence[int] = (128, 128)
-    solver: str = "auto"
-    max_iter: int = 1000
-    epochs: int = 200
-    patience: int | None = 20
-    random_state: Any = None
-    device: str = "cpu"
-    progress: bool | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    training: Training | None = None
 
     def _fit_units(self, y: RightCensored) -> None:
         if y.k != 2:

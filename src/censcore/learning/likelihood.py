@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +20,10 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
+from censcore.learning.data.streamed import StreamedRows
 from censcore.learning.file_checks import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
+from censcore.learning.settings import Training
 from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.full_batch import minimise
 from censcore.learning.training.history import History
@@ -28,7 +32,7 @@ from censcore.learning.training.recipe import MOST_EPOCHS, MOST_LAYERS, MOST_UNI
 from censcore.learning.training.task import Callback, Rows
 from censcore.outcomes import OutcomeLike, RightCensored
 
-__all__ = ["LikelihoodEstimator", "LikelihoodTask", "ParameterNetwork"]
+__all__ = ["LikelihoodEstimator", "LikelihoodTask", "ParameterEstimator", "ParameterNetwork"]
 
 _SAMPLED_AT_ONCE = 4096  # subjects
 
@@ -106,17 +110,12 @@ class LikelihoodEstimator(NeuralEstimator):
     """Base class of estimators trained by the censored log score.
 
     A subclass builds the network (:meth:`_new_network`) and turns its outputs into a distribution
-    (:meth:`_distribution`). Parameters with the same names mean the same in every subclass: ``hidden``,
-    ``solver``, ``max_iter``, and those of :class:`NeuralEstimator`.
+    (:meth:`_distribution`). Parameters have the names of those of :class:`NeuralEstimator`.
 
     See Also
     --------
     censcore.CopulaWeibull, censcore.JointGridModel : The estimators of this kind.
     """
-
-    hidden: Sequence[int]
-    solver: str
-    max_iter: int
 
     @abstractmethod
     def _distribution(self, raw: Tensor, unit: float) -> Distribution:
@@ -129,9 +128,9 @@ class LikelihoodEstimator(NeuralEstimator):
         """The distribution whose likelihood is maximised."""
         return self._distribution(raw, 1.0)
 
-    def _bounds(self, network: nn.Module) -> np.ndarray | None:
-        """The smallest and largest value of every parameter of the network, where L-BFGS needs any."""
-        return None
+    def _fits_at_once(self, in_batches: bool = False) -> bool:
+        """Whether the loss of all subjects is minimised, instead of that of minibatches."""
+        return False
 
     def _finish(self, rows: Data) -> None:
         """What is left to fit after training."""
@@ -166,11 +165,10 @@ class LikelihoodEstimator(NeuralEstimator):
         self
         """
         matrix, outcome, labels = self._in_memory(X, y, groups, mask)
-        at_once = self._fits_at_once()
-        rows, held_out = self._split(len(matrix), labels, at_once or eval_set is not None)
+        rows, held_out = self._split(len(matrix), labels, self._fits_at_once() or eval_set is not None)
         everything = self._learn_units(matrix, leave_out_times(outcome, mask), sample_weight, rows)
         others = held_out if eval_set is None else Subjects(self._eval_rows(eval_set))
-        self._fit_network(Fold.of(everything, rows, others, labels), callbacks, at_once)
+        self._fit_network(Fold.of(everything, rows, others, labels), callbacks)
         return self
 
     def _learn_units(
@@ -184,11 +182,10 @@ class LikelihoodEstimator(NeuralEstimator):
         self._fit_units(some)
         return self._tensors(X, y, weight)
 
-    def _fit_network(self, fold: Fold, callbacks: Sequence[Callback], at_once: bool = False) -> None:
+    def _fit_network(self, fold: Fold, callbacks: Sequence[Callback]) -> None:
         """Train a new network, and fit what is left."""
         self._networks = self._new_networks([self._seed])
-        task = self._task(fold.training.n)
-        self.history_ = (self._minimise if at_once else self._train)(task, fold, callbacks)
+        self.history_ = self._train(self._task(fold.training.n), fold, callbacks)
         self._finish(fold.training.sample)
 
     def fit_batches(
@@ -218,10 +215,7 @@ class LikelihoodEstimator(NeuralEstimator):
         self
         """
         self._forget()
-        if self._fits_at_once() and self.solver == "lbfgs":
-            raise InvalidInputError(
-                "solver='lbfgs' needs all subjects at once; for data read in batches use 'adam' or 'auto'."
-            )
+        self._fits_at_once(in_batches=True)  # checks the solver
         found = self._read(batches, buffer, eval_set)
         self._check_outcome(found.extreme.y, found.extreme.mask)
         self._unit = mean_time(found.times)
@@ -236,30 +230,6 @@ class LikelihoodEstimator(NeuralEstimator):
     @property
     def _network(self) -> Any:
         return self._networks[0]
-
-    def _fits_at_once(self) -> bool:
-        """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
-        self._training.check_for(type(self).__name__)
-        check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
-        as_count(self.max_iter, "max_iter", most=MOST_EPOCHS)
-        linear = not _widths(self.hidden)
-        return self.solver == "lbfgs" or (self.solver == "auto" and linear)
-
-    def _minimise(self, task: LikelihoodTask, fold: Fold, callbacks: Sequence[Callback]) -> History:
-        rows = fold.training.taken
-        self._recipe(len(rows["x"]))  # checks the settings that both solvers share
-        return minimise(
-            task,
-            rows,
-            None if fold.validation is None else fold.validation.taken,
-            penalty=self._training.weight_decay,
-            max_iter=int(self.max_iter),
-            device=pick_device(self.device),
-            bounds=self._bounds(task.network),
-            callbacks=callbacks,
-            checkpoint=self.checkpoint,
-            progress=self.progress,
-        )
 
     def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, some: bool = False) -> Data:
         outcome = self._plain_outcome(y)
@@ -314,3 +284,77 @@ class LikelihoodEstimator(NeuralEstimator):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         check_number("unit", settings["unit"], positive=True)
         self._unit = settings["unit"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ParameterEstimator(LikelihoodEstimator):
+    """Base class of estimators that are a :class:`ParameterNetwork`.
+
+    Parameters
+    ----------
+    solver : {"auto", "lbfgs", "adam"}
+        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with the ``weight_decay`` of
+        ``training`` as the penalty and no validation split; ``"adam"`` trains in minibatches and stops early.
+        ``"auto"`` is the first without hidden layers and the second with them.
+    max_iter : int
+        Most iterations of L-BFGS.
+    epochs, patience, random_state, device, progress, checkpoint
+        As for :class:`~censcore.CensoredEngression`.
+    training : Training, optional
+        Of its fields those that concern any network; ``default_training`` of the class if omitted, of which
+        :func:`dataclasses.replace` changes some.
+
+    Attributes
+    ----------
+    history_ : History
+        Losses by epoch or iteration; ``gradient_norm`` and ``converged`` after L-BFGS.
+    k_ : int
+        Number of event times.
+    """
+
+    hidden: Sequence[int] = ()
+    solver: str = "auto"
+    max_iter: int = 1000
+    epochs: int = 200
+    patience: int | None = 20
+    random_state: Any = None
+    device: str = "cpu"
+    progress: bool | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    training: Training | None = None
+
+    def _bounds(self, network: nn.Module) -> np.ndarray | None:
+        """The smallest and largest value of every parameter of the network, where L-BFGS needs any."""
+        return None
+
+    def _fits_at_once(self, in_batches: bool = False) -> bool:
+        """Whether L-BFGS is the solver, the default without hidden layers and with all subjects at hand."""
+        self._training.check_for(type(self).__name__)
+        check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
+        as_count(self.max_iter, "max_iter", most=MOST_EPOCHS)
+        linear = not _widths(self.hidden)
+        if in_batches and self.solver == "lbfgs":
+            raise InvalidInputError(
+                "solver='lbfgs' needs all subjects at once; for data read in batches use 'adam' or 'auto'."
+            )
+        return self.solver == "lbfgs" or (self.solver == "auto" and linear and not in_batches)
+
+    def _train(
+        self, task: Any, fold: Fold, callbacks: Sequence[Callback], *settings: Any, **options: Any
+    ) -> History:
+        rows = fold.training.taken
+        if not self._fits_at_once(isinstance(rows, StreamedRows)):
+            return super()._train(task, fold, callbacks, *settings, **options)
+        self._recipe(len(rows["x"]))  # checks the settings that both solvers share
+        return minimise(
+            task,
+            rows,
+            None if fold.validation is None else fold.validation.taken,
+            penalty=self._training.weight_decay,
+            max_iter=int(self.max_iter),
+            device=pick_device(self.device),
+            bounds=self._bounds(task.network),
+            callbacks=callbacks,
+            checkpoint=self.checkpoint,
+            progress=self.progress,
+        )

@@ -156,9 +156,6 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     # ---- training ------------------------------------------------------------------------------
 
-    def _fits_at_once(self) -> bool:
-        return False
-
     def _new_network(self) -> LogNormalComponents:
         return LogNormalComponents(
             self._n_inputs,
