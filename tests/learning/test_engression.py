@@ -15,8 +15,7 @@ from censcore.estimators.censoring_choice import choose_censoring
 from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
 from censcore.learning import subject_windows
 from censcore.learning.engression import Generator, sampling
-from censcore.learning.engression.censoring_quantiles import censoring_quantiles
-from censcore.learning.engression.loss import EngressionTask
+from censcore.learning.engression.loss import EngressionTask, censoring_quantiles
 from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)

@@ -6,10 +6,8 @@ from censcore.learning.data.sources import TrainingTable
 from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Network, Training
-from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.loop import train
-from censcore.learning.training.recipe import Recipe
-from censcore.learning.training.task import Callback, Task
+from censcore.learning.training.task import Callback, Epoch, History, Recipe, Task
 
 __all__ = [
     "Callback",

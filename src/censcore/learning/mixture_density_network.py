@@ -29,9 +29,8 @@ from censcore.learning.settings import Training
 from censcore.learning.structures import Branching, structure_of
 from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.exchange import pick_device
-from censcore.learning.training.recipe import MOST_UNITS, Recipe
 from censcore.learning.training.side_by_side import stacked, with_penalty
-from censcore.learning.training.task import Rows
+from censcore.learning.training.task import MOST_UNITS, Recipe, Rows
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
 
 __all__ = ["DensityTask", "LogNormalComponents", "MixtureDensityNetwork"]

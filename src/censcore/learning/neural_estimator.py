@@ -30,11 +30,9 @@ from censcore.learning.file_checks import check_contents
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure, structure_for
 from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
-from censcore.learning.training.history import History
 from censcore.learning.training.loop import train
-from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.side_by_side import train_side_by_side
-from censcore.learning.training.task import Callback, Task
+from censcore.learning.training.task import Callback, History, Recipe, Task
 from censcore.model_files import part_of, read_model_file, restoring, write_model_file
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 

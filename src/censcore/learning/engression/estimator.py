@@ -26,21 +26,18 @@ from censcore.learning.data.checks import as_past, check_mask, check_order, warn
 from censcore.learning.data.first_pass import FirstPass, Moments
 from censcore.learning.data.sources import Block
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
-from censcore.learning.engression.censoring_quantiles import LEVELS
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.loss import Generators, is_worse
+from censcore.learning.engression.loss import LEVELS, Generators, TimeScale, is_worse
 from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
-from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.file_checks import check_number, check_numbers
 from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
-from censcore.learning.training.history import History
 from censcore.learning.training.loop import mix_seed
 from censcore.learning.training.side_by_side import stacked
-from censcore.learning.training.task import Callback
+from censcore.learning.training.task import Callback, History
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["CensoredEngression"]

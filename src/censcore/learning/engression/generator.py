@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from censcore._validation import as_count, as_number, check_option
 from censcore.learning.settings import Network
-from censcore.learning.training.recipe import MOST_LAYERS, MOST_UNITS
+from censcore.learning.training.task import MOST_LAYERS, MOST_UNITS
 
 __all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
 

@@ -1,31 +1,175 @@
-"""The loss of censored engression: the fair energy score after censoring, at compatible draws of C."""
+"""The loss of censored engression: units of time, compatible draws of C, the energy score after censoring."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import to_numpy
-from censcore.distributions import Ensemble
+from censcore._arrays import Array, to_numpy
+from censcore.distributions import Ensemble, Grouped, Independent, Step
 from censcore.estimators.covariates import check_weights
+from censcore.learning.data.first_pass import mean_time, time_sums
 from censcore.learning.data.standardised import OnDemand, Standardised, Subjects, blocks
-from censcore.learning.engression.censoring_quantiles import censoring_quantiles
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.time_scale import TimeScale
 from censcore.learning.neural_estimator import followed_outcome
 from censcore.learning.settings import Training
 from censcore.learning.structures import Free, Structure
 from censcore.learning.training.side_by_side import with_penalty
 from censcore.learning.training.task import Rows, held_out_losses
-from censcore.outcomes import SemiCompetingRisks
+from censcore.outcomes import RightCensored, SemiCompetingRisks
+from censcore.scores.compatible_times import compatible_times, known_rows
 from censcore.scores.energy_pairs import energy_loss
 from censcore.scores.inputs import scoring_inputs
 
-__all__ = ["EngressionTask", "Generators", "bounded", "is_worse", "scale_of_loss"]
+__all__ = [
+    "CensoringQuantiles",
+    "EngressionTask",
+    "Generators",
+    "JUMPS",
+    "LEVELS",
+    "TimeScale",
+    "bounded",
+    "censoring_quantiles",
+    "is_worse",
+    "scale_of_loss",
+]
+
+
+@dataclass(frozen=True)
+class TimeScale:
+    r"""Increasing maps between times and the scale of the loss; censoring commutes with them.
+
+    Times are divided, never shifted: a positive output on times shifted by their mean could not fall below
+    that mean.
+
+    ``transform`` is "scale", :math:`t/u`; "log1p", :math:`\log(1+t)/u`; or "bounded", t/u for the generator
+    and :math:`t/(t+u)` in the loss, where infinity is the point 1. The ``unit`` u is the mean time, or the
+    logarithm of one plus the 95 % quantile of the ends of follow-up. The generator starts around ``centre``,
+    the geometric mean of each event time on the scale of the loss.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> scale = TimeScale.of(cs.RightCensored([1.0, 3.0], [1, 0]), "scale")
+    >>> scale.unit, scale.forward(np.array([4.0]))
+    (2.0, array([2.]))
+    """
+
+    transform: str
+    unit: float
+    centre: tuple[float, ...]
+
+    @classmethod
+    def of(cls, y: RightCensored, transform: str, sums: np.ndarray | None = None) -> Self:
+        """The scale of these observed times, or of those with other sums, of which y is a sample."""
+        time = to_numpy(y.time).reshape(len(y), -1)
+        sums = time_sums(time) if sums is None else sums
+        unit = mean_time(sums)
+        count, _, log, log_log = sums
+        if transform == "log1p":
+            unit, log = float(np.log1p(_last_contact(y, time))), log_log
+        centre = np.where(count > 0, np.exp(log / np.maximum(count, 1)) / unit, 1.0)
+        return cls(transform, unit, tuple(float(np.float32(value)) for value in centre))
+
+    def forward(self, time: np.ndarray) -> np.ndarray:
+        """Times to the scale of the loss."""
+        return (np.log1p(time) if self.transform == "log1p" else time) / self.unit
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the loss maps z to z/(1+z)."""
+        return self.transform == "bounded"
+
+    def inverse(self, z: Array) -> Array:
+        """The scale of the loss to times, in place of z; beyond the largest float lies infinity."""
+        z *= self.unit
+        return z.expm1_() if self.transform == "log1p" else z
+
+
+def _last_contact(y: RightCensored, time: np.ndarray) -> float:
+    """The 95 % quantile of the ends of follow-up, or of the largest times where no end is known."""
+    largest = time.max(axis=1)
+    known = largest if y.censoring_time is None else to_numpy(y.censoring_time).reshape(len(y), -1)[:, 0]
+    finite = known[np.isfinite(known)]
+    return float(np.quantile(finite if finite.size else largest, 0.95))
+
+
+#: Quantiles of C per subject; the draws of a step are taken from them.
+LEVELS = 64
+
+#: Jumps, at most, of a curve that is looked up in every batch.
+JUMPS = 2**16
+
+_KEPT = 2**24  # numbers up to which the quantiles of all subjects are computed once and kept, 64 MiB
+
+
+class CensoringQuantiles(OnDemand):
+    r"""Quantiles of C given each observation, on the scale of the loss, (n, Q, 1) or (n, Q, k).
+
+    What is kept is the outcome and the censoring distribution: one curve, those of the strata, or what
+    gives each subject a curve. A table of 64 quantiles for each of n subjects would take 256 n bytes.
+    There is one level, Q = 1, where C is known for every subject.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0], [1, 0])
+    >>> table = CensoringQuantiles(y, cs.Uniform(0.0, 3.0), lambda t: t, levels=2)
+    >>> table.shape, table[np.array([1, 0])][:, :, 0]  # C = 2, and C > 1
+    ((2, 2, 1), tensor([[2.0000, 2.0000],
+            [1.5000, 2.5000]]))
+    """
+
+    def __init__(
+        self, y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.ndarray], levels: int = LEVELS
+    ) -> None:
+        self._y, self._scale, self._levels = y, scale, levels
+        self._C = copy.copy(C)
+        self._C.estimated_from = None  # the covariates of an estimate would be taken with every batch
+
+    @property
+    def _whole(self) -> tuple[int, int, int]:
+        return len(self._y), self._levels, self._C.k
+
+    def _computed(self, rows: np.ndarray | slice) -> Tensor:
+        y, C = self._y.take(rows), self._C if len(self._C) == 1 else self._C.take(rows)
+        q, k = self.shape[1:]
+        levels = ((np.arange(q) + 0.5) / q)[None, :, None]
+        times = compatible_times(y, C, np.broadcast_to(levels, (len(y), q, k)))
+        return torch.from_numpy(self._scale(to_numpy(times)).astype(np.float32))
+
+
+def _thinned(C: Any) -> Any:
+    """Curves with fewer jumps, where there are more than a batch can afford to look through."""
+    if isinstance(C, Independent):
+        return Independent([_thinned(C.marginal(j)) for j in range(C.k)])
+    return C.thinned(JUMPS) if isinstance(C, Step | Grouped) else C
+
+
+def censoring_quantiles(
+    y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.ndarray]
+) -> Tensor | CensoringQuantiles:
+    """Quantiles of C given each observation: all of them, or where that is too much by subject.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0], [1, 0])
+    >>> censoring_quantiles(y, cs.Uniform(0.0, 3.0), lambda t: t)[:, -1, 0]  # C > 1, and C = 2
+    tensor([2.9844, 2.0000])
+    """
+    table = CensoringQuantiles(y, C, scale, 1 if known_rows(y, C).all() else LEVELS)
+    n, q, k = table.shape
+    if q > 1 and n * q * k > _KEPT:
+        return CensoringQuantiles(y, _thinned(C), scale)
+    return table.to(table.device)
+
 
 _VALIDATION_SAMPLES = 32
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from censcore.files import write_atomically
 from censcore.learning.data.standardised import blocks
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.time_scale import TimeScale
+from censcore.learning.engression.loss import TimeScale
 from censcore.learning.structures import Structure
 from censcore.learning.subject_windows import SubjectWindows
 

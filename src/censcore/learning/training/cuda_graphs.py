@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from censcore.learning.data.standardised import Data, rows_of
 from censcore.learning.training.batches import Batches
 from censcore.learning.training.exchange import SharedGradient
-from censcore.learning.training.recipe import Recipe
-from censcore.learning.training.task import Task
+from censcore.learning.training.task import Recipe, Task
 
 __all__ = ["GraphedEpochs", "fits_on_device"]
 

@@ -19,9 +19,8 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.standardised import Data, blocks
 from censcore.learning.training.cuda_graphs import fits_on_device
 from censcore.learning.training.exchange import rank_and_processes
-from censcore.learning.training.history import Epoch, History
 from censcore.learning.training.runs import checkpoint_of, digests
-from censcore.learning.training.task import Callback, Task
+from censcore.learning.training.task import Callback, Epoch, History, Task
 from censcore.model_files import write_model_file
 from censcore.progress import ProgressBar
 

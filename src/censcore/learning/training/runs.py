@@ -21,9 +21,7 @@ from torch import Tensor, nn
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.standardised import Data, as_arrays, as_tensors, digest
 from censcore.learning.data.streamed import StreamedRows
-from censcore.learning.training.history import Epoch, History
-from censcore.learning.training.recipe import Recipe
-from censcore.learning.training.task import Callback, Task
+from censcore.learning.training.task import Callback, Epoch, History, Recipe, Task
 from censcore.model_files import read_model_file, write_model_file
 from censcore.progress import ProgressBar
 

@@ -14,10 +14,8 @@ from torch import Tensor, nn
 from censcore.learning.data.first_pass import content_hash
 from censcore.learning.data.standardised import Data, Fold, gather
 from censcore.learning.training.batches import Batches
-from censcore.learning.training.history import History
-from censcore.learning.training.recipe import Recipe
 from censcore.learning.training.runs import Run, digests
-from censcore.learning.training.task import Callback, Task, mix_seed, seeded
+from censcore.learning.training.task import Callback, History, Recipe, Task, mix_seed, seeded
 
 __all__ = ["stacked", "train_side_by_side", "with_penalty"]
 
