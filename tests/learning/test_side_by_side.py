@@ -14,7 +14,7 @@ from censcore.learning import Network, Recipe, train
 from censcore.learning.data.standardised import Fold, Subjects
 from censcore.learning.engression import Generator
 from censcore.learning.mixture_density_network import DensityTask, LogNormalComponents
-from censcore.learning.training.side_by_side import stacked, train_side_by_side
+from censcore.learning.training.side_by_side import SideBySide, stacked
 from censcore.simulation import LogNormalScenario
 
 CPU = torch.device("cpu")
@@ -50,7 +50,7 @@ def test_trained_side_by_side_is_trained_alone(sizes: tuple[int, int], validated
     ]
     networks = networks_of(2)
     task = DensityTask(stacked(networks), torch.tensor(sparsity))
-    histories = train_side_by_side(task, networks, folds, recipe, seeds=seeds, device=CPU)
+    histories = SideBySide(task, networks, folds, recipe, seeds, CPU).train()
     for i, alone in enumerate(networks_of(2)):
         validation = folds[i].validation
         history = train(
@@ -104,7 +104,7 @@ def test_an_interrupted_fit_keeps_the_weights_so_far(monkeypatch: pytest.MonkeyP
     folds = [Fold(Subjects(data)), Fold(Subjects(data))]
     task = DensityTask(stacked(networks), 0.0)
     recipe = Recipe(epochs=50, batch_size=10)
-    histories = train_side_by_side(task, networks, folds, recipe, seeds=[0, 1], device=CPU)
+    histories = SideBySide(task, networks, folds, recipe, [0, 1], CPU).train()
     assert all(history.interrupted and len(history.epochs) == 5 for history in histories)
 
 

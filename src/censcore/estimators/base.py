@@ -156,9 +156,12 @@ class SurvivalEstimator(BaseEstimator, ABC):
             One distribution per subject of X, or one for all subjects where covariates play no part.
         """
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
+
     def check_fitted(self) -> None:
-        """Raise a NotFittedError unless ``fit`` was called; for use in ``predict_distribution``."""
-        if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
+        """Raise a NotFittedError unless ``fit`` was completed; for use in ``predict_distribution``."""
+        if not self.__sklearn_is_fitted__():
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
 

@@ -25,7 +25,7 @@ from censcore.learning.file_checks import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Training
 from censcore.learning.training.exchange import pick_device
-from censcore.learning.training.full_batch import minimise
+from censcore.learning.training.full_batch import FullBatch
 from censcore.learning.training.loop import mix_seed
 from censcore.learning.training.task import MOST_EPOCHS, MOST_LAYERS, MOST_UNITS, Callback, History, Rows
 from censcore.outcomes import OutcomeLike, RightCensored
@@ -344,15 +344,7 @@ class ParameterEstimator(LikelihoodEstimator):
         if not self._fits_at_once(isinstance(rows, StreamedRows)):
             return super()._train(task, fold, callbacks, *settings, **options)
         self._recipe(len(rows["x"]))  # checks the settings that both solvers share
-        return minimise(
-            task,
-            rows,
-            None if fold.validation is None else fold.validation.taken,
-            penalty=self._training.weight_decay,
-            max_iter=int(self.max_iter),
-            device=pick_device(self.device),
-            bounds=self._bounds(task.network),
-            callbacks=callbacks,
-            checkpoint=self.checkpoint,
-            progress=self.progress,
-        )
+        others = None if fold.validation is None else fold.validation.taken
+        penalty, device = self._training.weight_decay, pick_device(self.device)
+        search = FullBatch(task, rows, others, penalty, device, self._bounds(task.network))
+        return search.train(int(self.max_iter), callbacks, self.checkpoint, self.progress)

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind
 from censcore.distributions import CauseEnsemble, Ensemble
-from censcore.estimators.base import NotFitted, SurvivalEstimator
+from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
-from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
+from censcore.estimators.covariates import check_numbers, count_rows, validated
+from censcore.estimators.folds import seed_of
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, check_single_precision
@@ -31,7 +32,7 @@ from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure, structure_for
 from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
 from censcore.learning.training.loop import train
-from censcore.learning.training.side_by_side import train_side_by_side
+from censcore.learning.training.side_by_side import SideBySide
 from censcore.learning.training.task import Callback, History, Recipe, Task
 from censcore.model_files import part_of, read_model_file, restoring, write_model_file
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
@@ -219,11 +220,7 @@ class NeuralEstimator(SurvivalEstimator):
         if isinstance(state, int | np.integer):
             return as_count(state, "random_state", least=0, most=_MOST_SEED)
         if not hasattr(self, "_drawn_seed"):
-            from sklearn.utils import check_random_state
-
-            with scikit_learn_errors():
-                drawn = int(check_random_state(state).randint(2**31 - 1))
-            self._drawn_seed = same_everywhere(drawn)
+            self._drawn_seed = same_everywhere(seed_of(state))
         return self._drawn_seed
 
     def _forget(self) -> None:
@@ -233,11 +230,6 @@ class NeuralEstimator(SurvivalEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "history_")
-
-    def check_fitted(self) -> None:
-        """Raise a NotFittedError unless ``fit`` was completed."""
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
     # ---- training ------------------------------------------------------------------------------
 
@@ -301,16 +293,9 @@ class NeuralEstimator(SurvivalEstimator):
         self, task: Task, networks: Sequence[nn.Module], folds: Sequence[Fold], n: int, **options: Any
     ) -> list[History]:
         """Train networks side by side, by the recipe for n subjects."""
-        return train_side_by_side(
-            task,
-            networks,
-            folds,
-            self._recipe(n),
-            seeds=self._seeds(len(folds)),
-            device=pick_device(self.device),
-            progress=self.progress,
-            **options,
-        )
+        seeds, device = self._seeds(len(folds)), pick_device(self.device)
+        run = SideBySide(task, networks, folds, self._recipe(n), seeds, device)
+        return run.train(progress=self.progress, **options)
 
     # ---- draws ---------------------------------------------------------------------------------
 

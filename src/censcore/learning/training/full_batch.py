@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,27 +23,15 @@ from censcore.learning.training.task import Callback, Epoch, History, Task
 from censcore.model_files import write_model_file
 from censcore.progress import ProgressBar
 
-__all__ = ["minimise"]
+__all__ = ["FullBatch"]
 
 _CHECKPOINT = "full-batch checkpoint"
 _TOLERANCE = 1e-6  # of the largest component of the gradient of a mean loss, in standardised covariates
 _NUMBERS_AT_ONCE = 2**24  # of covariates, on a GPU
 
 
-def minimise(
-    task: Task,
-    rows: Data,
-    validation: Data | None,
-    *,
-    penalty: float,
-    max_iter: int,
-    device: torch.device,
-    bounds: np.ndarray | None = None,
-    callbacks: Sequence[Callback] = (),
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-) -> History:
-    r"""Minimise the mean loss of ``task.network`` in place, for a task without random numbers.
+class FullBatch:
+    r"""The search for the smallest mean loss of ``task.network``, for a task without random numbers.
 
     .. math:: \frac{\sum_i w_i\,\ell_i(\theta)}{\sum_i w_i}+\frac{\rho}{2}\|W\|^2,
 
@@ -55,69 +42,18 @@ def minimise(
 
     Parameters
     ----------
-    penalty, max_iter : float, int
-        rho, and most iterations; a warning is issued where they do not suffice.
-    bounds : tensor, (number of parameters, 2), optional
+    penalty : float
+        rho.
+    bounds : array, (number of parameters, 2), optional
         Smallest and largest value of every parameter, in their order.
-    task, rows, validation, device, callbacks, checkpoint, progress
-        As of :func:`~censcore.learning.train`; validation data decide nothing, and a search that is resumed
-        begins at the parameters of its last iteration.
-
-    Returns
-    -------
-    History
-        The loss by iteration, ``converged`` and ``gradient_norm``.
+    task, rows, validation, device
+        As of :func:`~censcore.learning.train`; validation data decide nothing.
 
     References
     ----------
     .. [1] R. H. Byrd, P. Lu, J. Nocedal and C. Zhu (1995). A limited memory algorithm for bound constrained
        optimization. SIAM Journal on Scientific Computing 16, 1190-1208.
     """
-    search = _Search(task, rows, validation, penalty, device, bounds)
-    if checkpoint is not None and Path(checkpoint).exists():
-        search.resume(checkpoint)
-    with ProgressBar("L-BFGS", max_iter, 0, search.rank == 0 and progress) as bar:
-
-        def after(_: np.ndarray) -> None:
-            epoch = search.record()
-            bar.advance(f"loss {epoch.train_loss:.6f}")
-            if checkpoint is not None and search.rank == 0:
-                search.save(checkpoint)
-            if sum(callback(epoch, task.network) is True for callback in callbacks):
-                raise StopIteration
-
-        try:
-            minimize(
-                search,
-                search.start(),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=search.bounds,
-                callback=after,
-                options={
-                    "maxiter": max_iter,
-                    "maxfun": 10 * max_iter,
-                    "gtol": _TOLERANCE,
-                    "ftol": 0.0,
-                    "maxcor": 50,
-                },
-            )
-        except KeyboardInterrupt:
-            search.history.interrupted = True
-    return search.finish()
-
-
-@dataclass
-class _Point:
-    """A point of the search, with the loss and its gradient there."""
-
-    phi: np.ndarray
-    loss: float
-    gradient: np.ndarray
-
-
-class _Search:
-    """The loss of all subjects as a function of one vector, and the best point seen."""
 
     def __init__(
         self,
@@ -126,7 +62,7 @@ class _Search:
         validation: Data | None,
         penalty: float,
         device: torch.device,
-        bounds: np.ndarray | None,
+        bounds: np.ndarray | None = None,
     ) -> None:
         self.task, self.penalty, self.device = task, penalty, device
         self.rank, self.processes = rank_and_processes()
@@ -142,8 +78,53 @@ class _Search:
         self.unmixing = self._unmixing()
         inputs = [tuple(p.shape[1:]) for p in self.parameters]
         self.first = inputs.index((len(self.unmixing),))  # the weight of the layer that sees the covariates
-        self.best: _Point | None = None
+        self.best, self.gradient, self.loss = self.start(), np.zeros(0), np.inf
         self.history = History(converged=False)
+
+    def train(
+        self,
+        max_iter: int,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> History:
+        """Minimise the loss in place; the loss by iteration, ``converged`` and ``gradient_norm``.
+
+        ``max_iter`` are the most iterations; a warning is issued where they do not suffice. A search that is
+        resumed begins at the parameters of its last iteration.
+        """
+        if checkpoint is not None and Path(checkpoint).exists():
+            self.resume(checkpoint)
+        with ProgressBar("L-BFGS", max_iter, 0, self.rank == 0 and progress) as bar:
+
+            def after(_: np.ndarray) -> None:
+                epoch = self.record()
+                bar.advance(f"loss {epoch.train_loss:.6f}")
+                if checkpoint is not None and self.rank == 0:
+                    self.save(checkpoint)
+                if sum(callback(epoch, self.task.network) is True for callback in callbacks):
+                    raise StopIteration
+
+            options = {
+                "maxiter": max_iter,
+                "maxfun": 10 * max_iter,
+                "gtol": _TOLERANCE,
+                "ftol": 0.0,
+                "maxcor": 50,
+            }
+            try:
+                minimize(
+                    self,
+                    self.start(),
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=self.bounds,
+                    callback=after,
+                    options=options,
+                )
+            except KeyboardInterrupt:
+                self.history.interrupted = True
+        return self.finish()
 
     def _parts(self, rows: Data) -> Any:
         """Consecutive subjects on the device, in double precision; every process has all the parts."""
@@ -194,8 +175,8 @@ class _Search:
         loss, gradient = self._summed(total)
         if not np.isfinite(loss):
             return np.inf, np.zeros_like(gradient)
-        if self.best is None or loss <= self.best.loss:
-            self.best = _Point(phi.copy(), loss, gradient)
+        if loss <= self.loss:
+            self.best, self.loss, self.gradient = phi.copy(), loss, gradient
         return loss, gradient
 
     @torch.no_grad()
@@ -215,21 +196,20 @@ class _Search:
 
     def record(self) -> Epoch:
         """One more iteration in the history."""
-        assert self.best is not None
         number = len(self.history.epochs)
-        epoch = Epoch(number, self.best.loss, None, 1.0, True)
+        epoch = Epoch(number, self.loss, None, 1.0, True)
         self.history.epochs.append(epoch)
         self.history.best_epoch = self.history.kept_epoch = number
         return epoch
 
     def finish(self) -> History:
         """Keep the best point, in single precision as all networks, and say how good it is."""
-        if self.best is None:
+        if not np.isfinite(self.loss):
             raise InvalidInputError(
                 "The likelihood is not finite at the start. Look for extreme values among the covariates and "
                 "times."
             )
-        self.place(self.best.phi)
+        self.place(self.best)
         if not self.history.epochs:
             self.record()
         self.history.gradient_norm = float(np.abs(self._free_gradient()).max())
@@ -242,13 +222,11 @@ class _Search:
 
     def _free_gradient(self) -> np.ndarray:
         """The gradient at the best point, without what only a bound prevents from being followed."""
-        assert self.best is not None
-        gradient = self.best.gradient
         if self.bounds is None:
-            return gradient
+            return self.gradient
         low, high = self.bounds.T
-        held = ((self.best.phi <= low) & (gradient > 0)) | ((self.best.phi >= high) & (gradient < 0))
-        return np.where(held, 0.0, gradient)
+        held = ((self.best <= low) & (self.gradient > 0)) | ((self.best >= high) & (self.gradient < 0))
+        return np.where(held, 0.0, self.gradient)
 
     @torch.no_grad()
     def _validate(self) -> None:
@@ -276,8 +254,7 @@ class _Search:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the best point."""
-        assert self.best is not None
-        write_model_file(path, _CHECKPOINT, {"phi": self.best.phi}, {"identity": self._identity})
+        write_model_file(path, _CHECKPOINT, {"phi": self.best}, {"identity": self._identity})
 
     @cached_property
     def _identity(self) -> dict[str, Any]:

@@ -97,10 +97,7 @@ def train(
     True
     """
     run = _Run(task, rows, validation, recipe, seed, device, groups)
-    run.train(callbacks, checkpoint, progress)
-    run.network.load_state_dict(run.kept.state_dict())
-    run.network.eval()
-    return run.histories[0]
+    return run.train(callbacks, checkpoint, progress)[0]
 
 
 class _Run(Run):
@@ -156,6 +153,10 @@ class _Run(Run):
 
     def _averaged(self, i: int) -> nn.Module:
         return self.averaged
+
+    def _finish(self) -> None:
+        self.network.load_state_dict(self.kept.state_dict())
+        self.network.eval()
 
     def _eager_steps(self, seed: int, number: int, noise_seed: int) -> tuple[Tensor, Tensor]:
         """One epoch; sums of losses and of weights."""

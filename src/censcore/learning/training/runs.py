@@ -53,6 +53,10 @@ class Run(ABC):
         """Keep the averaged weights of network i."""
 
     @abstractmethod
+    def _finish(self) -> None:
+        """Give every network the weights that it keeps."""
+
+    @abstractmethod
     def _averaged(self, i: int) -> nn.Module:
         """Network i with averaged weights."""
 
@@ -73,9 +77,12 @@ class Run(ABC):
     # ---- epochs --------------------------------------------------------------------------------
 
     def train(
-        self, callbacks: Sequence[Callback], checkpoint: str | os.PathLike[str] | None, progress: bool | None
-    ) -> None:
-        """Train from a checkpoint on, until nothing goes on or Ctrl-C ends the run."""
+        self,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> list[History]:
+        """Train from a checkpoint on, until nothing goes on or Ctrl-C ends the run; leave the best weights."""
         first, epochs = self.rank == 0, self.recipe.epochs
         if checkpoint is not None and Path(checkpoint).exists():
             self.resume(checkpoint)
@@ -93,6 +100,8 @@ class Run(ABC):
             except KeyboardInterrupt:
                 for history in self.histories:
                     history.interrupted = True
+        self._finish()
+        return self.histories
 
     @property
     def next_epoch(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,26 +14,15 @@ from censcore.learning.data.first_pass import content_hash
 from censcore.learning.data.standardised import Data, Fold, gather
 from censcore.learning.training.batches import Batches
 from censcore.learning.training.runs import Run, digests
-from censcore.learning.training.task import Callback, History, Recipe, Task, mix_seed, seeded
+from censcore.learning.training.task import Recipe, Task, mix_seed, seeded
 
-__all__ = ["stacked", "train_side_by_side", "with_penalty"]
+__all__ = ["SideBySide", "stacked", "with_penalty"]
 
 _BETA, _EPS = (0.9, 0.999), 1e-8  # of AdamW, as torch has them
 
 
-def train_side_by_side(
-    task: Task,
-    networks: Sequence[nn.Module],
-    folds: Sequence[Fold],
-    recipe: Recipe,
-    *,
-    seeds: Sequence[int],
-    device: torch.device,
-    callbacks: Sequence[Callback] = (),
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-) -> list[History]:
-    """Train networks in place, each as :func:`~censcore.learning.train` would, in steps of all of them.
+class SideBySide(Run):
+    """Networks that are trained in place, each as :func:`~censcore.learning.train` would, in steps of all.
 
     Many small products of matrices are then few larger ones. The folds must share their data. A network
     that runs out of patience keeps its weights while others go on.
@@ -42,16 +30,6 @@ def train_side_by_side(
     The task is that of a stack of the networks; the subjects of each follow each other in its batches. The
     callbacks see one network after the other, and stop one.
     """
-    run = _Run(task, networks, folds, recipe, seeds, device)
-    run.train(callbacks, checkpoint, progress)
-    kept = parts_of(task.network, run.kept)
-    for i, network in enumerate(networks):
-        fill(network.to(device), kept, i)
-    return run.histories
-
-
-class _Run(Run):
-    """The stack, its moving average, and the weights that each network keeps."""
 
     def __init__(
         self,
@@ -103,6 +81,11 @@ class _Run(Run):
         network = self.networks[i].to(self.device)
         fill(network, parts_of(self.network, self.mean), i)
         return network
+
+    def _finish(self) -> None:
+        kept = parts_of(self.network, self.kept)
+        for i, network in enumerate(self.networks):
+            fill(network.to(self.device), kept, i)
 
     # ---- checkpoints ---------------------------------------------------------------------------
 
