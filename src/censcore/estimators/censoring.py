@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -57,6 +58,7 @@ class Origin(NamedTuple):
         )
 
 
+@dataclass(eq=False, repr=False)
 class Censoring(SurvivalEstimator):
     r"""Estimator of the censoring distribution, by any estimator of event times on the flipped outcome.
 
@@ -131,19 +133,11 @@ class Censoring(SurvivalEstimator):
     (array([[1.   , 0.667]]), array([[0.667, 0.   ]]))
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        cv: Any = None,
-        shared: bool | None = None,
-        random_state: int | None = 0,
-        refits: int = 60,
-    ) -> None:
-        self.estimator = estimator
-        self.cv = cv
-        self.shared = shared
-        self.random_state = random_state
-        self.refits = refits
+    estimator: Any
+    cv: Any = None
+    shared: bool | None = None
+    random_state: int | None = 0
+    refits: int = 60
 
     def fit(
         self, X: Array | None, y: OutcomeLike | SemiCompetingRisks, sample_weight: Array | None = None

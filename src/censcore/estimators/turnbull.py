@@ -19,6 +19,7 @@ from censcore.outcomes import OutcomeLike
 __all__ = ["Turnbull"]
 
 
+@dataclass(eq=False, repr=False)
 class Turnbull(SurvivalEstimator):
     r"""Nonparametric maximum likelihood estimate of the distribution of an interval-censored event time.
 
@@ -89,10 +90,9 @@ class Turnbull(SurvivalEstimator):
 
     represents_atoms = True
 
-    def __init__(self, mass: str = "right", tol: float = 1e-9, max_iter: int = 5000) -> None:
-        self.mass = mass
-        self.tol = tol
-        self.max_iter = max_iter
+    mass: str = "right"
+    tol: float = 1e-9
+    max_iter: int = 5000
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Maximise the likelihood of IntervalCensored or RightCensored times; X is ignored."""
