@@ -18,7 +18,7 @@ from censcore.estimators.counted_follow_up import CountedTimes  # noqa: E402
 from censcore.learning.data.first_pass import Moments, Reservoir  # noqa: E402
 from censcore.learning.data.sources import Block, as_source  # noqa: E402
 from censcore.learning.data.streamed import StreamedRows  # noqa: E402
-from censcore.learning.engression import censoring_quantiles as quantiles  # noqa: E402
+from censcore.learning.engression import loss as quantiles  # noqa: E402
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from censcore.estimators.folds import seed_of
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, check_single_precision
-from censcore.learning.data.first_pass import FirstPass, Moments, first_pass
+from censcore.learning.data.first_pass import FirstPass, Moments
 from censcore.learning.data.sources import Block, as_source
 from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects, as_arrays, as_tensors
 from censcore.learning.file_checks import check_contents
@@ -173,7 +173,7 @@ class NeuralEstimator(SurvivalEstimator):
         def matrix(block: Block) -> np.ndarray:
             return self._check_X(block.X, len(block), reset=not hasattr(self, "n_features_in_"))
 
-        found = first_pass(
+        found = FirstPass(
             as_source(batches).share(*rank_and_processes()),
             matrix,
             self._plain_outcome,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ __all__ = [
     "Moments",
     "Reservoir",
     "content_hash",
-    "first_pass",
     "mean_time",
     "time_sums",
 ]
@@ -154,9 +154,12 @@ def content_hash(arrays: Iterable[np.ndarray | None]) -> str:
     return found.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
 class FirstPass:
-    """What was found, the same in every process but for what concerns its share.
+    """What is found in the data of a source, the same in every process but for what concerns its share.
+
+    ``matrix``, ``outcome`` and ``followed`` give the covariates of a block as numbers, its outcome in NumPy,
+    and what that tells about C. A ``share`` of the subjects is held out. Subjects are counted by the values
+    of the column ``stratify``; ``hashed`` asks for a hash of the data.
 
     ``times`` are sums over the positive times, see :func:`time_sums`. ``drawn`` is a random sample, with the
     random numbers ``key`` of its subjects in ascending order; the first of them are ``held_out``. ``extreme``
@@ -164,18 +167,52 @@ class FirstPass:
     and ``key_here`` of those that may be held out. The hash ``digest`` is empty where none was asked for.
     """
 
-    source: Source
-    seed: int
-    moments: Moments
-    times: np.ndarray
-    follow_up: CountedFollowUp
-    key: np.ndarray
-    drawn: Block
-    held_out: int
-    extreme: Block
-    n_here: int
-    key_here: np.ndarray
-    digest: str
+    def __init__(
+        self,
+        source: Source,
+        matrix: Callable[[Block], np.ndarray],
+        outcome: Callable[[Any], Any],
+        followed: Callable[[Any], RightCensored],
+        *,
+        share: float,
+        seed: int,
+        stratify: Any = None,
+        hashed: bool = False,
+    ) -> None:
+        self.source, self.seed = source, seed
+        sums, extreme, here = None, None, Reservoir(HELD_OUT + SAMPLE)
+        digests: list[tuple[int, int, str]] = []
+        for block in (block for read in source.parts for block in read()):
+            X, y = matrix(block), outcome(block.y)
+            time = to_numpy(y.time).reshape(len(y), -1)
+            strata = None if stratify is None else column_of(block.X, stratify)
+            more = (Moments.of(X), time_sums(time), CountedFollowUp.of(followed(y), strata))
+            sums = more if sums is None else _added(sums, more)
+            here.add(block.keys(seed), block)
+            extreme = _extreme(block if extreme is None else joined_blocks([extreme, block]), outcome)
+            if hashed:
+                parts = [X, time, to_numpy(y.event), block.weight, block.groups, y.censoring_time, block.mask]
+                digests.append((block.part, int(block.place[0]), content_hash(parts)))
+        if sums is None or extreme is None:
+            raise InvalidInputError("batches: got no subject (in this process), expected at least one.")
+        own = here.content()
+        self.n_here, self.key_here = sums[0].n, own[0]
+        everywhere = gathered((sums, own, extreme, digests))
+        for (moments, times, _), *_ in everywhere[1:]:
+            if moments.mean.shape != sums[0].mean.shape or times.shape != sums[1].shape:
+                raise InvalidInputError(
+                    "batches: the processes got different numbers of covariates or times."
+                )
+        all_sums, contents, extremes, hashes = zip(*everywhere, strict=True)
+        whole = Reservoir(here.size)
+        for key, block in contents:
+            whole.add(key, block)
+        self.key, self.drawn = whole.content()
+        self.moments, self.times, self.follow_up = functools.reduce(_added, all_sums)
+        self.held_out = _held_out(self.key, self.moments.n, share)
+        self.extreme = _extreme(joined_blocks(extremes), outcome)
+        listed = str(sorted(itertools.chain(*hashes))).encode()
+        self.digest = content_hash([np.frombuffer(listed, dtype=np.uint8)]) if hashed else ""
 
     @property
     def sample(self) -> Block:
@@ -195,66 +232,6 @@ class FirstPass:
     def validation(self, convert: Callable[[Block], dict[str, Tensor]]) -> dict[str, Tensor] | None:
         """The subjects that are held out."""
         return convert(self.drawn.take(np.arange(self.held_out))) if self.held_out else None
-
-
-def first_pass(
-    source: Source,
-    matrix: Callable[[Block], np.ndarray],
-    outcome: Callable[[Any], Any],
-    followed: Callable[[Any], RightCensored],
-    *,
-    share: float,
-    seed: int,
-    stratify: Any = None,
-    hashed: bool = False,
-) -> FirstPass:
-    """Read the data of a source once.
-
-    ``matrix``, ``outcome`` and ``followed`` give the covariates of a block as numbers, its outcome in NumPy,
-    and what that tells about C. A ``share`` of the subjects is held out. Subjects are counted by the values
-    of the column ``stratify``; ``hashed`` asks for a hash of the data.
-    """
-    sums, extreme, kept = None, None, Reservoir(HELD_OUT + SAMPLE)
-    digests: list[tuple[int, int, str]] = []
-    for read in source.parts:
-        for block in read():
-            X, y = matrix(block), outcome(block.y)
-            time = to_numpy(y.time).reshape(len(y), -1)
-            strata = None if stratify is None else column_of(block.X, stratify)
-            here = (Moments.of(X), time_sums(time), CountedFollowUp.of(followed(y), strata))
-            sums = here if sums is None else _added(sums, here)
-            kept.add(block.keys(seed), block)
-            extreme = _extreme(block if extreme is None else joined_blocks([extreme, block]), outcome)
-            if hashed:
-                parts = [X, time, to_numpy(y.event), block.weight, block.groups, y.censoring_time, block.mask]
-                digests.append((block.part, int(block.place[0]), content_hash(parts)))
-    if sums is None or extreme is None:
-        raise InvalidInputError("batches: got no subject (in this process), expected at least one.")
-    own = kept.content()
-    found = gathered((sums, own, extreme, digests))
-    for (moments, times, _), *_ in found[1:]:
-        if moments.mean.shape != sums[0].mean.shape or times.shape != sums[1].shape:
-            raise InvalidInputError("batches: the processes got different numbers of covariates or times.")
-    whole = Reservoir(kept.size)
-    for _, (key, block), _, _ in found:
-        whole.add(key, block)
-    key, drawn = whole.content()
-    listed = sorted(entry for *_, entries in found for entry in entries)
-    total = functools.reduce(_added, [entry[0] for entry in found])
-    return FirstPass(
-        source,
-        seed,
-        total[0],
-        total[1],
-        total[2],
-        key,
-        drawn,
-        _held_out(key, total[0].n, share),
-        _extreme(joined_blocks([entry[2] for entry in found]), outcome),
-        sums[0].n,
-        own[0],
-        content_hash([np.frombuffer(str(listed).encode(), dtype=np.uint8)]) if hashed else "",
-    )
 
 
 def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -26,7 +26,6 @@ from censcore.learning.training.task import (
     Task,
     held_out_losses,
     mix_seed,
-    seeded,
 )
 from censcore.model_files import part_of
 
@@ -119,7 +118,6 @@ class _Run(Run):
         self.rank, self.processes = rank_and_processes()
         n = subjects_in(rows)
         self.batches = Batches(n, recipe.batch_size, groups)
-        self.network = task.network.to(device)
         self.subjects: np.ndarray | None = None
         self.shared: SharedGradient | None = None
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -138,15 +136,10 @@ class _Run(Run):
                 task, recipe, self, rows, self.batches, resident, self.subjects, self.shared
             )
 
-    def epoch(self) -> None:
-        number = self.next_epoch
-        self.network.train()
-        with seeded(self.network, self._noise_seed(number), self.device):
-            steps = self._eager_steps if self.graphed is None else self.graphed.run
-            total, weight = steps(self.seed, number, self._noise_seed(number))
-        rate = float(self.optimizer.param_groups[0]["lr"])
-        due = self.validation is not None and self.recipe.validates(number)
-        self._note(0, float(total / weight), rate, self.validate() if due else None)
+    def _steps(self, number: int, seed: int) -> tuple[list[float], float]:
+        steps = self._eager_steps if self.graphed is None else self.graphed.run
+        total, weight = steps(self.seed, number, seed)
+        return [float(total / weight)], float(self.optimizer.param_groups[0]["lr"])
 
     def _keep(self, i: int) -> None:
         self.kept.load_state_dict(self.averaged.state_dict())
@@ -215,17 +208,12 @@ class _Run(Run):
         for old, new in zip(self.averaged.buffers(), self.network.buffers(), strict=True):
             old.copy_(new)
 
-    def validate(self) -> Tensor:
-        """Validation losses of the averaged weights, weighted, with the same noise every time."""
+    def validate(self) -> list[Tensor]:
+        """Validation losses."""
         assert self.validation is not None
-        return held_out_losses(
-            self.task,
-            self.averaged,
-            self.validation,
-            seed=mix_seed(self.seed, -1),
-            at_once=self.recipe.validation_batch,
-            weighted=True,
-        )
+        seed, at_once = mix_seed(self.seed, -1), self.recipe.validation_batch
+        task, network, data = self.task, self.averaged, self.validation
+        return [held_out_losses(task, network, data, seed=seed, at_once=at_once, weighted=True)]
 
     @property
     def _data(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.standardised import Data, as_arrays, as_tensors, digest
 from censcore.learning.data.streamed import StreamedRows
-from censcore.learning.training.task import Callback, Epoch, History, Recipe, Task
+from censcore.learning.training.task import Callback, Epoch, History, Recipe, Task, seeded
 from censcore.model_files import read_model_file, write_model_file
 from censcore.progress import ProgressBar
 
@@ -39,14 +39,23 @@ class Run(ABC):
 
     def __init__(self, task: Task, recipe: Recipe, device: torch.device, held_out: Sequence[int]) -> None:
         self.task, self.recipe, self.device, self.sizes = task, recipe, device, list(held_out)
+        self.network = task.network.to(device)
         self.histories = [History() for _ in self.sizes]
         self.best: list[Tensor | None] = [None] * len(self.sizes)  # validation losses of the best epoch
         self.going = np.ones(len(self.sizes), dtype=bool)
         self.steps = 0
 
     @abstractmethod
-    def epoch(self) -> None:
-        """Train for an epoch, and :meth:`_note` its losses."""
+    def _steps(self, number: int, seed: int) -> tuple[list[float], float]:
+        """The steps of an epoch, with this seed of the noise: mean losses, and the last learning rate."""
+
+    @abstractmethod
+    def _noise_seed(self, number: int) -> int:
+        """The seed of an epoch's noise."""
+
+    @abstractmethod
+    def validate(self) -> Sequence[Tensor]:
+        """Validation losses of the averaged weights, weighted, with the same noise every time."""
 
     @abstractmethod
     def _keep(self, i: int) -> None:
@@ -82,7 +91,7 @@ class Run(ABC):
         checkpoint: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> list[History]:
-        """Train from a checkpoint on, until nothing goes on or Ctrl-C ends the run; leave the best weights."""
+        """Train from a checkpoint on, until nothing goes on or Ctrl-C ends the run; keep the best weights."""
         first, epochs = self.rank == 0, self.recipe.epochs
         if checkpoint is not None and Path(checkpoint).exists():
             self.resume(checkpoint)
@@ -102,6 +111,17 @@ class Run(ABC):
                     history.interrupted = True
         self._finish()
         return self.histories
+
+    def epoch(self) -> None:
+        """Train for an epoch, and validate where that is due."""
+        number = self.next_epoch
+        self.network.train()
+        seed = self._noise_seed(number)
+        with seeded(self.network, seed, self.device):
+            losses, rate = self._steps(number, seed)
+        held_out = self.validate() if any(self.sizes) and self.recipe.validates(number) else None
+        for i in np.flatnonzero(self.going).tolist():
+            self._note(i, losses[i], rate, held_out[i] if held_out is not None and self.sizes[i] else None)
 
     @property
     def next_epoch(self) -> int:

@@ -14,7 +14,7 @@ from censcore.learning.data.first_pass import content_hash
 from censcore.learning.data.standardised import Data, Fold, gather
 from censcore.learning.training.batches import Batches
 from censcore.learning.training.runs import Run, digests
-from censcore.learning.training.task import Recipe, Task, mix_seed, seeded
+from censcore.learning.training.task import Recipe, Task, mix_seed
 
 __all__ = ["SideBySide", "stacked", "with_penalty"]
 
@@ -53,26 +53,20 @@ class SideBySide(Run):
         self.count = max(len(batches) for batches in self.batches)
         for batches in self.batches:
             batches.count = self.count
-        self.network = task.network.to(device)
         self.averaged = copy.deepcopy(self.network).requires_grad_(False)
         self.weights, self.mean = flat_weights(self.network), flat_weights(self.averaged)
         self.kept = self.mean.clone()
         self.adam = StackedAdamW(self.network, self.weights, recipe)
 
-    def epoch(self) -> None:
-        number = self.next_epoch
-        self.network.train()
-        seed = mix_seed(self.seeds[0], number)
+    def _noise_seed(self, number: int) -> int:
+        return mix_seed(self.seeds[0], number)
+
+    def _steps(self, number: int, seed: int) -> tuple[list[float], float]:
         generator = torch.Generator(self.device).manual_seed(seed)
         sums = torch.zeros(2, len(self.seeds), device=self.device)
-        with seeded(self.network, seed, self.device):
-            for index, share in self._batches(number):
-                sums += self._step(index, share, generator)
-        train_losses = (sums[0] / sums[1]).tolist()
-        losses = self._held_out_losses() if any(self.sizes) and self.recipe.validates(number) else None
-        for i in np.flatnonzero(self.going).tolist():
-            due = None if losses is None or not self.sizes[i] else losses[i]
-            self._note(i, train_losses[i], self.adam.rate, due)
+        for index, share in self._batches(number):
+            sums += self._step(index, share, generator)
+        return (sums[0] / sums[1]).tolist(), self.adam.rate
 
     def _keep(self, i: int) -> None:
         self.kept = torch.where(self.adam.owner == i, self.mean, self.kept)
@@ -145,8 +139,8 @@ class SideBySide(Run):
         return self.recipe.rate(self.steps, self.recipe.epochs * self.count)
 
     @torch.no_grad()
-    def _held_out_losses(self) -> list[Tensor]:
-        """Losses of the averaged weights, weighted, with the same noise every time."""
+    def validate(self) -> list[Tensor]:
+        """Validation losses of every network."""
         self.averaged.eval()
         some = next(part for part in self.held_out if part is not None)
         numbers = [np.zeros(1, int) if part is None else part.numbers for part in self.held_out]
