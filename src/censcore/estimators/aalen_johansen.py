@@ -111,8 +111,8 @@ class AalenJohansen(CurveInference):
 
 def check_every_cause(y: CompetingRisks, estimator: str) -> None:
     """Every cause must occur in the training data."""
-    seen = np.bincount(to_numpy(y.causes), minlength=y.n_causes + 1)[1:]
-    missing = [name for name, count in zip(y.names, seen, strict=True) if not count]
+    events = np.bincount(to_numpy(y.causes), minlength=y.n_causes + 1)[1:]
+    missing = [name for name, count in zip(y.names, events, strict=True) if not count]
     if missing:
         raise InvalidInputError(
             f"{estimator} learns from the events of every cause; got none of {some_of(missing)} among "

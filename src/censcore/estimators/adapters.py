@@ -128,8 +128,8 @@ def as_forecast(
     check_flag(repair, "repair")
     if n is not None:
         n = as_count(n, "n")
-    seen = None if train is None else as_outcome(train[1])
-    events = None if seen is None else to_numpy(seen.time)[to_numpy(seen.event)]
+    trained_on = None if train is None else as_outcome(train[1])
+    events = None if trained_on is None else to_numpy(trained_on.time)[to_numpy(trained_on.event)]
     reader = MatrixReader(interpolation, tail, repair, events)
     distribution = _distribution(forecast, X, times, levels, reader, train)
     expected = count_rows(X) if n is None and X is not None else n

@@ -91,13 +91,13 @@ class CauseSpecific(SurvivalEstimator):
         return self
 
     def _models(self, m: int) -> list[Any]:
-        given = self.estimator if isinstance(self.estimator, list) else [self.estimator] * m
-        if len(given) != m or not all(hasattr(model, "fit") for model in given):
+        models = self.estimator if isinstance(self.estimator, list) else [self.estimator] * m
+        if len(models) != m or not all(hasattr(model, "fit") for model in models):
             raise InvalidInputError(
                 f"estimator: got {self.estimator!r}, expected an estimator such as CoxRegression(), or a "
                 f"list of {m} of them, one per cause."
             )
-        return [clone(model) for model in given]
+        return [clone(model) for model in models]
 
     def predict_distribution(self, X: Array | None = None) -> CauseSpecificHazards:
         """Predict the distribution of time and cause."""

@@ -161,7 +161,7 @@ class Censoring(SurvivalEstimator):
         self.by_visit_ = isinstance(y, DetectionTimes)
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
-        self.estimators_, self.subjects_, self.ends_ = (list(found) for found in zip(*fits, strict=True))
+        self.estimators_, self.subjects_, self.ends_ = (list(part) for part in zip(*fits, strict=True))
         self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
         return self
 

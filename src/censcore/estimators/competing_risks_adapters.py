@@ -93,8 +93,8 @@ def as_competing_forecast(
         return predicted
     if hasattr(forecast, "predict_cumulative_incidence"):
         at = forecast.time_grid_ if times is None else times
-        given = {} if times is None else {"times": times}
-        cif = np.asarray(forecast.predict_cumulative_incidence(X, **given))
+        chosen = {} if times is None else {"times": times}
+        cif = np.asarray(forecast.predict_cumulative_incidence(X, **chosen))
         return CumulativeIncidence(at, _causes(cif, "survival"), **options)
     if hasattr(forecast, "predict_cif"):
         cif = to_numpy(forecast.predict_cif(X))
@@ -103,9 +103,9 @@ def as_competing_forecast(
     curves = _curves(forecast)
     if curves:
         at = np.unique(np.concatenate([curve.index for curve in curves]).astype(np.float64))
-        found = [at_times(np.asarray(c.index, dtype=float), c.to_numpy(dtype=float), 0.0, at) for c in curves]
+        cifs = [at_times(np.asarray(c.index, dtype=float), c.to_numpy(dtype=float), 0.0, at) for c in curves]
         options["names"] = names or [str(curve.name) for curve in curves]
-        return CumulativeIncidence(at, np.stack(found)[None], **options)
+        return CumulativeIncidence(at, np.stack(cifs)[None], **options)
     if isinstance(forecast, np.ndarray | list) or is_torch(forecast):
         if times is None:
             raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")

@@ -114,15 +114,15 @@ def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 def _numbers_or_text(values: np.ndarray, gone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if values.dtype.kind in "mM":
         values = values.astype("int64")
-    kept = values[~gone]
+    known = values[~gone]
     try:
-        if kept.dtype.kind in "US" or (kept.dtype.kind == "O" and any(isinstance(v, str) for v in kept)):
+        if known.dtype.kind in "US" or (known.dtype.kind == "O" and any(isinstance(v, str) for v in known)):
             raise ValueError
         numbers = np.full(len(values), np.nan)
-        numbers[~gone] = kept.astype(np.float64)
+        numbers[~gone] = known.astype(np.float64)
     except (TypeError, ValueError):
         text = np.full(len(values), "", dtype=object)
-        text[~gone] = [str(value) for value in kept]
+        text[~gone] = [str(value) for value in known]
         return text, gone
     gone = np.isnan(numbers)
     return np.where(gone, 0.0, numbers), gone
@@ -142,12 +142,12 @@ def _add_levels(columns: Columns, values: np.ndarray, gone: np.ndarray, name: st
     """Indicators of the frequent levels but the first; rare ones stand together."""
     levels, code, count = np.unique(values[~gone].astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-count, kind="stable")
-    kept = [level for level in order if count[level] >= LEAST][:LEVELS]
-    if len(levels) > len(kept):
-        columns.notes.append(f"{len(levels) - len(kept)} rare levels of {name} are taken together")
+    frequent = [level for level in order if count[level] >= LEAST][:LEVELS]
+    if len(levels) > len(frequent):
+        columns.notes.append(f"{len(levels) - len(frequent)} rare levels of {name} are taken together")
     # without a rest, one level follows from the others
-    rest = len(kept) < len(levels)
-    for level in kept if rest else kept[1:]:
+    rest = len(frequent) < len(levels)
+    for level in frequent if rest else frequent[1:]:
         indicator = np.zeros(len(values))
         indicator[~gone] = code == level
         columns.add(indicator, f"{name} = {levels[level]}", source)

@@ -120,14 +120,14 @@ def covariates_predict(
     features = _Features(columns, rng)
     together = _together(code, rng)
     scores, predictable = _scores(features, residuals, together)
-    kept = (scores**2).sum(axis=0) > 1e-10 * residuals.scale
-    if not kept.any():
+    varies = (scores**2).sum(axis=0) > 1e-10 * residuals.scale
+    if not varies.any():
         return "no column of X differs between subjects at risk at the same time"
     inflation = 1 / max(1 - residuals.leverage(together), 1e-3)
     variance = ((scores**2).sum(axis=0) + predictable) / 2
-    z = _under_signs(scores[:, kept], variance[kept], inflation, rng)
-    found = _decide(z, features, np.nonzero(kept)[0])
-    return CensoringTest(**found, clusters=clusters, censored=residuals.censored, notes=columns.notes)
+    z = _under_signs(scores[:, varies], variance[varies], inflation, rng)
+    decision = _decide(z, features, np.nonzero(varies)[0])
+    return CensoringTest(**decision, clusters=clusters, censored=residuals.censored, notes=columns.notes)
 
 
 class _Residuals:
@@ -182,8 +182,8 @@ class _Residuals:
         count, parts = self.sums_at_risk(groups, np.ones((len(Z), 1))), []
         width = max(1, CHUNK // (len(count) * (self.intervals + 1)))
         for start in range(0, Z.shape[1], width):
-            some = slice(start, start + width)
-            deviation = self.sums_at_risk(groups, Z[:, some]) - count * mean[:, some]
+            chunk = slice(start, start + width)
+            deviation = self.sums_at_risk(groups, Z[:, chunk]) - count * mean[:, chunk]
             parts.append(self._jumps @ np.einsum("gjq,gjq->jq", deviation, deviation))
         return np.concatenate(parts, axis=1)
 
@@ -205,8 +205,8 @@ class _Residuals:
         upto = self.k[:, None] + 1
         part = A[np.clip(upto, self._starts, ends)] - A[self._starts]
         split = -part
-        seen = np.nonzero(self._event)[0]
-        split[seen, self._of[self.k[seen]]] += own[seen]
+        censored = np.nonzero(self._event)[0]
+        split[censored, self._of[self.k[censored]]] += own[censored]
         return own - A[self.k + 1], split
 
 
@@ -222,8 +222,8 @@ class _Features:
         a, b = a[different], b[different]
         if len(a) > PRODUCTS:
             columns.notes.append(f"{PRODUCTS} of {len(a)} products of two columns were drawn at random")
-            some = np.sort(rng.choice(len(a), PRODUCTS, replace=False))
-            a, b = a[some], b[some]
+            drawn = np.sort(rng.choice(len(a), PRODUCTS, replace=False))
+            a, b = a[drawn], b[drawn]
         squared = np.nonzero(np.array(columns.graded))[0]
         self.a = np.concatenate([np.full(p, -1), squared, a])
         self.b = np.concatenate([np.arange(p), squared, b])
@@ -302,16 +302,16 @@ def _under_signs(
     return z
 
 
-def _decide(z: np.ndarray, features: _Features, kept: np.ndarray) -> dict[str, Any]:
+def _decide(z: np.ndarray, features: _Features, columns: np.ndarray) -> dict[str, Any]:
     """p-values and the loudest departure, from scores (FLIPS + 1, q) of the features that were kept."""
-    kind = np.append(features.shape, features.shape + 3)[kept]
+    kind = np.append(features.shape, features.shape + 3)[columns]
     evidence = {}
     for which in np.unique(kind):
-        some = z[:, kind == which] ** 2
-        found = _of_largest(np.sqrt(some.max(axis=1)))
-        if some.shape[1] > 1:
-            found = np.maximum(found, _of_sum(some.sum(axis=1)))
-        evidence[int(which)] = found
+        squares = z[:, kind == which] ** 2
+        measure = _of_largest(np.sqrt(squares.max(axis=1)))
+        if squares.shape[1] > 1:
+            measure = np.maximum(measure, _of_sum(squares.sum(axis=1)))
+        evidence[int(which)] = measure
     most = np.max(list(evidence.values()), axis=0)
 
     def p_value(value: float) -> float:
@@ -324,9 +324,9 @@ def _decide(z: np.ndarray, features: _Features, kept: np.ndarray) -> dict[str, A
     words = {which: KINDS[which % 3] + " over time" * (which >= 3) for which in evidence}
     return {
         "p_value": p_value(most[0]),
-        "kind": features.name(int(kept[top])),
-        "kinds": {words[which]: p_value(found[0]) for which, found in evidence.items()},
-        "features": {features.name(int(kept[j])): float(z[0, j]) for j in order},
+        "kind": features.name(int(columns[top])),
+        "kinds": {words[which]: p_value(measure[0]) for which, measure in evidence.items()},
+        "features": {features.name(int(columns[j])): float(z[0, j]) for j in order},
     }
 
 

@@ -155,7 +155,7 @@ class CoxRegression(CoefficientInference):
         if self.strata is not None:
             self.strata_, number = fitted_strata(X, self.strata, len(weight))
             self._clock = StratifiedTimes.of(time, entry)
-            time, entry = (self._clock.codes(some, number[used]) for some in (time, entry))
+            time, entry = (self._clock.codes(times, number[used]) for times in (time, entry))
         sets = RiskSets(time, to_numpy(y.event)[used], weight[used], entry)
         self._fit_to(covariates, weight, sets, SCORES[self.ties])
         self._reference = y.time[:0]

@@ -68,10 +68,10 @@ def draw_histories(
             number = int(expected + 1e-9)
             carried[s, target] = expected - number
             if number:
-                some = rng.permutation(np.nonzero((state == s) & (moved == s))[0])[:number]
-                drawn[np.ix_(some, np.nonzero((target & ~s) >> np.arange(k) & 1)[0])] = u
+                movers = rng.permutation(np.nonzero((state == s) & (moved == s))[0])[:number]
+                drawn[np.ix_(movers, np.nonzero((target & ~s) >> np.arange(k) & 1)[0])] = u
                 moved = moved.copy()
-                moved[some] = target
+                moved[movers] = target
         if moved is not state:
             state, count = moved, np.bincount(moved, minlength=2**k)
         np.subtract.at(at_risk, before, weight[moving])

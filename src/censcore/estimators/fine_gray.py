@@ -138,8 +138,8 @@ class _SubdistributionSets(RiskSets):
 
     def at_risk(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         total, staying = super().at_risk(values)
-        kept = (self.stayed(values, self.times, "left").T * self.G).T
-        return total + kept, staying + kept
+        others = (self.stayed(values, self.times, "left").T * self.G).T
+        return total + others, staying + others
 
     def while_at_risk(self, values: np.ndarray) -> np.ndarray:
         return super().while_at_risk(values) + (self.later(values, self.passed).T * self.share).T

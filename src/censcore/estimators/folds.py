@@ -34,9 +34,9 @@ def held_out_folds(units: np.ndarray, count: int, seed: int) -> list[Fold]:
     >>> [held.tolist() for _, held in held_out_folds(np.array([0, 0, 1, 2]), 3, 0)]
     [[3], [0, 1], [2]]
     """
-    found = np.unique(units, return_inverse=True)[1]
-    order = np.random.default_rng(seed).permutation(found.max() + 1)
-    inside = [np.isin(found, part) for part in np.array_split(order, count)]
+    number = np.unique(units, return_inverse=True)[1]
+    order = np.random.default_rng(seed).permutation(number.max() + 1)
+    inside = [np.isin(number, part) for part in np.array_split(order, count)]
     return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in inside]
 
 

@@ -231,10 +231,10 @@ def event_table(sets: RiskSets, stratum: int = 0) -> np.ndarray:
     """Numbers at risk and of events at the distinct event times, and the curve made of them."""
     table = np.zeros(len(sets.times), dtype=[("stratum", np.intp), *((name, np.float64) for name in _FIELDS)])
     n, s = sets.at_risk(sets.weight)  # s is zero exactly where all at risk have the event; n - d might not be
-    d, some = sets.d, s > 0
+    d, left = sets.d, s > 0
     table["stratum"], table["time"], table["at_risk"], table["events"] = stratum, sets.times, n, d
     table["sf"] = np.cumprod(s / (s + d))
-    table["variance"][some] = table["sf"][some] ** 2 * np.cumsum(d[some] / (n[some] * s[some]))
+    table["variance"][left] = table["sf"][left] ** 2 * np.cumsum(d[left] / (n[left] * s[left]))
     return table
 
 

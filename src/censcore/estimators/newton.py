@@ -55,8 +55,8 @@ def _solve(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     unit = np.sqrt(np.maximum(np.abs(np.diag(curvature)), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(curvature / np.outer(unit, unit))
     values = np.where(values < -1e-8, -values, values)
-    kept = values > 1e-13
-    return vectors[:, kept] @ ((vectors[:, kept].T @ (gradient / unit)) / values[kept]) / unit
+    curved = values > 1e-13
+    return vectors[:, curved] @ ((vectors[:, curved].T @ (gradient / unit)) / values[curved]) / unit
 
 
 def _search(
@@ -66,9 +66,9 @@ def _search(
     rounding = 1e-13 * abs(value)
     for halvings in range(60):
         size = 0.5**halvings
-        found = f(x + size * step)
-        if found[0] >= value + 0.1 * size * gain - rounding:
-            return x + size * step, found
+        new = f(x + size * step)
+        if new[0] >= value + 0.1 * size * gain - rounding:
+            return x + size * step, new
     return x, f(x)
 
 
@@ -82,10 +82,10 @@ def find_root(
     derivative there.
     """
     x = start
-    found = f(x)
-    if found is None:
+    equations = f(x)
+    if equations is None:
         raise InvalidInputError("The risks underflow at the start. Rescale the columns of X.")
-    value, slope = found
+    value, slope = equations
     for _ in range(steps):
         step = _solve_general(slope, value)
         gain = float(value @ step)
@@ -114,8 +114,8 @@ def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
     if value @ step >= 0:
         return step
     values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
-    kept = np.abs(values) > 1e-13
-    return vectors[:, kept] @ ((vectors[:, kept].T @ (value / unit)) / np.abs(values[kept])) / unit
+    curved = np.abs(values) > 1e-13
+    return vectors[:, curved] @ ((vectors[:, curved].T @ (value / unit)) / np.abs(values[curved])) / unit
 
 
 def _shrink(

@@ -75,8 +75,8 @@ class PiecewiseExponentialRegression(IntervalRegression):
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None:
         lower, upper, _ = ends
         check_some_event(upper[weight > 0])
-        found = np.isfinite(upper) & (weight > 0)
-        self.breaks_ = _breaks(self.breaks, np.where(found, (lower + upper) / 2, lower)[found])
+        ended = np.isfinite(upper) & (weight > 0)
+        self.breaks_ = _breaks(self.breaks, np.where(ended, (lower + upper) / 2, lower)[ended])
         columns = StandardisedColumns.of(X, weight, self)
         likelihood = _Likelihood(ends, self.breaks_, columns.Z, weight)
         self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
@@ -84,8 +84,8 @@ class PiecewiseExponentialRegression(IntervalRegression):
         def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             likelihood.penalty = penalty
             theta, information = maximise(likelihood, likelihood.start())
-            seen = np.diag(information)[: len(self.breaks_) + 1] > 1e-6
-            self._check_pieces(seen, "No event is known to lie")
+            determined = np.diag(information)[: len(self.breaks_) + 1] > 1e-6
+            self._check_pieces(determined, "No event is known to lie")
             return theta, information
 
         theta, information, _ = self._solved(columns, solve)

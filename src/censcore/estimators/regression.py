@@ -87,10 +87,10 @@ class CoefficientInference(SurvivalEstimator):
             used = weight > 0
             aliased = StandardisedColumns.of(matrix[used], weight[used], self).aliased(weight[used])
             self._encoding = replace(self._encoding, kept=np.nonzero(~aliased)[0])
-        kept = self._encoding.kept
-        self.columns_ = [self._encoding.names[j] for j in kept]
+        columns = self._encoding.kept
+        self.columns_ = [self._encoding.names[j] for j in columns]
         self.notes_ = self._encoding.notes
-        return matrix[:, kept]
+        return matrix[:, columns]
 
     def _solved(
         self,

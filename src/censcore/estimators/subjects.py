@@ -38,8 +38,8 @@ class SubjectKeys:
         y = y.recorded() if isinstance(y, DetectionTimes) else y  # however far they are followed
         start = np.zeros(len(y), dtype=np.uint64)
         outcome = covariates = start
-        for seen in (*_columns(to_numpy(y.time)), *_columns(to_numpy(y.event))):
-            outcome = _mix(outcome, seen)
+        for part in (*_columns(to_numpy(y.time)), *_columns(to_numpy(y.event))):
+            outcome = _mix(outcome, part)
         columns = _columns(X)
         for column in columns:
             covariates = _mix(covariates, column)
@@ -95,13 +95,13 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     number = number.reshape(-1)
     of_a, of_b = number[: len(key_a)], number[len(key_a) :]
     count_a, count_b = (np.bincount(x, minlength=number.max() + 1).astype(np.float64) for x in (of_a, of_b))
-    found = float(count_a @ count_b)
-    if not found:
+    equal = float(count_a @ count_b)
+    if not equal:
         return Shared(NO_PAIRS)
     expected = len(of_a) * len(of_b) * (_repeated(count_a) + _repeated(count_b)) / 2
-    if expected <= CHANCE * found or _within(count_a, count_b) or _within(count_b, count_a):
+    if expected <= CHANCE * equal or _within(count_a, count_b) or _within(count_b, count_a):
         return Shared(_pairs(of_a, of_b))
-    excess, noise = found - expected, np.sqrt(expected)
+    excess, noise = equal - expected, np.sqrt(expected)
     certain = bool(excess + 3 * noise <= HIDDEN * min(len(a), len(b)))
     return Shared(NO_PAIRS, certain=certain, undecided=int(excess) if excess > 5 * noise else 0)
 

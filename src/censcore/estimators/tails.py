@@ -23,15 +23,15 @@ def end_of_follow_up(y: Any, C: Distribution) -> np.ndarray:
     follow-up, because no time can be censored.
     """
     time = to_numpy(y.time).reshape(len(y), -1)
-    seen = time.max(axis=0) if C.k > 1 else np.full(y.k, time.max())
+    latest_seen = time.max(axis=0) if C.k > 1 else np.full(y.k, time.max())
     if y.censoring_time is not None:
         known = to_numpy(y.censoring_time).reshape(len(y), -1)
-        seen = np.broadcast_to(known.max(axis=0), (y.k,))
+        latest_seen = np.broadcast_to(known.max(axis=0), (y.k,))
     ends = [C.marginal(j) for j in range(C.k)]
     if all(np.isinf(to_numpy(G.known_time())).all() for G in ends):
         return np.full(y.k, np.inf)
     latest = np.array([float(to_numpy(G.isf(0.0)).max()) for G in ends])
-    return np.minimum(np.broadcast_to(latest, (y.k,)), seen)
+    return np.minimum(np.broadcast_to(latest, (y.k,)), latest_seen)
 
 
 def with_tail(z: np.ndarray, end: np.ndarray, beyond: str) -> np.ndarray:

@@ -106,8 +106,8 @@ class Turnbull(SurvivalEstimator):
         used = weight > 0
         problem = _Likelihood.of(lower[used], upper[used], weight[used])
         p, self.n_iter_ = problem.maximise(self.tol, max_iter)
-        kept = p > 0
-        self.intervals_, self.masses_ = problem.intersections[kept], p[kept]
+        positive = p > 0
+        self.intervals_, self.masses_ = problem.intersections[positive], p[positive]
         self.log_likelihood_ = problem.value(p)
         self.gap_ = problem.gap(p)
         self._like = outcome.lower[:0]

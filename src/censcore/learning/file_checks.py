@@ -89,7 +89,7 @@ def check_numbers(
         check_number(name, value, positive=least > 0)
         if value < least:
             raise ModelFileError(f"{name}: got {value!r}, expected a number of at least {least:g}.")
-    found = np.array(values, dtype=np.float64)
-    if increasing and (np.diff(found) <= 0).any():
+    numbers = np.array(values, dtype=np.float64)
+    if increasing and (np.diff(numbers) <= 0).any():
         raise ModelFileError(f"{name}: got numbers that do not increase.")
-    return found
+    return numbers

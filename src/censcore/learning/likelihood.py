@@ -174,10 +174,10 @@ class LikelihoodEstimator(NeuralEstimator):
     ) -> dict[str, Tensor | OnDemand]:
         """Learn units of covariates and times from some subjects, and give the data of all in them."""
         self._fit_scaling(Moments.of(X, rows))
-        some = y.take(rows)
-        positive = to_numpy(some.time)[to_numpy(some.time) > 0]
+        training = y.take(rows)
+        positive = to_numpy(training.time)[to_numpy(training.time) > 0]
         self._unit = mean_time(np.array([[positive.size], [positive.sum()]]))
-        self._fit_units(some)
+        self._fit_units(training)
         return self._tensors(X, y, weight)
 
     def _fit_network(self, fold: Fold, callbacks: Sequence[Callback]) -> None:
@@ -214,11 +214,11 @@ class LikelihoodEstimator(NeuralEstimator):
         """
         self._forget()
         self._fits_at_once(in_batches=True)  # checks the solver
-        found = self._read(batches, buffer, eval_set)
-        self._check_outcome(found.extreme.y, found.extreme.mask)
-        self._unit = mean_time(found.times)
-        self._fit_units(leave_out_times(self._plain_outcome(found.sample.y), found.sample.mask))
-        self._fit_network(self._folded(found, buffer, eval_set), callbacks)
+        first = self._read(batches, buffer, eval_set)
+        self._check_outcome(first.extreme.y, first.extreme.mask)
+        self._unit = mean_time(first.times)
+        self._fit_units(leave_out_times(self._plain_outcome(first.sample.y), first.sample.mask))
+        self._fit_network(self._folded(first, buffer, eval_set), callbacks)
         return self
 
     def _task(self, n: int) -> LikelihoodTask:
@@ -229,9 +229,9 @@ class LikelihoodEstimator(NeuralEstimator):
     def _network(self) -> Any:
         return self._networks[0]
 
-    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, some: bool = False) -> Data:
+    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, needed: bool = False) -> Data:
         outcome = self._plain_outcome(y)
-        outcome = leave_out_times(outcome, check_mask(mask, outcome, some=some))
+        outcome = leave_out_times(outcome, check_mask(mask, outcome, needed=needed))
         return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, weight)
 
     def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | OnDemand]:

@@ -111,19 +111,19 @@ class NeuralEstimator(SurvivalEstimator):
     def _check_outcome(self, y: Any, mask: Any = None) -> Any:
         """Check the outcome, as far as it counts; note its structure, and whether it is (n,) or (n, k)."""
         outcome = self._plain_outcome(y, training=True)
-        given = y if isinstance(y, CompetingRisks | SemiCompetingRisks) else outcome
-        counts = check_mask(mask, given, some=True)
-        self._structure = structure_for(given, self.ordered)
+        original = y if isinstance(y, CompetingRisks | SemiCompetingRisks) else outcome
+        counts = check_mask(mask, original, needed=True)
+        self._structure = structure_for(original, self.ordered)
         self.k_, self._joint = outcome.k, outcome.time.ndim == 2
         events = to_numpy(outcome.event).reshape(len(outcome), -1)
-        seen = (events if counts is None else events & counts).any(axis=0)
-        if not seen.any():
+        occurs = (events if counts is None else events & counts).any(axis=0)
+        if not occurs.any():
             raise InvalidInputError(
                 "No subject has an event; event times cannot be learned from censored times alone."
             )
-        if not seen.all():
+        if not occurs.all():
             warnings.warn(
-                f"No subject has an event in coordinates {np.flatnonzero(~seen).tolist()}: all that can be "
+                f"No subject has an event in coordinates {np.flatnonzero(~occurs).tolist()}: all that can be "
                 "learned of these times is that they exceed follow-up.",
                 stacklevel=4,
             )
@@ -146,8 +146,8 @@ class NeuralEstimator(SurvivalEstimator):
         return matrix, outcome, None if groups is None else as_labels(groups, len(outcome))
 
     @abstractmethod
-    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, some: bool = False) -> Data:
-        """The data of other subjects, when units are known; some of their times must count if so asked."""
+    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, needed: bool = False) -> Data:
+        """The data of other subjects, when units are known; ``needed``: some of their times must count."""
 
     def _block_tensors(self, block: Block, **options: Any) -> dict[str, Tensor]:
         """The training data of some subjects that are read in a batch."""
@@ -162,7 +162,7 @@ class NeuralEstimator(SurvivalEstimator):
             listed = isinstance(eval_set, tuple | list)
             got = f"{len(eval_set)} entries" if listed else type(eval_set).__name__
             raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); got {got}.")
-        return self._rows(**dict(zip(parts, eval_set, strict=False)), some=True)
+        return self._rows(**dict(zip(parts, eval_set, strict=False)), needed=True)
 
     def _read(self, batches: Any, buffer: Any, eval_set: Any, stratify: Any = None) -> FirstPass:
         """Read this process's share of the batches once, and learn how to standardise covariates."""
@@ -173,7 +173,7 @@ class NeuralEstimator(SurvivalEstimator):
         def matrix(block: Block) -> np.ndarray:
             return self._check_X(block.X, len(block), reset=not hasattr(self, "n_features_in_"))
 
-        found = FirstPass(
+        first = FirstPass(
             as_source(batches).share(*rank_and_processes()),
             matrix,
             self._plain_outcome,
@@ -183,13 +183,13 @@ class NeuralEstimator(SurvivalEstimator):
             stratify=stratify,
             hashed=self.checkpoint is not None,
         )
-        self._fit_scaling(found.moments)
-        return found
+        self._fit_scaling(first.moments)
+        return first
 
-    def _folded(self, found: FirstPass, buffer: int, eval_set: Any) -> Fold:
+    def _folded(self, first: FirstPass, buffer: int, eval_set: Any) -> Fold:
         """The training subjects of batches that were read once, and those that validate."""
-        training = found.training(self._block_tensors, int(buffer))
-        others = found.validation(self._block_tensors) if eval_set is None else self._eval_rows(eval_set)
+        training = first.training(self._block_tensors, int(buffer))
+        others = first.validation(self._block_tensors) if eval_set is None else self._eval_rows(eval_set)
         return Fold(training, None if others is None else Subjects(others))
 
     def _split(
@@ -236,9 +236,9 @@ class NeuralEstimator(SurvivalEstimator):
     @property
     def _training(self) -> Training:
         """The settings of training other than epochs and patience."""
-        given = self.default_training if self.training is None else self.training
-        check_kind(given, "training", Training, "Training(learning_rate=..., ...)")
-        return given
+        settings = self.default_training if self.training is None else self.training
+        check_kind(settings, "training", Training, "Training(learning_rate=..., ...)")
+        return settings
 
     def _recipe(self, n: int) -> Recipe:
         settings = self._training
@@ -397,8 +397,8 @@ class NeuralEstimator(SurvivalEstimator):
     def _of_parameters(cls, parameters: dict[str, Any]) -> Self:
         """An estimator with parameters as ``_plain_parameters`` gives them."""
         kinds: dict[str, Any] = {"network": Network, "training": Training}
-        given = {name: make(**parameters[name]) for name, make in kinds.items() if parameters.get(name)}
-        return cls(**parameters | given)
+        objects = {name: make(**parameters[name]) for name, make in kinds.items() if parameters.get(name)}
+        return cls(**parameters | objects)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:

@@ -172,9 +172,9 @@ class Semicompeting(Branching):
         for branch, happens in enumerate(self.patterns):
             times = [early[..., i] if here else None for i, here in enumerate(happens)]
             end = gaps[..., branch]
-            seen = [time for time in times if time is not None]
-            if seen:
-                end = end + torch.stack(seen).amax(dim=0)
+            happening = [time for time in times if time is not None]
+            if happening:
+                end = end + torch.stack(happening).amax(dim=0)
             never = torch.full_like(end, torch.inf)
             row = [never if time is None else time for time in times]
             row.insert(self.terminal, end)

@@ -114,11 +114,11 @@ class OneFactorLogNormal(Joint):
         rho = self._rho[:, None, None]
         residual = np.sqrt(1 - rho)
         z = ((log_t - mu) / sigma - np.sqrt(rho) * _NODES[:, None]) / residual
-        seen = np.asarray(event)[:, :, None, None, :]
+        happened = np.asarray(event)[:, :, None, None, :]
         density = (
-            -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log(sigma * residual) - np.where(seen, log_t, 0.0)
+            -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log(sigma * residual) - np.where(happened, log_t, 0.0)
         )
-        terms = np.where(seen, density, log_ndtr(-z)).sum(axis=4)
+        terms = np.where(happened, density, log_ndtr(-z)).sum(axis=4)
         return logsumexp(terms + _LOG_WEIGHTS + log_pi, axis=(2, 3))
 
     def _sample(self, m: int, rng: Draws) -> Array:

@@ -20,7 +20,7 @@ _BREAKS = 25
 
 def expect_kept(rules: Sequence[Callable[[Any], None]], examined: Any, name: str, kind: str) -> None:
     """Raise an AssertionError with every broken rule; a rule is named by the first line of its docstring."""
-    broken = [f"- {rule.__doc__} {found}" for rule in rules if (found := _broken(rule, examined))]
+    broken = [f"- {rule.__doc__} {reason}" for rule in rules if (reason := _broken(rule, examined))]
     if broken:
         raise AssertionError(f"{name} breaks the contract of {kind}:\n" + "\n".join(broken))
 
@@ -84,18 +84,18 @@ class Examined:
     @cached_property
     def breaks(self) -> np.ndarray:
         """Positive finite times (n, b) at which the survival function may jump or bend."""
-        found = self.distribution._breaks()
-        if found is None:
+        breaks = self.distribution._breaks()
+        if breaks is None:
             return np.empty((self.n, 0))
-        times = np.broadcast_to(to_numpy(found).astype(np.float64), (self.n, found.shape[1]))
+        times = np.broadcast_to(to_numpy(breaks).astype(np.float64), (self.n, breaks.shape[1]))
         times = times[:, np.unique(np.linspace(0, times.shape[1] - 1, _BREAKS).astype(int))]
         return np.where(np.isfinite(times) & (times > 0), times, self.times_of_levels[:, :1])
 
     @property
     def knows_every_break(self) -> bool:
         """Whether all breaks are among the times examined."""
-        found = self.distribution._breaks()
-        return found is None or found.shape[1] <= _BREAKS
+        breaks = self.distribution._breaks()
+        return breaks is None or breaks.shape[1] <= _BREAKS
 
     @cached_property
     def times_of_levels(self) -> np.ndarray:
@@ -121,8 +121,8 @@ class Examined:
     @cached_property
     def grid(self) -> np.ndarray:
         """Times (1, q) spread over the draws."""
-        seen = self.draws[np.isfinite(self.draws)]
-        times = np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7)
+        finite = self.draws[np.isfinite(self.draws)]
+        times = np.quantile(finite, np.linspace(0.02, 0.98, 7)) if finite.size else np.ones(7)
         return self.rounded(times)[None, :]
 
     def expect_mean(self, samples: np.ndarray, expected: np.ndarray, what: str) -> None:

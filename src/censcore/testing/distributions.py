@@ -172,8 +172,8 @@ def gradients(s: Examined) -> None:
         asked = [x for x in leaves if x.requires_grad]
         if not finite.requires_grad or not asked:
             continue
-        found = torch.autograd.grad(finite, asked, allow_unused=True, retain_graph=True)
-        assert all(g is None or bool(torch.isfinite(g).all()) for g in found), (
+        gradient = torch.autograd.grad(finite, asked, allow_unused=True, retain_graph=True)
+        assert all(g is None or bool(torch.isfinite(g).all()) for g in gradient), (
             f"The gradient of {word} is not finite."
         )
 

@@ -168,10 +168,10 @@ def parameters(c: Candidate) -> None:
     model = clone(c.estimator)
     assert model is not c.estimator, "clone gives the same object."
     fitted = c.new()
-    kept = fitted.get_params(deep=False)
+    stored = fitted.get_params(deep=False)
     fitted.fit(c.X, c.y)
     after = fitted.get_params(deep=False)
-    changed = [name for name in kept if kept[name] is not after[name]]
+    changed = [name for name in stored if stored[name] is not after[name]]
     assert not changed, (
         f"fit changes the parameters {changed}; store what is learned under names that end in an underscore."
     )
@@ -284,9 +284,9 @@ def weights(c: Candidate) -> None:
     c.expect_same(equal.predict_distribution(c.X), c.survival(c.distribution), "weights of one", rtol=1e-5)
     if c.is_random:
         return
-    kept = np.arange(len(c.y)) < 150
-    weighted = c.new().fit(c.X, c.y, sample_weight=kept.astype(float))
-    fewer = c.new().fit(c.X[kept], c.y[kept]).predict_distribution(c.X)
+    first = np.arange(len(c.y)) < 150
+    weighted = c.new().fit(c.X, c.y, sample_weight=first.astype(float))
+    fewer = c.new().fit(c.X[first], c.y[first]).predict_distribution(c.X)
     c.expect_same(weighted.predict_distribution(c.X), c.survival(fewer), "weights of zero", rtol=1e-5)
 
 
@@ -371,10 +371,10 @@ def delayed_entry(c: Candidate) -> None:
     rng = np.random.default_rng(c.seed)
     first = c.y.time.reshape(len(c.y), -1).min(axis=1)
     entry = rng.uniform(0.0, float(np.quantile(first, 0.7)), len(first)) * (rng.random(len(first)) < 0.7)
-    seen = np.nonzero(first > entry)[0]
-    X, time, event = c.X[seen], c.y.time[seen], c.y.event[seen]
+    entered = np.nonzero(first > entry)[0]
+    X, time, event = c.X[entered], c.y.time[entered], c.y.event[entered]
     try:
-        late = c.new().fit(X, RightCensored(time, event, entry=entry[seen])).predict_distribution(c.X)
+        late = c.new().fit(X, RightCensored(time, event, entry=entry[entered])).predict_distribution(c.X)
     except UnsupportedOutcomeError:
         return
     ignored = c.survival(c.new().fit(X, RightCensored(time, event)).predict_distribution(c.X))
@@ -395,8 +395,8 @@ def intervals(c: Candidate) -> None:
         fitted = c.new().fit(c.X, IntervalCensored(lower, lower + width))
     except UnsupportedOutcomeError:
         return
-    found = to_numpy(fitted.predict_distribution(c.X).sf(np.array([[width, 2 * width]]))).mean(axis=0)
-    off = np.abs(found - [np.mean(width < T), np.mean(2 * width < T)]).max()
+    survival = to_numpy(fitted.predict_distribution(c.X).sf(np.array([[width, 2 * width]]))).mean(axis=0)
+    off = np.abs(survival - [np.mean(width < T), np.mean(2 * width < T)]).max()
     assert off < 0.1, f"Of times between visits P(T > t) at the visits is off by {off:.3g}."
 
 

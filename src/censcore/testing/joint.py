@@ -128,15 +128,15 @@ def survivors(s: Examined) -> None:
     usable = share > 0.05  # enough draws to compare with
     a = np.where(usable, a, -1.0)
     later |= ~usable[:, None]
-    given = s.distribution.given_survival(s.native(a))
+    survivor = s.distribution.given_survival(s.native(a))
     weight = later / later.mean(axis=1, keepdims=True)
     for j in range(s.distribution.k):
         for i in range(_times(s).shape[1]):
             t = _times(s)[:, i, j]
             beyond = (s.draws[:, :, j] > t[:, None]) * weight
-            expected = s.ask("sf", t, of=given.marginal(j))
+            expected = s.ask("sf", t, of=survivor.marginal(j))
             s.expect_mean(beyond[:, :, None], expected[:, None], "marginal sf of given_survival(a)")
-    draws = s.ask("sample", 50, s.seed, of=given)
+    draws = s.ask("sample", 50, s.seed, of=survivor)
     assert (draws > a[:, None, None]).all(), "A draw of given_survival(a) does not exceed a."
 
 

@@ -66,13 +66,13 @@ def selection(s: Examined) -> None:
         of_some = _answers(s, distribution.take(rows), questions.take(chosen))
         _same(s, of_some, of_all, chosen, f"take({kind})")
     rows = np.array([questions.n - 1, 0, -1, 0])
-    some = questions.take(rows)
+    chosen_questions = questions.take(rows)
     for name, derive in _derived(s):
         whole = derive(distribution, questions)
         of_all = _answers(s, whole, questions, few=True)
-        before, after = derive(distribution.take(rows), some), whole.take(rows)
+        before, after = derive(distribution.take(rows), chosen_questions), whole.take(rows)
         for what, part in ((f"take.{name}", before), (f"{name}.take", after)):
-            _same(s, _answers(s, part, some, few=True), of_all, rows, what)
+            _same(s, _answers(s, part, chosen_questions, few=True), of_all, rows, what)
     _expect_draws(s)
 
 
@@ -137,17 +137,17 @@ def _questions(s: Examined) -> _Questions:
 
 def _answers(s: Examined, distribution: Any, asked: _Questions, few: bool = False) -> Answers:
     """Values of the methods for each subject; an error of this library counts by its name."""
-    found: Answers = {"shape": np.asarray(distribution.shape[1:])}
+    answers: Answers = {"shape": np.asarray(distribution.shape[1:])}
     for word, arguments in _words(distribution, asked, few).items():
         try:
-            found[word] = s.ask(word.partition(" ")[0], *arguments, of=distribution)
+            answers[word] = s.ask(word.partition(" ")[0], *arguments, of=distribution)
         except CenscoreError as error:
-            found[word] = type(error).__name__
+            answers[word] = type(error).__name__
     if distribution.k > 1:
         for j in range(distribution.k):
             part = _answers(s, distribution.marginal(j), asked.of(j), few=True)
-            found |= {f"marginal({j}).{word}": answer for word, answer in part.items()}
-    return found
+            answers |= {f"marginal({j}).{word}": answer for word, answer in part.items()}
+    return answers
 
 
 def _words(distribution: Any, asked: _Questions, few: bool) -> dict[str, tuple[Any, ...]]:
@@ -172,24 +172,24 @@ def _words(distribution: Any, asked: _Questions, few: bool) -> dict[str, tuple[A
 def _same(s: Examined, got: Answers, of_all: Answers, rows: Any, what: str) -> None:
     assert got.keys() == of_all.keys(), f"{what}: got {sorted(got)}, expected {sorted(of_all)}."
     for word, expected in of_all.items():
-        found = got[word]
+        answer = got[word]
         if isinstance(expected, str) and expected == NoDensityError.__name__:
             continue  # some subjects may have a density although not all have
-        if isinstance(expected, str) or isinstance(found, str) or word.endswith("shape"):
-            assert np.array_equal(found, expected), f"{what}: {word}: got {found}, expected {expected}."
+        if isinstance(expected, str) or isinstance(answer, str) or word.endswith("shape"):
+            assert np.array_equal(answer, expected), f"{what}: {word}: got {answer}, expected {expected}."
             continue
         chosen = expected[rows] if len(expected) > 1 else expected
         if word.endswith("known_time"):  # NaN means that no time is known
-            found, chosen = (np.where(np.isnan(time), -1.0, time) for time in (found, chosen))
-        close(found, chosen, 1e4 * s.eps, f"{what}: {word}", scale=1e-3)
+            answer, chosen = (np.where(np.isnan(time), -1.0, time) for time in (answer, chosen))
+        close(answer, chosen, 1e4 * s.eps, f"{what}: {word}", scale=1e-3)
 
 
 def _expect_draws(s: Examined) -> None:
     """Draws of chosen subjects follow the distributions of these subjects."""
     n = s.n
     rows = np.arange(n)[::-1]
-    some = s.distribution.take(rows)
-    draws = s.ask("sample", _DRAWS, s.seed, of=some)
+    chosen = s.distribution.take(rows)
+    draws = s.ask("sample", _DRAWS, s.seed, of=chosen)
     expected = (n, _DRAWS) if s.distribution.k == 1 else (n, _DRAWS, s.distribution.k)
     assert draws.shape == expected, f"take(rows).sample has shape {draws.shape}, expected {expected}."
     asked = _questions(s)

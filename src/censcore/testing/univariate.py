@@ -200,8 +200,8 @@ def density(s: Examined) -> None:
     close(mass, gained, s.rtol, "integral of the density", scale=1e-2)
     close(s.ask("logpdf", -1.0), np.full(s.n, -np.inf), 0.0, "logpdf at -1")
     close(s.ask("logpdf", np.inf), np.full(s.n, -np.inf), 0.0, "logpdf at infinity")
-    t, some = s.times_of_levels[:, 4], np.ones(s.n, dtype=bool)
-    for event, word in ((some, "logpdf"), (~some, "logsf")):
+    t, everybody = s.times_of_levels[:, 4], np.ones(s.n, dtype=bool)
+    for event, word in ((everybody, "logpdf"), (~everybody, "logsf")):
         got = np.asarray(s.ask("log_likelihood", t, event))
         close(got, s.ask(word, t), 8 * s.eps, f"log_likelihood against {word}")
 
@@ -247,8 +247,8 @@ def censoring(s: Examined) -> None:
     cut = s.distribution.censor_at(s.native(tau))
     end = tau[:, None]
     t = np.sort(np.concatenate([s.times, end], axis=1), axis=1)
-    for word, kept, after in (("sf", t < end, 0.0), ("cdf", t < end, 1.0), ("sf_left", t <= end, 0.0)):
-        expected = np.where(kept, s.ask(word, t), after)
+    for word, before, after in (("sf", t < end, 0.0), ("cdf", t < end, 1.0), ("sf_left", t <= end, 0.0)):
+        expected = np.where(before, s.ask(word, t), after)
         close(s.ask(word, t, of=cut), expected, 16 * s.eps, f"{word} of censor_at(tau)", scale=1.0)
     expected = np.minimum(s.ask("icdf", s.levels), end)
     close(s.ask("icdf", s.levels, of=cut), expected, s.rtol, "icdf of censor_at(tau)")
@@ -271,25 +271,25 @@ def survivors(s: Examined) -> None:
             expect_error(call, "given_survival(a) with P(T > a) = 0", ImpossibleForecastError)
             a = np.where(alive > 0, a, -1.0)
             alive = np.where(alive > 0, alive, 1.0)
-        given, late, S = F.given_survival(s.native(a)), t > a[:, None], alive[:, None]
+        survivor, late, S = F.given_survival(s.native(a)), t > a[:, None], alive[:, None]
         for word in ("sf", "sf_left"):
             expected = np.where(late, s.ask(word, t) / S, 1.0)
-            close(s.ask(word, t, of=given), expected, s.rtol, f"{word} of given_survival(a)", scale=1e-6)
-        gone = s.ask("cdf", t, of=given)
-        close(gone, 1 - s.ask("sf", t, of=given), 64 * s.eps, "cdf of given_survival(a)", scale=1.0)
-        quantile = s.ask("icdf", p, of=given)
+            close(s.ask(word, t, of=survivor), expected, s.rtol, f"{word} of given_survival(a)", scale=1e-6)
+        gone = s.ask("cdf", t, of=survivor)
+        close(gone, 1 - s.ask("sf", t, of=survivor), 64 * s.eps, "cdf of given_survival(a)", scale=1.0)
+        quantile = s.ask("icdf", p, of=survivor)
         inside = np.where(np.isfinite(quantile), quantile, 0.0) * (1 + 8 * s.eps)
-        reached = np.isinf(quantile) | (s.ask("cdf", inside, of=given) >= p * (1 - s.rtol) - 64 * s.eps)
+        reached = np.isinf(quantile) | (s.ask("cdf", inside, of=survivor) >= p * (1 - s.rtol) - 64 * s.eps)
         assert reached.all(), "F(icdf(p)) < p for given_survival(a)."
-        never = s.ask("mass_at_infinity", of=given)
+        never = s.ask("mass_at_infinity", of=survivor)
         close(never, s.ask("mass_at_infinity") / alive, s.rtol, "mass at infinity of given_survival(a)")
         end = np.broadcast_to(t[:, -1], (s.n,))
         area = np.maximum(a, 0.0) + s.ask("integrated_sf", np.maximum(a, 0.0), np.maximum(end, a)) / alive
-        restricted = s.ask("integrated_sf", 0.0, np.maximum(end, a), of=given)
+        restricted = s.ask("integrated_sf", 0.0, np.maximum(end, a), of=survivor)
         close(restricted, area, s.rtol, "integrated_sf of given_survival(a)", scale=1e-3)
         if F.has_density:
             expected = np.where(late, s.ask("logpdf", t) - np.log(S), -np.inf)
-            got = np.where(t == a[:, None], expected, s.ask("logpdf", t, of=given))  # any will do at a
+            got = np.where(t == a[:, None], expected, s.ask("logpdf", t, of=survivor))  # any will do at a
             close(got, expected, s.rtol, "logpdf of given_survival(a)", scale=1.0)
     nothing = F.given_survival(-1.0)
     close(s.ask("sf", t, of=nothing), s.ask("sf", t), 0.0, "given_survival(-1)")

@@ -132,8 +132,8 @@ def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | N
     before = model.steps[:-1]
     if before:
         first = model[:-1]
-        seen = _as_structured(y) if isinstance(y, RightCensored) and y.time.ndim == 1 else y
-        X = first.fit_transform(X, seen)
+        outcome = _as_structured(y) if isinstance(y, RightCensored) and y.time.ndim == 1 else y
+        X = first.fit_transform(X, outcome)
         before = first.steps
     model.steps = [*before, (name, fit_model(last, X, y, weight))]
     return model

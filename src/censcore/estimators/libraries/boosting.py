@@ -21,8 +21,8 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
     """A Booster or regressor of ``survival:aft`` or ``survival:cox``, or of ``SurvivalAft`` or ``Cox``."""
     if hasattr(model, "get_all_params"):
         loss, _, options = str(model.get_all_params().get("loss_function", "")).partition(":")
-        given = dict(option.split("=") for option in options.split(";") if option)
-        scale = given.get("dist", "Normal").lower(), float(given.get("scale", 1.0))
+        settings = dict(option.split("=") for option in options.split(";") if option)
+        scale = settings.get("dist", "Normal").lower(), float(settings.get("scale", 1.0))
 
         def raw(X: Any) -> np.ndarray:
             return np.asarray(model.predict(X, prediction_type="RawFormulaVal"), dtype=np.float64)

@@ -78,17 +78,17 @@ def _select(draws: Any, variable: str | None) -> Any:
     """The array of draws of the event time."""
     if hasattr(draws, "ndim"):
         return draws
-    found = _variables(draws)
+    variables = _variables(draws)
     if variable is not None:
-        if variable not in found:
-            raise InvalidInputError(f"variable: got {variable!r}, expected one of {sorted(found)}.")
-        return found[variable]
-    if len(found) != 1:
+        if variable not in variables:
+            raise InvalidInputError(f"variable: got {variable!r}, expected one of {sorted(variables)}.")
+        return variables[variable]
+    if len(variables) != 1:
         raise InvalidInputError(
-            f"Draws: got the variables {sorted(found)}, expected one. Say which is the event time: "
+            f"Draws: got the variables {sorted(variables)}, expected one. Say which is the event time: "
             "from_draws(draws, variable=...)."
         )
-    return next(iter(found.values()))
+    return next(iter(variables.values()))
 
 
 def _variables(draws: Any) -> dict[str, Any]:

@@ -86,8 +86,8 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     time, event = to_numpy(y.time), to_numpy(y.event)
     entry = to_numpy(y.entry) if y.has_delayed_entry else None
     if "durations" in inspect.signature(model.fit).parameters:
-        given = {"weights": weight, "entry": entry}
-        model.fit(time, event, **{name: values for name, values in given.items() if values is not None})
+        options = {"weights": weight, "entry": entry}
+        model.fit(time, event, **{name: values for name, values in options.items() if values is not None})
         return model
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")

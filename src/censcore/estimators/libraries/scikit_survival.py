@@ -44,13 +44,13 @@ def _baseline(model: Any) -> Any:
 def _steps(model: Any, X: Any) -> Distribution:
     """Averages of product-limit curves: they jump at event times only."""
     times = np.asarray(model.unique_times_, dtype=np.float64)
-    kept = np.asarray(getattr(model, "is_event_time_", np.ones(len(times), dtype=bool)), dtype=bool)
+    jumps = np.asarray(getattr(model, "is_event_time_", np.ones(len(times), dtype=bool)), dtype=bool)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n * len(times) <= _MANY_NUMBERS:
-        return Step(times[kept], sf=model.predict_survival_function(X, return_array=True)[:, kept])
-    sf = np.empty((n, int(kept.sum())), dtype=np.float32)
+        return Step(times[jumps], sf=model.predict_survival_function(X, return_array=True)[:, jumps])
+    sf = np.empty((n, int(jumps.sum())), dtype=np.float32)
     step = max(1, _MANY_NUMBERS // len(times))
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
-        sf[rows] = model.predict_survival_function(take_rows(X, rows), return_array=True)[:, kept]
-    return CompactStep(times[kept], sf)
+        sf[rows] = model.predict_survival_function(take_rows(X, rows), return_array=True)[:, jumps]
+    return CompactStep(times[jumps], sf)

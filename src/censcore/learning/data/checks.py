@@ -28,7 +28,7 @@ __all__ = [
 _BY_CHANCE = 0.02
 
 
-def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
+def check_mask(mask: Any, y: Any, *, needed: bool = False) -> np.ndarray | None:
     """A mask as booleans of shape (n, k), of which some must be True if that is asked for.
 
     >>> check_mask([[True, False]], RightCensored([[1.0, 3.0]], [[1, 0]]))
@@ -45,7 +45,7 @@ def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
             f"mask: got {mask.dtype} of shape {mask.shape}, expected booleans of shape {(len(y), y.k)}, True "
             "where a time counts."
         )
-    if some and not mask.any():
+    if needed and not mask.any():
         raise InvalidInputError("mask: got False everywhere, expected an event time that counts.")
     return mask
 
@@ -59,9 +59,9 @@ def as_past(y: RightCensored, mask: np.ndarray | None) -> RightCensored:
     """
     if mask is None:
         return y
-    kept = mask.reshape(y.shape)
+    counts = mask.reshape(y.shape)
     known = None if y.censoring_time is None else to_numpy(y.censoring_time)
-    return RightCensored(np.where(kept, to_numpy(y.time), 0.0), to_numpy(y.event) | ~kept, known)
+    return RightCensored(np.where(counts, to_numpy(y.time), 0.0), to_numpy(y.event) | ~counts, known)
 
 
 def leave_out_times(y: RightCensored, mask: Any) -> RightCensored:
@@ -116,8 +116,8 @@ def warn_of_ties(y: RightCensored, mask: np.ndarray | None = None) -> None:
     >>> len(caught)
     2
     """
-    for found in ended_follow_up(y, mask):
-        warnings.warn(f"y: got {found_in_words(found)}", CensoringWarning, stacklevel=5)
+    for pattern in ended_follow_up(y, mask):
+        warnings.warn(f"y: got {found_in_words(pattern)}", CensoringWarning, stacklevel=5)
     time, counts = _counted(y, mask)
     event = to_numpy(y.event).reshape(len(y), -1) & counts
     for i, j in combinations(range(y.k), 2):

@@ -147,11 +147,11 @@ def content_hash(arrays: Iterable[np.ndarray | None]) -> str:
     >>> content_hash([np.ones(2)]) == content_hash([np.ones(2), None])
     True
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in arrays:
         if array is not None:
-            found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 class FirstPass:
@@ -243,13 +243,13 @@ def _held_out(key: np.ndarray, n: int, share: float) -> int:
     if share == 0 or n < 10:
         return 0
     size = min(HELD_OUT, max(1, round(share * n)), len(key) - 1)
-    found = int(np.searchsorted(key, key[size - 1], side="right"))
-    if found >= len(key):
+    count = int(np.searchsorted(key, key[size - 1], side="right"))
+    if count >= len(key):
         raise InvalidInputError(
             "All subjects have one group, so that none can be held out for validation. Pass eval_set=, "
             "or validation_fraction=0."
         )
-    return found
+    return count
 
 
 def _extreme(block: Block, outcome: Callable[[Any], Any]) -> Block:

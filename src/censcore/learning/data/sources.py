@@ -213,12 +213,12 @@ class TrainingTable:
 
     def _mask(self, frame: Any) -> np.ndarray:
         names = _names(self.mask, "mask")
-        found = frame[names].to_numpy()
-        if not np.isin(found, (False, True)).all():
+        counts = frame[names].to_numpy()
+        if not np.isin(counts, (False, True)).all():
             raise InvalidInputError(
                 f"mask: got values other than True and False (or 1 and 0) in {', '.join(names)}."
             )
-        return found.astype(bool)
+        return counts.astype(bool)
 
     def _outcome(self, frame: Any, mask: np.ndarray | None = None) -> Any:
         time, event, c = (_values(frame, names) for names in (self.time, self.event, self.censoring_time))

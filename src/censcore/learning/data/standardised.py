@@ -68,10 +68,10 @@ class OnDemand(ABC):
 
     def take(self, rows: np.ndarray | slice) -> Self:
         """Some subjects, not computed yet."""
-        some = copy.copy(self)
+        part = copy.copy(self)
         if not (isinstance(rows, slice) and rows == slice(None)):
-            some._rows = (np.arange(len(self)) if self._rows is None else self._rows)[rows]
-        return some
+            part._rows = (np.arange(len(self)) if self._rows is None else self._rows)[rows]
+        return part
 
     def to(self, device: torch.device) -> Tensor:
         """All subjects on a device, computed and copied a block at a time."""
@@ -207,8 +207,8 @@ def digest(value: Tensor | OnDemand) -> str:
     >>> digest(torch.tensor([1.0, 2.0])) == digest(torch.tensor([2.0, 1.0]))
     False
     """
-    found = hashlib.sha256(f"{tuple(value.shape)}".encode())
+    sha = hashlib.sha256(f"{tuple(value.shape)}".encode())
     for rows in blocks(len(value), math.prod(value.shape[1:])):
         part = value[rows].cpu()
-        found.update(str(part.dtype).encode() + part.numpy().tobytes())
-    return found.hexdigest()
+        sha.update(str(part.dtype).encode() + part.numpy().tobytes())
+    return sha.hexdigest()

@@ -256,7 +256,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         everything: Data,
         others: Subjects | None,
         groups: np.ndarray | None,
-        given: Sequence[tuple[np.ndarray, np.ndarray]] | None,
+        folds: Sequence[tuple[np.ndarray, np.ndarray]] | None,
     ) -> list[Fold]:
         """The subjects of every generator, and those that validate it."""
         n, automatic = len(everything["x"]), self.n_networks == "auto"
@@ -265,8 +265,8 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         def fold(rows: np.ndarray | slice, held_out: np.ndarray | None) -> Fold:
             return Fold.of(everything, rows, held_out, groups)
 
-        if given is not None:
-            return [fold(*rows) for rows in given] + ([everybody] if len(given) == 1 and n <= _SOME else [])
+        if folds is not None:
+            return [fold(*rows) for rows in folds] + ([everybody] if len(folds) == 1 and n <= _SOME else [])
         if others is not None or self._held_out_share == 0:
             return [everybody] * (1 if automatic else int(self.n_networks))
         if automatic and _FEW < n <= _SOME:
@@ -332,13 +332,13 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         self._forget()
         estimator = getattr(censoring, "estimator", censoring)
         stratify = estimator.stratify if isinstance(estimator, KaplanMeier) else None
-        found = self._read(batches, buffer, eval_set, stratify)
-        self._check_outcome(found.extreme.y, found.extreme.mask)
-        sample = found.sample
+        first = self._read(batches, buffer, eval_set, stratify)
+        self._check_outcome(first.extreme.y, first.extreme.mask)
+        sample = first.sample
         outcome = self._other_outcome(sample.y)
-        self._learn_units(sample.X, outcome, sample.mask, sample.groups, censoring, found)
+        self._learn_units(sample.X, outcome, sample.mask, sample.groups, censoring, first)
         count = 1 if self.n_networks == "auto" else int(self.n_networks)
-        self._fit_generators([self._folded(found, buffer, eval_set)] * count, callbacks)
+        self._fit_generators([self._folded(first, buffer, eval_set)] * count, callbacks)
         return self
 
     def _check_settings(self) -> None:
@@ -356,21 +356,21 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         return Network() if self.network is None else self.network
 
     def _learn_units(
-        self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, found: FirstPass | None = None
+        self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, first: FirstPass | None = None
     ) -> None:
         """The censoring distribution, the end of follow-up and the unit of time, of all or of a sample."""
         if isinstance(y, RightCensored) and not self.ordered:
             warn_of_ties(y, mask)
-        counted = None if found is None else found.follow_up
+        counted = None if first is None else first.follow_up
         chosen = self._training_censoring = TrainingCensoring.choose(
             self._training.objective, X, followed_outcome(y), censoring, groups, counted
         )
-        latest, some = y, y
-        if found is not None:
-            latest, some = self._other_outcome(found.extreme.y), self._other_outcome(found.drawn.y)
+        latest, drawn = y, y
+        if first is not None:
+            latest, drawn = self._other_outcome(first.extreme.y), self._other_outcome(first.drawn.y)
         self._follow_up = end_of_follow_up(latest, chosen.widest(X, followed_outcome(latest)))
-        sums = None if found is None else found.times
-        self._times = TimeScale.of(self._as_seen(some), self._training.transform(self._structure), sums)
+        sums = None if first is None else first.times
+        self._times = TimeScale.of(self._as_seen(drawn), self._training.transform(self._structure), sums)
 
     # ---- outcomes ------------------------------------------------------------------------------
 
@@ -400,11 +400,11 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         y: Any,
         mask: Any = None,
         weight: Any = None,
-        some: bool = False,
+        needed: bool = False,
         censoring: Any = None,
     ) -> dict[str, Tensor | OnDemand]:
         outcome = self._as_seen(self._other_outcome(y))
-        counts = check_mask(mask, outcome, some=some)
+        counts = check_mask(mask, outcome, needed=needed)
         outcome = as_past(outcome, counts)
         if self.ordered:
             check_order(outcome, counts)
@@ -552,8 +552,8 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             if size
         ]
         for rows in chunks_of(len(x), m, self._networks[0]):
-            some = x[rows]
-            draws = [task.event_times(pool.draw(some), pool.uniform(some)) for task, pool in pools]
+            inputs = x[rows]
+            draws = [task.event_times(pool.draw(inputs), pool.uniform(inputs)) for task, pool in pools]
             yield self._times.inverse(torch.cat(draws, dim=1))
 
     def predict_distribution(

@@ -142,22 +142,22 @@ class TrainingCensoring:
             return self.estimator is None
         return not any(np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
 
-    def followed(self, X: Any, y: Any, given: Any = None) -> tuple[Any, Distribution]:
+    def followed(self, X: Any, y: Any, censoring: Any = None) -> tuple[Any, Distribution]:
         """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""
-        seen = followed_outcome(y)
-        C = self.for_rows(X, seen, given)
+        outcome = followed_outcome(y)
+        C = self.for_rows(X, outcome, censoring)
         end = np.min([np.broadcast_to(C.marginal(j).isf(0.0), len(y)) for j in range(C.k)], axis=0)
-        late = (seen.time.reshape(len(y), -1) > end[:, None]).any()
-        if given is None and self.estimated and late:
-            seen, C = seen.censor_at(end), C.censor_at(end)
+        late = (outcome.time.reshape(len(y), -1) > end[:, None]).any()
+        if censoring is None and self.estimated and late:
+            outcome, C = outcome.censor_at(end), C.censor_at(end)
         if isinstance(y, SemiCompetingRisks):
-            return y.censor_at(np.where(seen.event, np.inf, seen.time)), C
-        return seen, C
+            return y.censor_at(np.where(outcome.event, np.inf, outcome.time)), C
+        return outcome, C
 
-    def for_rows(self, X: Any, y: RightCensored, given: Any = None) -> Distribution:
+    def for_rows(self, X: Any, y: RightCensored, censoring: Any = None) -> Distribution:
         """The censoring distribution of other subjects: given, known, or as in training if possible."""
-        if isinstance(given, Distribution):
-            return given
+        if isinstance(censoring, Distribution):
+            return censoring
         known = known_censoring(y)
         if y.censoring_time is not None and known is not None:
             return known
@@ -180,8 +180,8 @@ def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | N
     if len(y) > _TESTED:
         rows = np.sort(np.random.default_rng(0).choice(len(y), _TESTED, replace=False))
         X, groups = take_rows(X, rows), None if groups is None else groups[rows]
-    some = y.take(rows)
-    parts = [some] if some.shares_censoring else [some.marginal(j) for j in range(y.k)]
+    tested = y.take(rows)
+    parts = [tested] if tested.shares_censoring else [tested.marginal(j) for j in range(y.k)]
     for part in parts:
         test = covariates_predict(X, part, groups=groups)
         if isinstance(test, str) or test.p_value >= ALARM:

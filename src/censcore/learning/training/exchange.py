@@ -67,9 +67,9 @@ def gathered(value: Any) -> list[Any]:
     processes = rank_and_processes()[1]
     if processes == 1:
         return [value]
-    found: list[Any] = [None] * processes
-    torch.distributed.all_gather_object(found, value)
-    return found
+    values: list[Any] = [None] * processes
+    torch.distributed.all_gather_object(values, value)
+    return values
 
 
 def share_of(n: int, groups: np.ndarray | None, rank: int, processes: int) -> np.ndarray:

@@ -136,13 +136,13 @@ class Run(ABC):
                 f"The training loss became {loss} in epoch {number}. Lower learning_rate, or look for "
                 "extreme values among the covariates and times."
             )
-        kept = best = not self.sizes[i]
+        keep = best = not self.sizes[i]
         if losses is not None:
-            self.best[i], kept = _among_best(losses, self.best[i], self.recipe.tolerance)
+            self.best[i], keep = _among_best(losses, self.best[i], self.recipe.tolerance)
             best = self.best[i] is losses
         if best:
             history.best_epoch = number
-        if kept:
+        if keep:
             history.kept_epoch = number
             self._keep(i)
         validated = None if losses is None else float(losses.mean())

@@ -77,17 +77,17 @@ class SideBySide(Run):
         return network
 
     def _finish(self) -> None:
-        kept = parts_of(self.network, self.kept)
+        weights = parts_of(self.network, self.kept)
         for i, network in enumerate(self.networks):
-            fill(network.to(self.device), kept, i)
+            fill(network.to(self.device), weights, i)
 
     # ---- checkpoints ---------------------------------------------------------------------------
 
     @property
     def _data(self) -> dict[str, Any]:
         held_out = [None if part is None else part.numbers for part in self.held_out]
-        some = next((part.data for part in self.held_out if part is not None), {})
-        data = [digests(self.data), digests(some), content_hash(self.numbers), content_hash(held_out)]
+        validation = next((part.data for part in self.held_out if part is not None), {})
+        data = [digests(self.data), digests(validation), content_hash(self.numbers), content_hash(held_out)]
         return {"seeds": list(self.seeds), "data": data}
 
     @property
@@ -142,18 +142,18 @@ class SideBySide(Run):
     def validate(self) -> list[Tensor]:
         """Validation losses of every network."""
         self.averaged.eval()
-        some = next(part for part in self.held_out if part is not None)
+        any_part = next(part for part in self.held_out if part is not None)
         numbers = [np.zeros(1, int) if part is None else part.numbers for part in self.held_out]
         index, share = filled(numbers)
         generator = torch.Generator(self.device).manual_seed(mix_seed(self.seeds[0], -1))
-        found = []
+        batches = []
         for start in range(0, index.shape[1], self.recipe.validation_batch):
             part = slice(start, start + self.recipe.validation_batch)
-            batch, weight = self._gathered(some.data, index[:, part], share[:, part])
+            batch, weight = self._gathered(any_part.data, index[:, part], share[:, part])
             random = self.task.draw(index[:, part].size, generator, self.device, validating=True)
             losses = self.task.loss(self.averaged, batch, random).reshape(weight.shape)
-            found.append(torch.stack([losses, weight]).double().cpu())
-        losses, weight = torch.cat(found, dim=2)
+            batches.append(torch.stack([losses, weight]).double().cpu())
+        losses, weight = torch.cat(batches, dim=2)
         sizes = [len(rows) for rows in numbers]
         return [losses[i, :n] * weight[i, :n] * (n / weight[i, :n].sum()) for i, n in enumerate(sizes)]
 

@@ -333,5 +333,5 @@ def held_out_losses(
         loss = task.loss(network, batch, task.draw(len(index), generator, device, validating=True))
         losses.append(loss * batch["weight"] if weighted and "weight" in batch else loss)
     # made last: a result that outlives the batches, placed below them, would keep the heap from shrinking
-    found = torch.cat(losses).double().cpu()
-    return found * n / float(data["weight"][:].double().sum()) if weighted and "weight" in data else found
+    joined = torch.cat(losses).double().cpu()
+    return joined * n / float(data["weight"][:].double().sum()) if weighted and "weight" in data else joined
