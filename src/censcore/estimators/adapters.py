@@ -157,16 +157,18 @@ def _distribution(
     model, X = last_step(forecast, X)
     if train is not None and train[0] is not None and model is not forecast:
         train = (last_step(forecast, train[0])[1], train[1])
-    forecast = model
-    known = None if hasattr(forecast, "predict_distribution") else read_model(forecast, X, train)
+    known = None if hasattr(model, "predict_distribution") else read_model(model, X, train)
     if isinstance(known, Curves):
         return _from_matrix(known.sf, known.times, reader)
     # step functions of a model can be read as the lines between their jumps instead
-    steps = getattr(known, "_degree", None) == 0 and _is_model(forecast)
+    steps = getattr(known, "_degree", None) == 0 and _is_model(model)
     if known is not None and not (reader.interpolation == "linear" and steps):
         return known
-    if _is_model(forecast):
-        return _survival_of(forecast, X, reader)
+    return _survival_of(model, X, reader) if _is_model(model) else _of_values(model, times, levels, reader)
+
+
+def _of_values(forecast: Any, times: Array, levels: Array, reader: MatrixReader) -> Distribution:
+    """What is no model: distributions of other libraries, draws, quantiles and curves."""
     kind = type(forecast).__module__.split(".")[0]
     if kind == "torch" and hasattr(forecast, "batch_shape"):
         from censcore.distributions.other_libraries import from_torch

@@ -199,9 +199,9 @@ class Competing(Branching):
 
     def __init__(self, k: int, names: Sequence[str]) -> None:
         super().__init__(k)
-        self.names = tuple(names)
-        self.branches = k
-        self.logits = k - 1
+        if len(names) != k:
+            raise InvalidInputError(f"causes: got {len(names)} names, expected {k}.")
+        self.names, self.branches, self.logits = tuple(names), k, k - 1
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -239,20 +239,13 @@ def structure_for(y: Any, ordered: bool = False) -> Structure:
     return Ordered(y.k) if ordered else Free(y.k)
 
 
-def structure_of(
-    k: int, kind: str = "free", terminal: int | None = None, names: Sequence[str] | None = None
-) -> Structure:
+def structure_of(k: int, kind: str = "free", **settings: Any) -> Structure:
     """A structure from its settings.
 
     >>> structure_of(3, "ordered").outputs
     3
     """
-    if kind == "semicompeting" and terminal is not None:
-        return Semicompeting(k, terminal)
-    if kind == "competing" and names is not None and len(names) == k:
-        return Competing(k, names)
-    if kind not in ("free", "ordered"):
-        raise InvalidInputError(
-            f"structure: got {kind!r}, expected 'free', 'ordered', 'semicompeting' or 'competing'."
-        )
-    return Free(k) if kind == "free" else Ordered(k)
+    kinds = {"free": Free, "ordered": Ordered, "semicompeting": Semicompeting, "competing": Competing}
+    if kind not in kinds:
+        raise InvalidInputError(f"structure: got {kind!r}, expected one of {', '.join(map(repr, kinds))}.")
+    return kinds[kind](k, **settings)
