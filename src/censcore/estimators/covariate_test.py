@@ -163,16 +163,12 @@ class _Residuals:
     def intervals(self) -> int:
         return len(self._starts)
 
-    def first_interval_after(self) -> np.ndarray:
-        """Number of intervals at whose start each subject is at risk."""
-        return self._of[self.k] + 1
-
     def sums_at_risk(self, groups: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Weighted sums of values (n, q) over those of a group at risk at each start, (g, intervals, q)."""
         from scipy.sparse import csr_array
 
         g, J = int(groups.max()) + 1, self.intervals + 1
-        place = groups * J + self.first_interval_after()
+        place = groups * J + self._of[self.k] + 1  # by the number of starts at which each is at risk
         belongs = csr_array((self.weight, (place, np.arange(len(place)))), shape=(g * J, len(place)))
         sums = (belongs @ values).reshape(g, J, -1)
         return np.cumsum(sums[:, ::-1], axis=1)[:, ::-1][:, 1:]
@@ -263,29 +259,16 @@ def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> t
     from scipy.sparse import csr_array
 
     n, g, q = len(groups), int(groups.max()) + 1, len(features.a)
-    w, subjects = residuals.weight, np.arange(n)
-    split, rows, values = [], [], []
-    for phi in (0, 1):
-        whole, by_interval = residuals.of(phi)
-        belongs = csr_array((w, (groups, subjects)), shape=(g, n))
-        split.append(belongs @ by_interval)
-        rows.append(groups + phi * g)
-        values.append(w * whole)
-    rows.append(2 * g + residuals.first_interval_after())
-    values.append(w)
-    height = 2 * g + residuals.intervals + 1
-    sums = csr_array(
-        (np.concatenate(values), (np.concatenate(rows), np.tile(subjects, 3))), shape=(height, n)
-    )
+    belongs = csr_array((residuals.weight, (groups, np.arange(n))), shape=(g, n))
+    whole, by_interval = zip(*(residuals.of(phi) for phi in (0, 1)), strict=True)
+    split = [belongs @ parts for parts in by_interval]
     L, V = np.empty((g, 2 * q)), np.empty((2, q))
     for part, Z in features.chunks():
-        totals = sums @ Z
-        # of those at risk at each start, from sums over subjects at risk at the first 0, 1, ... starts
-        mean = np.cumsum(totals[2 * g :][::-1], axis=0)[::-1][1:] / residuals.at_risk[:, None]
+        mean = residuals.sums_at_risk(np.zeros(n, dtype=np.intp), Z)[0] / residuals.at_risk[:, None]
         V[:, part] = residuals.predictable_variance(groups, Z, mean)
         for phi in (0, 1):
             columns = slice(phi * q + part.start, phi * q + part.stop)
-            L[:, columns] = totals[phi * g : (phi + 1) * g] - split[phi] @ mean
+            L[:, columns] = belongs @ (whole[phi][:, None] * Z) - split[phi] @ mean
     return L, V.reshape(-1)
 
 

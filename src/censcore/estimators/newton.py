@@ -106,16 +106,12 @@ def find_root(
 
 
 def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The Newton step; the symmetric part of the derivative, made positive, where that is no descent."""
+    """The Newton step; where that is no descent, the one of the symmetric part of the derivative."""
     diagonal = np.diag(slope)
     unit = np.sqrt(np.maximum(diagonal, 1e-12 * max(np.abs(diagonal).max(), 1e-280)))
     scaled = slope / np.outer(unit, unit)
     step = np.linalg.lstsq(scaled, value / unit, rcond=1e-13)[0] / unit
-    if value @ step >= 0:
-        return step
-    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
-    curved = np.abs(values) > 1e-13
-    return vectors[:, curved] @ ((vectors[:, curved].T @ (value / unit)) / np.abs(values[curved])) / unit
+    return step if value @ step >= 0 else _solve((slope + slope.T) / 2, value)
 
 
 def _shrink(
