@@ -47,8 +47,8 @@ __all__ = [
     "WeibullRegression",
     "as_competing_forecast",
     "as_forecast",
-    "from_draws",
     "conformal_lower_bound",
+    "from_draws",
     "from_risk",
     "one_event_time",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "CENSORING_ESTIMATORS",
     "CensoringChoice",
     "censoring_estimator",
+    "censoring_test",
     "choose_censoring",
     "is_automatic",
 ]
@@ -129,7 +130,7 @@ def choose_censoring(
     median with an indicator. ``groups`` are labels of subjects that depend on each other, ``seed`` is that of
     the test.
     """
-    test = _test(X, y, sample_weight, groups, seed)
+    test = censoring_test(X, y, sample_weight=sample_weight, groups=groups, seed=seed)
     if isinstance(test, str):
         return CensoringChoice(Censoring(KaplanMeier()), f"Kaplan-Meier, since no test was made: {test}")
     if test.p_value >= ALARM:
@@ -140,12 +141,15 @@ def choose_censoring(
     return CensoringChoice(regression, f"Cox regression, since covariates predict censoring: {test.told}")
 
 
-def _test(X: Any, y: RightCensored, weight: Any, groups: Any, seed: int) -> CensoringTest | str:
-    """The test of the C that all event times share, or the one with the smallest p, adjusted for all C."""
+def censoring_test(X: Any, y: RightCensored, **options: Any) -> CensoringTest | str:
+    """The test of the C that all event times share, or the one with the smallest p, adjusted for all C.
+
+    ``options`` are those of :func:`covariates_predict`; where no test can be made, the reason in words.
+    """
     if X is None or np.ndim(X) != 2 or not np.shape(X)[1]:
         return "there are no covariates"
     parts = [y] if y.shares_censoring else [y.marginal(j) for j in range(y.k)]
-    tests = [covariates_predict(X, part, sample_weight=weight, groups=groups, seed=seed) for part in parts]
+    tests = [covariates_predict(X, part, **options) for part in parts]
     usable = [test for test in tests if not isinstance(test, str)]
     if not usable:
         return tests[0]

@@ -6,7 +6,7 @@ import numpy as np
 
 from censcore.estimators.risk_sets import RiskSets
 
-__all__ = ["EfronScore", "PartialScore", "ProductLimitScore", "SCORES"]
+__all__ = ["SCORES", "EfronScore", "PartialScore", "ProductLimitScore"]
 
 
 class PartialScore:

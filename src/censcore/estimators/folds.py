@@ -10,7 +10,7 @@ import numpy as np
 from censcore._validation import as_seed
 from censcore.estimators.covariates import scikit_learn_errors
 
-__all__ = ["FOLDS", "Fold", "held_out_folds", "completed_folds", "seed_of"]
+__all__ = ["FOLDS", "Fold", "completed_folds", "held_out_folds", "seed_of"]
 
 FOLDS = 5
 

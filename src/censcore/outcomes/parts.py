@@ -33,8 +33,8 @@ from censcore.plain_text import some_of
 __all__ = [
     "as_cause_names",
     "as_causes",
-    "cause_number",
     "as_event",
+    "cause_number",
     "check_censoring_time",
     "check_entry",
     "check_times",

@@ -23,8 +23,8 @@ from censcore.scores.joint_brier import joint_brier_score
 # isort: on
 
 __all__ = [
-    "MeanLoss",
     "SCORES",
+    "MeanLoss",
     "ScoreInfo",
     "augmented_binomial_log_score",
     "augmented_brier_score",

@@ -8,8 +8,8 @@ __all__ = [
     "DataScenario",
     "LogNormalScenario",
     "OneFactorLogNormal",
-    "SimulatedData",
     "Scenario",
+    "SimulatedData",
     "TargetedScenario",
     "WeibullScenario",
 ]

@@ -52,8 +52,8 @@ from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
 
 __all__ = [
-    "Estimate",
     "SMALLEST_P",
+    "Estimate",
     "adjust",
     "effective_number",
     "group_codes",

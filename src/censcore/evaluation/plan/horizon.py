@@ -20,8 +20,16 @@ from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 
 __all__ = [
-    "FollowUp", "LEVELS", "default_levels", "default_times", "find_horizon", "follow_up_end",
-    "given_horizon", "reach_of", "settle_horizon", "times_and_levels",
+    "LEVELS",
+    "FollowUp",
+    "default_levels",
+    "default_times",
+    "find_horizon",
+    "follow_up_end",
+    "given_horizon",
+    "reach_of",
+    "settle_horizon",
+    "times_and_levels",
 ]  # fmt: skip
 
 FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10

@@ -28,11 +28,11 @@ from censcore.scores.energy_pairs import energy_loss
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = [
+    "JUMPS",
+    "LEVELS",
     "CensoringQuantiles",
     "EngressionTask",
     "Generators",
-    "JUMPS",
-    "LEVELS",
     "TimeScale",
     "bounded",
     "censoring_quantiles",

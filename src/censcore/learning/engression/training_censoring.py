@@ -12,9 +12,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.censoring import Censoring
-from censcore.estimators.censoring_choice import ALARM, choose_censoring, is_automatic
+from censcore.estimators.censoring_choice import ALARM, censoring_test, choose_censoring, is_automatic
 from censcore.estimators.counted_follow_up import CountedFollowUp
-from censcore.estimators.covariate_test import covariates_predict
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
@@ -180,12 +179,8 @@ def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | N
     if len(y) > _TESTED:
         rows = np.sort(np.random.default_rng(0).choice(len(y), _TESTED, replace=False))
         X, groups = take_rows(X, rows), None if groups is None else groups[rows]
-    tested = y.take(rows)
-    parts = [tested] if tested.shares_censoring else [tested.marginal(j) for j in range(y.k)]
-    for part in parts:
-        test = covariates_predict(X, part, groups=groups)
-        if isinstance(test, str) or test.p_value >= ALARM:
-            continue
+    test = censoring_test(X, y.take(rows), groups=groups)
+    if not isinstance(test, str) and test.p_value < ALARM:
         warnings.warn(
             f"The covariates predict censoring: {test.told}. CensoredEngression.fit trains with a pooled "
             "Kaplan-Meier estimate, which is biased then. Pass censoring='auto', which chooses between "
@@ -193,4 +188,3 @@ def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | N
             CensoringWarning,
             stacklevel=7,
         )
-        return

@@ -17,13 +17,13 @@ from censcore.learning.data.standardised import Data, gather
 from censcore.learning.data.streamed import subjects_in
 
 __all__ = [
-    "Callback",
-    "Epoch",
-    "History",
     "MOST_EPOCHS",
     "MOST_LAYERS",
     "MOST_RATE",
     "MOST_UNITS",
+    "Callback",
+    "Epoch",
+    "History",
     "Recipe",
     "Rows",
     "Task",

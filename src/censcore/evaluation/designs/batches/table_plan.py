@@ -29,8 +29,16 @@ from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
 __all__ = [
-    "Columns", "BatchPlan", "Rows", "TableCensoring", "estimator_of", "fitted_regression",
-    "is_kaplan_meier", "labels_of", "read_forecasts", "rows_of",
+    "BatchPlan",
+    "Columns",
+    "Rows",
+    "TableCensoring",
+    "estimator_of",
+    "fitted_regression",
+    "is_kaplan_meier",
+    "labels_of",
+    "read_forecasts",
+    "rows_of",
 ]  # fmt: skip
 
 
