@@ -55,7 +55,9 @@ class RiskSets:
     def __init__(
         self, time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None
     ) -> None:
-        self.order = np.lexsort((~event, time))
+        self.order = np.argsort(time)
+        if (np.diff(time[self.order]) == 0).any():
+            self.order = np.lexsort((~event, time))
         self.entry = None if entry is None else entry[self.order]
         self.time, event = time[self.order], event[self.order]
         self.weight = weight[self.order]
