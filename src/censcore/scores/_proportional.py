@@ -194,11 +194,10 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
     left = []
-    for group in risk_groups(C.risk):
+    for group, areas in C._area_tables(inverse=end is not None):
         if len(group.rows) < FEW_CURVES:
             left.append(group.rows)
             continue
-        areas = AreaTable(C._breaks()[0], C._padded()[0], group.risks, inverse=end is not None)
         for start in range(0, len(group.rows), step):
             part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
             if kernel is None:
