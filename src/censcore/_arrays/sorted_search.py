@@ -53,7 +53,7 @@ def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np
     The bucket of a number never falls as the number grows, so that only the knots of its bucket are left to
     compare with. Bisection of values in no order waits for memory at every step.
     """
-    if knots.size < _FEW_KNOTS or values.size < 2 * knots.size or knots.dtype != values.dtype:
+    if knots.size < _FEW_KNOTS or values.size < knots.size or knots.dtype != values.dtype:
         return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
     low, buckets = knots[0], 4 * knots.size
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
