@@ -340,9 +340,70 @@ def row_15() -> Iterator[Line]:
                    cpu(many) / 20 * 1e3, "0.25")  # fmt: skip
 
 
+def row_16() -> Iterator[Line]:
+    y, F, C = cs.RightCensored([1.3], [1]), cs.Weibull(np.array([1.5]), np.array([2.0])), cs.Uniform(0.0, 5.0)
+
+    def many(score: Callable[..., Any], horizon: float | None, *C: Any) -> Callable[[], Any]:
+        return lambda: [score(y, F, *C, horizon=horizon) for _ in range(50)]
+
+    yield Line("crps of one subject / its log score, uniform C", "3.2",
+               ratio(many(cs.crps, None, C), many(cs.log_score, None, C), 9), "2")  # fmt: skip
+    yield Line("... nothing censored, up to a horizon", "",
+               ratio(many(cs.crps, HORIZON), many(cs.log_score, HORIZON), 9), "2")  # fmt: skip
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    cs.crps(y, F, C)
+    sys.setprofile(None)
+    yield Line("... calls of Python functions in crps, uniform C", "272", calls, "80")
+
+
+def row_17() -> Iterator[Line]:
+    import scoringrules
+
+    s = subjects(2_000)
+    x, T = s.weibull.sample(1_000, 1), np.random.default_rng(2).weibull(1.5, 2_000)
+    events = cs.RightCensored(T, np.ones(2_000))
+    peer = cpu(lambda: scoringrules.crps_ensemble(T, x, estimator="qd", backend="numba"), 15)
+    for name, y, C, horizon in (
+        ("uncensored", events, cs.PointMass(np.inf), None),
+        ("Kaplan-Meier C", s.y, s.kaplan_meier, HORIZON),
+        ("uniform C", s.y, cs.Uniform(0.0, 20.0), HORIZON),
+    ):
+
+        def score(y: Any = y, C: Any = C, horizon: Any = horizon) -> Any:
+            return cs.crps(y, cs.Ensemble(x), C, horizon=horizon)
+
+        yield Line(f"scoringrules / crps of an ensemble of 1,000, {name}", "", peer / cpu(score, 15), "4")
+
+
+def row_18() -> Iterator[Line]:
+    from sksurv.metrics import brier_score
+    from sksurv.util import Surv
+
+    s, grid = subjects(20_000), np.linspace(0.02, 2.0, 100)
+    S, seen, train = s.weibull.sf(grid[None, :]), s.y.censor_at(HORIZON), s._others[1].censor_at(3.0)
+    theirs = cpu(lambda: brier_score(*(Surv.from_arrays(y.event, y.time) for y in (train, seen)), S, grid), 7)
+
+    def ours() -> Any:
+        C = cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution()
+        return cs.brier_score(seen, cs.Step(grid, sf=S), C, grid, scale="ipcw").mean(axis=0)
+
+    compiled = theirs / cpu(ours, 15)
+    loaded, _kernels.WORTH_COMPILING = _kernels.WORTH_COMPILING, np.inf  # type: ignore[assignment]
+    formula = theirs / cpu(ours, 15)
+    _kernels.WORTH_COMPILING = loaded
+    yield Line("scikit-survival / ipcw Brier score, estimated C, 20,000 x 100, kernels", "3.8", compiled, "5")
+    yield Line("... by the formula alone", "", formula, "5")
+
+
 ROWS = [
     row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9, row_10, row_11, row_12, row_13, row_14,
-    row_15,
+    row_15, row_16, row_17, row_18,
 ]  # fmt: skip
 
 

@@ -50,36 +50,16 @@ def to_legendre(order: int) -> np.ndarray:
 
 def nodes(a: Array, b: Array, order: int) -> tuple[Array, Array]:
     """Nodes (n, p, order) of the panels from a to b, (n, p), and dt/du there, u from 0 to 1 along a panel."""
-    u = convert(legendre(order)[0], a)
-    logarithmic = _logarithmic(a, b, order)
-    if type(a) is np.ndarray:
-        return _nodes_in_place(a, b, u, logarithmic)
-    xp = namespace(a)
-    a, b, logarithmic = a[..., None], b[..., None], logarithmic[..., None]
+    u, xp = convert(legendre(order)[0], a), namespace(a)
+    logarithmic = _logarithmic(a, b, order)[..., None]
+    a, b = a[..., None], b[..., None]
     low, high = (xp.log(xp.where(logarithmic, t, 1.0)) for t in (a, b))
     growing = xp.exp(low + u * (high - low))
     t = xp.where(logarithmic, growing, a + (b - a) * u)
     most = xp.finfo(growing.dtype).max  # dt/du may overflow where nothing is left to integrate
-    return t, xp.where(logarithmic, xp.clip(growing * (high - low), max=most), b - a)
-
-
-def _nodes_in_place(
-    a: np.ndarray, b: np.ndarray, u: np.ndarray, logarithmic: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same numbers, with exponentials of the logarithmic panels only."""
-    a, b = np.broadcast_arrays(a, b)
-    width = (b - a)[..., None]
-    t = a[..., None] + width * u
-    speed = np.broadcast_to(width, t.shape)
-    if logarithmic.any():
-        a, b = np.broadcast_arrays(a, b)
-        low, high = np.log(a[logarithmic])[:, None], np.log(b[logarithmic])[:, None]
-        growing = np.exp(low + u * (high - low))
-        speed = speed.copy()
-        with np.errstate(over="ignore"):
-            fast = np.minimum(growing * (high - low), np.finfo(growing.dtype).max)
-        t[logarithmic], speed[logarithmic] = growing, fast
-    return t, speed
+    with np.errstate(over="ignore"):
+        fast = xp.clip(growing * (high - low), max=most)
+    return t, xp.where(logarithmic, fast, b - a)
 
 
 def _logarithmic(a: Array, b: Array, order: int) -> Array:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from censcore._arrays import searchsorted
+
 RISKS = 12
 PART = 10_000  # subjects at a time
 _ANGLES = (2 * np.arange(RISKS) + 1) * np.pi / (2 * RISKS)
@@ -85,7 +87,7 @@ class AreaTable:
 
     def up_to(self, t: np.ndarray, k: np.ndarray | None = None) -> np.ndarray:
         """Integrals to times (q,) with k jumps before them, (q, RISKS); they stand still at the end."""
-        k = np.searchsorted(self._times, t, side="left") if k is None else k
+        k = searchsorted(self._times[None], t[None], "left")[0] if k is None else k
         heights, way = self._heights[k], (t - self._starts[k])[:, None]
         if np.isinf(t).any():
             way = np.where(heights > 0, way, 0.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -138,7 +137,7 @@ def _opened(target: Path | int) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with partial.open("xb") as file:

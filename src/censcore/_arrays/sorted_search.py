@@ -25,26 +25,8 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
     if knots.shape[0] == 1:
         return _searchsorted_in_one(knots[0], values, side)
     if values.shape[0] == 1:
-        if 0 < knots.shape[1] <= _SCANNED and knots.shape[0] > 1 and not np.isnan(values).any():
-            return _scanned(knots, values[0], side)
         values = np.broadcast_to(values, (knots.shape[0], values.shape[1]))
     return _searchsorted_rows(knots, values, side)
-
-
-def _scanned(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
-    """The same values in every row: a scan for the first knot beyond each costs less than bisection."""
-    J, backwards = knots.shape[1], knots.strides[1] < 0
-    beyond: np.ufunc
-    if backwards:  # a falling curve read as a rising one, without a copy
-        knots, beyond = knots[:, ::-1], np.less_equal if side == "right" else np.less
-    else:
-        beyond = np.greater if side == "right" else np.greater_equal
-    found = np.empty((len(knots), len(values)), dtype=np.intp)
-    for column, value in enumerate(values):
-        hit = beyond(knots, value)
-        first = np.where(hit[:, -1], hit.argmax(axis=1), J)
-        found[:, column] = J - first if backwards else first
-    return found
 
 
 def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
@@ -53,7 +35,7 @@ def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np
     The bucket of a number never falls as the number grows, so that only the knots of its bucket are left to
     compare with. Bisection of values in no order waits for memory at every step.
     """
-    if knots.size < _FEW_KNOTS or values.size < 2 * knots.size or knots.dtype != values.dtype:
+    if knots.size < _FEW_KNOTS or values.size < knots.size or knots.dtype != values.dtype:
         return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
     low, buckets = knots[0], 4 * knots.size
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -94,9 +76,6 @@ def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.n
         found[block] = _bisect(knots[block], values[block], side)
     return found
 
-
-# Knots of a row up to which a scan costs less than bisection.
-_SCANNED = 256
 
 # Knots up to which bisection stays in the cache, and the most of them that one bucket may hold.
 _FEW_KNOTS = 256

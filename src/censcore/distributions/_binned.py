@@ -31,7 +31,7 @@ class Binned(Polyline):
         )  # torch reads no flipped view
         self._times, self._log_p, self._tail_rate = edges[:, 1:], log_p, rate
 
-    def _rate(self) -> Array:
+    def _make_rate(self) -> Array:
         return self._tail_rate
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ TAILS = ("exponential", "infinity", "last")
 class Polyline(Curve):
     """Linear from (0, 1) through the knots, with a rule for what comes after; equal times make an atom."""
 
+    _kept: ClassVar[frozenset[str]] = frozenset({"panel edges", "rate"})
     tail: str
 
     def _set_tail(self, tail: str) -> None:
@@ -211,9 +213,12 @@ class Polyline(Curve):
         """P(T > last time)."""
         return self._as_sf(self._levels[:, -1:])
 
-    @abstractmethod
     def _rate(self) -> Array:
         """r, (1 or n, 1); zero where the mass left never has the event."""
+        return self._remember("rate", self._make_rate)
+
+    @abstractmethod
+    def _make_rate(self) -> Array: ...
 
     def _excess(self, t: Array) -> Array:
         xp = self._xp
@@ -305,7 +310,7 @@ class PiecewiseLinear(Polyline):
             self._levels = xp.concat([first, self._levels[:, 1:]], axis=1)
         self._set_tail(tail)
 
-    def _rate(self) -> Array:
+    def _make_rate(self) -> Array:
         """The mean hazard between half the last time and the last time."""
         xp, half = self._xp, self._last / 2
         before = self._as_sf(self._level(half, self._knots_passed(half, "right")))

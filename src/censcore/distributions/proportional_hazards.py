@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, detach, requires_grad, searchsorted, take_along, to_numpy
 from censcore._numerics import chunked_rows, log1p, safe_log
-from censcore._risk_tables import RISKS, AreaTable, interpolation_error, risk_groups
+from censcore._risk_tables import RISKS, AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore._validation import check_positive
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
@@ -20,6 +20,7 @@ __all__ = ["ProportionalHazards"]
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables of areas are faster than curves
 CACHED_NUMBERS = 50_000  # read at a time
+KEPT_TABLES = 100_000  # subjects and jumps up to which tables are kept for the next score
 TOLERANCE = 1e-10  # of an area from tables, relative to it
 
 
@@ -208,8 +209,7 @@ class ProportionalHazards(Univariate):
         before_low, before_high = searchsorted(self._times, low, "left"), np.zeros(wide, dtype=np.intp)
         before_high[some_area] = searchsorted(self._times, high[some_area][None], "left")[0]
         area, step = np.zeros(wide), CACHED_NUMBERS // RISKS
-        for group in risk_groups(self._risk[:, 0]):
-            table = AreaTable(self._times[0], self._padded()[0], group.risks)
+        for group, table in self._area_tables():
             number, column = some_area[group.rows].nonzero()
             since = table.up_to(low[group.rows, 0], before_low[group.rows, 0])
             for start in range(0, len(number), step):
@@ -226,6 +226,17 @@ class ProportionalHazards(Univariate):
                 if bad.size:
                     area[bad] = self.take(bad)._area(low[bad], high[bad])
         return area
+
+    def _area_tables(self, *, inverse: bool = False) -> list[tuple[RiskGroup, AreaTable]]:
+        """Groups of risks with the areas under their curves, or under 1/S, kept where they are small."""
+
+        def make() -> list[tuple[RiskGroup, AreaTable]]:
+            baseline = self._times[0], self._padded()[0]
+            groups = risk_groups(self._risk[:, 0])
+            return [(group, AreaTable(*baseline, group.risks, inverse=inverse)) for group in groups]
+
+        small = len(self) + self._times.shape[1] <= KEPT_TABLES
+        return self._remember(("area tables", inverse), make) if small else make()
 
     def _area(self, a: Array, b: Array) -> Array:
         return Step._trusted(*self._steps(), falls=True)._integrated_sf(a, b)

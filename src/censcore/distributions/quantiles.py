@@ -101,7 +101,7 @@ class Quantiles(Polyline):
         """The quantiles, (n, L) or (1, L)."""
         return self._times[:, :-1] if self.tail == "last" else self._times
 
-    def _rate(self) -> Array:
+    def _make_rate(self) -> Array:
         """The hazard that leads from the last smaller quantile to the last one."""
         count = self._knots_passed(self._last, "left")
         time = self._last_knot(self._times, count, 0.0)

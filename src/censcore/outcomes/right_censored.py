@@ -239,7 +239,7 @@ class RightCensored(Outcome):
             return self
         c = self.censoring_time
         c_j = c if c is None or c.ndim == 1 else c[:, j]
-        return RightCensored(self.time[:, j], self.event[:, j], c_j)._with_entry(self.entry)
+        return self._changed(time=self.time[:, j], event=self.event[:, j], censoring_time=c_j, names=None)
 
     def first(self) -> RightCensored:
         """Time to whichever event comes first, (n,); C must be shared by the coordinates.
@@ -257,7 +257,8 @@ class RightCensored(Outcome):
         xp = namespace(self.time)
         earliest = xp.min(self.time, axis=1)
         event = xp.any(self.event & (self.time == earliest[:, None]), axis=1)
-        return RightCensored(earliest, event, self._shared_censoring_time())._with_entry(self.entry)
+        c = self._shared_censoring_time()
+        return self._changed(time=earliest, event=event, censoring_time=c, names=None)
 
     def last(self) -> RightCensored:
         """Time by which all events have happened, (n,); C must be shared by the coordinates.
@@ -273,8 +274,8 @@ class RightCensored(Outcome):
             return self
         self._require_shared("last")
         xp = namespace(self.time)
-        latest, event = xp.max(self.time, axis=1), xp.all(self.event, axis=1)
-        return RightCensored(latest, event, self._shared_censoring_time())._with_entry(self.entry)
+        c, event = self._shared_censoring_time(), xp.all(self.event, axis=1)
+        return self._changed(time=xp.max(self.time, axis=1), event=event, censoring_time=c, names=None)
 
     def _shared_censoring_time(self) -> Array:
         c = self.censoring_time

@@ -165,7 +165,7 @@ def _on_panels(
     return Integral(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-FEW_CURVES = 32  # subjects of a group whose own curves cost less than its tables
+FEW_CURVES = 8  # subjects of a group whose own curves cost less than its tables
 CHUNK_NUMBERS = 500_000
 
 
@@ -193,18 +193,18 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
         kernel = on_cpu("censcore.scores._crps_numba", "step_under_risks", inputs.y.time, numbers)
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
-    left = []
-    for group in risk_groups(C.risk):
+    left, reach = [], inverse_probability_weights(inputs)[:, 0]
+    for group, areas in C._area_tables(inverse=end is not None):
         if len(group.rows) < FEW_CURVES:
             left.append(group.rows)
             continue
-        areas = AreaTable(C._breaks()[0], C._padded()[0], group.risks, inverse=end is not None)
         for start in range(0, len(group.rows), step):
             part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
             if kernel is None:
-                loss[part.rows], error = _by_formula(inputs.take(part.rows), part, areas, end)
+                some = inputs.take(part.rows)
+                loss[part.rows], error = _by_formula(some, part, areas, end, reach[part.rows])
             else:
-                loss[part.rows], error = _by_kernel(inputs, part, areas, kernel)
+                loss[part.rows], error = _by_kernel(inputs, part, areas, kernel, reach[part.rows])
             left.append(part.rows[~accurate(loss[part.rows], error)])
     rows = np.concatenate(left)
     if rows.size:
@@ -213,9 +213,9 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
 
 
 def _by_formula(
-    inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, end: PointMass | None
+    inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, end: PointMass | None, reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    F, reach = as_steps(inputs.F), inverse_probability_weights(inputs)[:, 0]
+    F = as_steps(inputs.F)
     value, error = group.read(_weighted(areas, F._steps(), inputs.y.time, beyond=end is None))
     if end is None:
         return square_below(F, inputs.time) + reach * value, reach * error
@@ -224,13 +224,17 @@ def _by_formula(
 
 
 def _by_kernel(
-    inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, kernel: Callable[..., np.ndarray]
+    inputs: ScoringInputs,
+    group: RiskGroup,
+    areas: AreaTable,
+    kernel: Callable[..., np.ndarray],
+    reach: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Losses from the areas of each subject, and the largest error that those of its areas amount to.
 
     Falls of S² after y sum to less than one.
     """
-    y, rows, reach = inputs.y.time[group.rows], group.rows, inverse_probability_weights(inputs)[group.rows, 0]
+    y, rows = inputs.y.time[group.rows], group.rows
     if isinstance(inputs.F, Step):
         times, sf = inputs.F._steps()
     else:  # curves are made of few subjects at a time

@@ -25,7 +25,7 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution, Univariate
+from censcore.distributions import Distribution, PointMass, Univariate
 from censcore.scores._shared_panels import (
     NODES,
     Loss,
@@ -56,8 +56,11 @@ class Weights(NamedTuple):
     end: float
 
     def moments(self, C: Univariate, panels: Panels, *, beyond: bool) -> StepWeights:
-        """Of a step function, kept by C: a training loss asks for them in every step. Else of 1."""
-        if C._degree != 0 or self.ipcw is beyond:
+        """Of a step function, kept by C: a training loss asks for them in every step. Else of 1.
+
+        A point mass has no jump before the end.
+        """
+        if C._degree != 0 or self.ipcw is beyond or isinstance(C, PointMass):
             return _moments_of_one(panels, beyond)
         kept: dict[Any, StepWeights] = C._remember("moments of steps", dict)
         made = kept.get((panels, beyond))

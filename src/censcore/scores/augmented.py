@@ -10,7 +10,7 @@ from censcore._arrays import Array, as_loss, common_rows, one_namespace, to_nump
 from censcore._numerics import chunked_rows, xlogy
 from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Distribution, Univariate
-from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike
 from censcore.scores._augmentation import (
     augmented_indicator,
@@ -18,6 +18,7 @@ from censcore.scores._augmentation import (
     check_event_model_support,
     numbers_per_subject,
 )
+from censcore.scores._support import check_unreached
 from censcore.scores.inputs import (
     ScoringInputs,
     check_horizon,
@@ -28,6 +29,7 @@ from censcore.scores.inputs import (
 
 __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_integrated_brier_score"]
 
+EARLIER = "brier_score and crps need no such division."
 
 @as_loss
 def augmented_brier_score(
@@ -232,7 +234,7 @@ def augmented_integrated_brier_score(
     inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
     W = _as_event_model(event_model, inputs)
     h = check_horizon(horizon, inputs.y).reshape(-1, 1)
-    _check_positivity(inputs.C._sf_left(h), h, inputs.n)
+    check_unreached(inputs.n, inputs.C, h, before=True, remedy=EARLIER)
     check_event_model_support(inputs, W, h, before=True)
 
     def part(rows: slice) -> Array:
@@ -250,7 +252,7 @@ def _indicator(
     inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
     t, single = evaluation_times(times, inputs.y, horizon)
     W = _as_event_model(event_model, inputs)
-    _check_positivity(inputs.C._sf(t), t, inputs.n)
+    check_unreached(inputs.n, inputs.C, t, remedy=EARLIER)
     check_event_model_support(inputs, W, t)
 
     def part(rows: slice) -> Array:
@@ -258,21 +260,6 @@ def _indicator(
 
     numbers = numbers_per_subject(inputs.C, W) + t.shape[1]
     return inputs, t, chunked_rows(part, inputs.n, numbers, like=inputs.y.time), single
-
-
-def _check_positivity(G: Array, t: Array, n: int) -> None:
-    """G, P(C > t) or its left limit at times t, both (1 or n, q), must be positive for every subject."""
-    bad, t = np.broadcast_arrays(to_numpy(G) <= 0, to_numpy(t))
-    if bad.any():
-        rows = np.nonzero(np.broadcast_to(bad.any(axis=1), (n,)))[0]
-        first = float(t[bad].min())
-        raise PositivityError(
-            f"Augmented scores divide by P(C > t), which is zero from t = {first:g} on in "
-            f"{name_subjects(rows)}. Stop earlier (smaller times, a smaller horizon), or use brier_score or "
-            "crps, which need no such division.",
-            rows=rows.tolist(),
-            horizon=first,
-        )
 
 
 def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:

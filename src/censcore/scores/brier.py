@@ -99,7 +99,7 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
 
     def formula(rows: slice) -> Array:
         part, (alive, weight) = inputs.take(rows), known.status(rows)
-        S = part.F._sf(t if t.shape[0] == 1 else t[rows])
+        S = _survival_at(part.F, t if t.shape[0] == 1 else t[rows])
         free = alive | part.never if some_never else alive
         error = S - xp.astype(free, S.dtype)
         return weight * (error * error)
@@ -126,6 +126,16 @@ def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         times, S = F._steps()
         return S, searchsorted(times, t, "right")[0] - 1
     return F._sf(t), np.arange(t.shape[1])
+
+
+def _survival_at(F: Univariate, t: Array) -> Array:
+    """P(T > t), (1 or n, q), to be read only: curves at common times, in a row, have it without a copy."""
+    if not isinstance(F, Step) or F._times.shape[0] > 1 or t.shape[0] > 1:
+        return F._sf(t)
+    first = int(searchsorted(F._times, t[:, :1], "left")[0, 0])
+    here = slice(first, first + t.shape[1])
+    in_a_row = here.stop <= F._times.shape[1] and bool((F._times[:, here] == t).all())
+    return F._as_sf(F._levels[:, here]) if in_a_row else F._sf(t)
 
 
 register(

@@ -27,7 +27,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_between, check_levels, check_option, check_positive
-from censcore.distributions import Distribution, PointMass
+from censcore.distributions import Distribution, PointMass, ProportionalHazards
 from censcore.distributions.before_terminal import before_terminal
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
@@ -265,8 +265,8 @@ def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
 
 
 def _censored_at(C: Distribution, tau: Array) -> Distribution:
-    """The distribution of min(C, tau); one C for all subjects remembers the last, and what that remembers."""
-    if len(C) > 1 or tau.ndim or is_torch(tau):
+    """The distribution of min(C, tau); one of little memory remembers the last, and what that remembers."""
+    if (len(C) > 1 and not isinstance(C, ProportionalHazards)) or tau.ndim or is_torch(tau):
         return C.censor_at(tau)
     last: dict[float, Distribution] = C._remember("censored", dict)
     censored = last.get(float(tau))

@@ -150,8 +150,11 @@ class KnownAt:
         """Who is followed beyond t, and the weight of what is known of each, (n, q) both."""
         t, living, dead = self.factors(rows)
         y = self.y.time[rows][:, None]
-        alive = (y >= t) if self.before else (y > t)
-        return alive, namespace(dead).where(alive, living, self.seen[rows][:, None] * dead)
+        alive, weight = (y >= t) if self.before else (y > t), self.seen[rows][:, None] * dead
+        if type(weight) is not np.ndarray:
+            return alive, namespace(weight).where(alive, living, weight)
+        np.copyto(weight, living, where=alive)
+        return alive, weight
 
     def weights(self, rows: Any = slice(None)) -> tuple[Array, Array]:
         """The weights of "event by t" and of "no event by t" of some subjects, (n, q) each."""

@@ -201,8 +201,6 @@ def _shares(sample_weight: Any, losses: Array) -> Array:
     if sample_weight is None:
         return xp.full_like(losses if losses.ndim == 1 else losses[:, 0], 1 / n)
     w = convert(as_weights(sample_weight, n), losses)
-    if not bool(xp.any(w > 0)):
-        raise InvalidInputError("sample_weight must hold at least one positive weight; all are zero.")
     return w / xp.sum(w)
 
 

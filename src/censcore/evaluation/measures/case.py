@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
-CHUNK = 10_000  # subjects whose losses in cells are held at a time
+CHUNK = 40_000  # subjects whose losses in cells are held at a time
 #: What is derived of a case without its C.
 WITHOUT_C = ("time", "entry", "cells", "quantiles", "restricted_mean", "_placed")
 
@@ -80,7 +80,7 @@ class Case(KeepsValues):
         object.__setattr__(self, "C", in_time(self.C, self.y))
         object.__setattr__(self, "scored", self.y if self.whole is None else self.whole)
 
-    def take(self, rows: np.ndarray) -> Self:
+    def take(self, rows: np.ndarray | slice) -> Self:
         """The case of some subjects."""
 
         def part(D: Any) -> Any:
@@ -182,8 +182,8 @@ class Case(KeepsValues):
             middle, first = (self.cells[:-1] + self.cells[1:]) / 2, self.first(self.cells)
             sums = np.zeros((weight.shape[1], len(self.cells) + 1, len(middle)))
             for start in range(0, len(first), CHUNK):
-                rows = np.arange(start, min(start + CHUNK, len(first)))
-                part = self if len(rows) == len(first) else self.take(rows)
+                rows = slice(start, start + CHUNK)
+                part = self if len(first) <= CHUNK else self.take(rows)
                 losses = as_losses(brier_score(part.scored, part.F, part.C, middle, horizon=self.horizon))
                 for column, of_column in zip(weight[rows].T, sums, strict=True):
                     of_column += sums_at(first[rows], column, losses, len(self.cells))
