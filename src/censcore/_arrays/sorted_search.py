@@ -26,7 +26,8 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
         return _searchsorted_in_one(knots[0], values, side)
     if values.shape[0] == 1:
         if 0 < knots.shape[1] <= _SCANNED and knots.shape[0] > 1 and not np.isnan(values).any():
-            return _scanned(knots, values[0], side)
+            many = values.shape[1] >= _MANY_VALUES and (np.diff(values[0]) >= 0).all()
+            return (_counted if many else _scanned)(knots, values[0], side)
         values = np.broadcast_to(values, (knots.shape[0], values.shape[1]))
     return _searchsorted_rows(knots, values, side)
 
@@ -45,6 +46,18 @@ def _scanned(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
         first = np.where(hit[:, -1], hit.argmax(axis=1), J)
         found[:, column] = J - first if backwards else first
     return found
+
+
+def _counted(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """The same ascending values in every row: each knot is placed among them, and those passed are counted.
+
+    A knot is passed by the values from the first that reaches it on (``"right"``), or exceeds it.
+    """
+    (n, J), q = knots.shape, len(values)
+    place = np.searchsorted(values, knots.reshape(-1), side="left" if side == "right" else "right")
+    place += np.repeat((q + 1) * np.arange(n), J)
+    counts = np.bincount(place, minlength=n * (q + 1)).reshape(n, q + 1)
+    return np.cumsum(counts[:, :-1], axis=1)
 
 
 def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
@@ -97,6 +110,9 @@ def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.n
 
 # Knots of a row up to which a scan costs less than bisection.
 _SCANNED = 256
+
+# Values from which it costs less to place the knots among them.
+_MANY_VALUES = 16
 
 # Knots up to which bisection stays in the cache, and the most of them that one bucket may hold.
 _FEW_KNOTS = 256

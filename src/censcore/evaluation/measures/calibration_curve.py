@@ -186,9 +186,8 @@ class _Data:
         self.p, self.D, self.W, self.w = known.p, (known.event > 0) * 1.0, known.event + known.free, w
 
     def in_bins(self, bins: int) -> _Fit:
-        """Means within bins of equal weight, fewer where forecast risks are tied."""
-        edges = np.unique(quantiles_of(self.p, self.w, np.arange(1, bins) / bins))
-        number = np.unique(np.searchsorted(edges, self.p, side="left"), return_inverse=True)[1].reshape(-1)
+        """Means within bins."""
+        number = _bin_numbers(self.p, self.w, bins)
         inside = (number[:, None] == np.arange(number.max() + 1)) & (self.w > 0)[:, None]
         k, D = inside * (self.w * self.W)[:, None], self.D[:, None]
         total = k.sum(axis=0)
@@ -227,6 +226,13 @@ class _Data:
         a = (weight * of_level * D).sum(axis=0)
         b = np.where(flat, 0.0, (weight * of_slope * D).sum(axis=0))
         return _Fit(at, a, of_level * (D - a - b * x), k, np.full(len(at), len(self.p)))
+
+
+def _bin_numbers(p: np.ndarray, w: np.ndarray, bins: int) -> np.ndarray:
+    """Bins of equal weight, fewer where forecast risks are tied."""
+    edges = np.unique(quantiles_of(p, w, np.arange(1, bins) / bins))
+    number = np.searchsorted(edges, p, side="left")
+    return np.unique(number, return_inverse=True)[1].reshape(-1)
 
 
 def _nearest(d: np.ndarray, count: int) -> np.ndarray:
