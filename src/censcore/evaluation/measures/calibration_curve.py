@@ -176,7 +176,7 @@ class _Fit(NamedTuple):
     observed: np.ndarray
     loads: np.ndarray
     weight: np.ndarray  #: by which subjects count in it, (n, q)
-    count: np.ndarray  #: how many subjects there are
+    subjects: np.ndarray  #: how many there are
 
 
 class _Data:
@@ -259,7 +259,7 @@ def _points_of_bins(comparison: Comparison, bins: _Fit, observed: Estimate, told
         error = observed.standard_error[j]
         ends[:, j] = _wilson(float(bins.observed[j]), error, kish, comparison.confidence)
     errors = np.where(told & (observed.standard_error > 0), observed.standard_error, np.nan)
-    return _points(bins.predicted, bins.observed, errors, *ends, bins.count)
+    return _points(bins.predicted, bins.observed, errors, *ends, bins.subjects)
 
 
 def _points(*columns: np.ndarray) -> list[Line]:
@@ -293,7 +293,7 @@ def _with_curve(
     errors = np.where(told & curve.varies, curve.standard_error, np.nan)
     distance = np.repeat(np.abs(inside - at), counts)
     facts: dict[str, Any] = {
-        "smoothed": _points(at, inside, errors, low, high, fit.count),
+        "smoothed": _points(at, inside, errors, low, high, fit.subjects),
         "ici": float(distance.mean()),
         "e50": float(np.median(distance)),
         "e90": float(np.quantile(distance, 0.9)),
