@@ -378,7 +378,7 @@ def test_a_time_that_not_everybody_can_be_followed_to_is_the_only_one_lost(sourc
     rng, n = np.random.default_rng(0), 200
     end, x = np.where(np.arange(n) < 100, 1.5, 3.0), rng.normal(size=n)
     T, c = rng.exponential(np.exp(-x)), end * rng.random(n)
-    y = cs.RightCensored(np.minimum(T, c), T <= c)
+    y = cs.RightCensored(np.minimum(T, c), c >= T)
     if source == "memory":
         F = {"a": cs.Exponential(np.exp(x)), "b": cs.Exponential(np.exp(0.3 * x))}
         C: object = cs.Uniform(0.0, end)
