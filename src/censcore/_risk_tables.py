@@ -70,6 +70,13 @@ def risk_groups(risk: np.ndarray) -> Iterator[RiskGroup]:
         yield RiskGroup(rows, 2.0 ** (low + (_NODES + 1) / 2), weights / weights.sum(axis=1, keepdims=True))
 
 
+def weights_at(hazard: np.ndarray, risks: np.ndarray, *, inverse: bool) -> np.ndarray:
+    """exp(-r H), or its inverse, for hazards (J,) and risks: (J, RISKS); zero where follow-up has ended."""
+    ended = np.isinf(hazard)[:, None]
+    exponent = np.where(ended, 0.0, hazard[:, None]) * risks * (1.0 if inverse else -1.0)
+    return np.where(ended, 0.0, np.exp(np.minimum(exponent, 700.0)))
+
+
 class AreaTable:
     """Integrals of exp(-r H), or of its inverse, from 0 on for a few risks r.
 
@@ -79,9 +86,8 @@ class AreaTable:
     def __init__(
         self, times: np.ndarray, hazard: np.ndarray, risks: np.ndarray, *, inverse: bool = False
     ) -> None:
-        ended, self._times, self._starts = np.isinf(hazard)[:, None], times, np.append(0.0, times)
-        exponent = np.where(ended, 0.0, hazard[:, None]) * risks * (1.0 if inverse else -1.0)
-        self._heights = np.where(ended, 0.0, np.exp(np.minimum(exponent, 700.0)))
+        self._times, self._starts = times, np.append(0.0, times)
+        self._heights = weights_at(hazard, risks, inverse=inverse)
         self._passed = np.zeros_like(self._heights)
         np.cumsum(self._heights[:-1] * np.diff(self._starts)[:, None], axis=0, out=self._passed[1:])
 

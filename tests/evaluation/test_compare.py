@@ -371,3 +371,32 @@ def test_an_end_of_study_for_all_needs_no_influence_of_the_censoring_distributio
     assert pooled["standard_error"].notna().any()
     columns = ["mean", "standard_error", "low", "high"]
     np.testing.assert_allclose(given[columns], pooled[columns], rtol=1e-9)
+
+
+@pytest.mark.parametrize("source", ["memory", "table"])
+def test_a_time_that_not_everybody_can_be_followed_to_is_the_only_one_lost(source):
+    rng, n = np.random.default_rng(0), 200
+    end, x = np.where(np.arange(n) < 100, 1.5, 3.0), rng.normal(size=n)
+    T, c = rng.exponential(np.exp(-x)), end * rng.random(n)
+    y = cs.RightCensored(np.minimum(T, c), c >= T)
+    if source == "memory":
+        F = {"a": cs.Exponential(np.exp(x)), "b": cs.Exponential(np.exp(0.3 * x))}
+        C: object = cs.Uniform(0.0, end)
+    else:
+        grid = np.linspace(0.25, 2.5, 10)
+        curves = {name: np.exp(-np.exp(b * x)[:, None] * grid) for name, b in {"a": 1.0, "b": 0.3}.items()}
+        columns = {f"{m}__sf@{t:g}": sf[:, j] for m, sf in curves.items() for j, t in enumerate(grid)}
+        frame = pd.DataFrame({"time": y.time, "event": y.event} | columns)
+        F, C = "columns", cs.Uniform(0.0, 1.5)
+        y = cs.OutcomeTable(frame[frame.time < 1.5], "time", "event")
+    options = {"scores": ["brier_score:ipcw", "crps"], "horizon": 2.5, "discrimination": False}
+    both = cs.compare(F, y, C, times=[0.5, 1.0], **options).frame()
+    found = cs.compare(F, y, C, times=[0.5, 1.0, 2.0], **options)
+    frame = found.frame()
+    late = (frame.score == "brier_score:ipcw") & (frame["at"] == 2.0)
+    assert frame[late]["mean"].isna().all()
+    assert (frame[late].note == "not available").all()
+    for column in ("mean", "standard_error", "low", "high"):
+        np.testing.assert_allclose(frame[~late][column], both[column], rtol=1e-12)
+    assert any("brier_score:ipcw at 2: " in note for note in found.notes)
+    assert found.verdict.score == "brier_score:ipcw"

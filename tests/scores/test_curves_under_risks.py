@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore import _kernels
 from censcore.distributions import ProportionalHazards, proportional_hazards
-from censcore.scores import _proportional
+from censcore.scores import _proportional, _smooth
 from censcore.scores.inputs import scoring_inputs
 
 routes = importlib.import_module("censcore.scores.routes")
@@ -54,6 +54,27 @@ def test_ipcw_scale(tables_for_few, spread, top):
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.2)
     expected = routes.exactly(inputs, cs.PointMass(1.2))
     np.testing.assert_allclose(loss, expected, rtol=1e-8)
+
+
+FORECASTS = {
+    "smooth": (cs.Weibull(1.4, np.exp(0.4 * np.random.default_rng(3).normal(size=N))), "panels"),
+    "one curve": (cs.Step(np.linspace(0.01, 3.0, 300), sf=np.linspace(0.99, 0.0, 300)), "risk tables"),
+    "one curve that ends late": (cs.Step(np.linspace(0.01, 1.0, 50), sf=np.full(50, 0.5)), "risk tables"),
+}
+
+
+@pytest.mark.parametrize("name", FORECASTS)
+@pytest.mark.parametrize("scale", ["localized", "ipcw"])
+@pytest.mark.parametrize(("spread", "top"), CASES)
+def test_smooth_and_shared_forecasts(tables_for_few, monkeypatch, spread, top, scale, name):
+    for module in (_proportional, _smooth):
+        monkeypatch.setattr(module, "FEW", 1)
+    monkeypatch.setattr(_smooth, "WORTH_TABLES", 0)
+    (F, route), (y, _, C) = FORECASTS[name], scene(spread, top, 2)
+    assert cs.scores.routes(y, F, C, 1.2, scale=scale).taken == (route,)
+    inputs = scoring_inputs(y, F, C, 1.2)
+    end = routes.end_of(inputs) if scale == "ipcw" else None
+    np.testing.assert_allclose(routes.integrated(inputs, end), routes.exactly(inputs, end), rtol=1e-8)
 
 
 @pytest.mark.parametrize(("spread", "top"), CASES)

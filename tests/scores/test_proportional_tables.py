@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore._risk_tables import risk_groups
 from censcore.distributions import ProportionalHazards
-from censcore.scores import _proportional
+from censcore.scores import _proportional, _smooth
 from censcore.scores.inputs import scoring_inputs
 
 routes = importlib.import_module("censcore.scores.routes")
@@ -20,6 +20,7 @@ N, JUMPS = 400, 300
 def tables_for_few(monkeypatch):
     monkeypatch.setattr(_proportional, "WORTH_TABLES", 0)
     monkeypatch.setattr(_proportional, "FEW", 1)
+    monkeypatch.setattr(_smooth, "WORTH_TABLES", 0)
 
 
 def subjects(seed=0, n=N):
@@ -40,6 +41,7 @@ def censorings(rng, n=N):
         "one Weibull": cs.Weibull(1.2, 1.5),
         "Weibull of each": cs.Weibull(rng.uniform(0.7, 2.0, n), np.exp(0.3 * rng.normal(size=n))),
         "log-normal of each": cs.LogNormal(0.3 * rng.normal(size=n), 0.8),
+        "Cox": ProportionalHazards(times, np.linspace(0.001, 2.0, 200), np.exp(0.6 * rng.normal(size=n))),
     }
 
 

@@ -25,8 +25,23 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
     if knots.shape[0] == 1:
         return _searchsorted_in_one(knots[0], values, side)
     if values.shape[0] == 1:
+        many = 0 < knots.shape[1] <= _FEW_KNOTS and values.shape[1] >= _MANY_VALUES
+        if many and (values[0, 1:] >= values[0, :-1]).all():  # false where a value is not a number
+            return _counted(knots, values[0], side)
         values = np.broadcast_to(values, (knots.shape[0], values.shape[1]))
     return _searchsorted_rows(knots, values, side)
+
+
+def _counted(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """The same ascending values in every row: each knot is placed among them, and those passed are counted.
+
+    A knot is passed by the values from the first that reaches it on (``"right"``), or exceeds it.
+    """
+    (n, J), q = knots.shape, len(values)
+    place = np.searchsorted(values, knots.reshape(-1), side="left" if side == "right" else "right")
+    place += np.repeat((q + 1) * np.arange(n), J)
+    counts = np.bincount(place, minlength=n * (q + 1)).reshape(n, q + 1)
+    return np.cumsum(counts[:, :-1], axis=1)
 
 
 def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
@@ -76,6 +91,9 @@ def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.n
         found[block] = _bisect(knots[block], values[block], side)
     return found
 
+
+# Values from which it costs less to place the knots among them.
+_MANY_VALUES = 16
 
 # Knots up to which bisection stays in the cache, and the most of them that one bucket may hold.
 _FEW_KNOTS = 256

@@ -5,7 +5,8 @@ r"""Forecasts, or censoring distributions, with proportional hazards: losses fro
 with weights w and v that serve all subjects is the value at r of a function that is summed over the jumps for
 a few risks only (:mod:`censcore._risk_tables`). A weight that is a smooth function of its own for every
 subject, such as G of a parametric model, is integrated on shared panels under the moments of :math:`F^2` and
-:math:`S^2` at these risks (:mod:`censcore.scores._shared_panels`).
+:math:`S^2` at these risks (:mod:`censcore.scores._shared_panels`). Where G has proportional hazards too, the
+sums are made at each pair of risks.
 
 Step forecasts on common times under a censoring distribution with proportional hazards: with
 :math:`A_r(t)=\int_0^te^{-r\Lambda(s)}\,ds` and the falls :math:`D_j=S_{j-1}^2-S_j^2` of a forecast,
@@ -20,13 +21,14 @@ product, and no subject needs a censoring curve. On the ipcw scale the rises of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._quadrature import Function
-from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups
+from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups, weights_at
 from censcore.distributions import PointMass, ProportionalHazards, Step, Univariate
 from censcore.scores._shared_panels import (
     NODES,
@@ -39,6 +41,7 @@ from censcore.scores._shared_panels import (
     integral,
     mended,
 )
+from censcore.scores._smooth import has_many_risks
 from censcore.scores._squares import area, as_steps, square_below, square_beyond, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
@@ -46,6 +49,7 @@ WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are f
 FEW = 16  # subjects of a group whose own sums cost less than its tables
 CHUNK = 1_000  # subjects with smooth weights at a time
 RATIO = 2.0
+LEBESGUE = 2.6  # by which interpolation at the risks enlarges errors at them, at most
 
 
 def has_risks(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> bool:
@@ -58,12 +62,30 @@ def has_risks(inputs: ScoringInputs, below: Univariate | None, beyond: Univariat
     if np.isfinite(F._padded()[0, -1]) and not np.isfinite(to_numpy(beyond._end())).all():
         return False  # what is left at infinity may make the loss infinite
     one_of_steps = below is None or (below._degree == 0 and len(below) == 1)
-    return (one_of_steps or _is_smooth(below)) and (len(beyond) == 1 or _is_smooth(beyond))
+    return (one_of_steps or _is_shared(below, inputs.n)) and (
+        len(beyond) == 1 or _is_shared(beyond, inputs.n)
+    )
 
 
-def _is_smooth(C: Univariate | None) -> bool:
-    """A smooth function of each subject up to one finite end."""
+def with_risks(inputs: ScoringInputs) -> ScoringInputs:
+    """With one step forecast for all subjects as proportional hazards, where C has them and many jumps."""
+    F, C = inputs.F, inputs.C
+    if len(F) > 1 or F._degree != 0 or not has_many_risks(C, inputs.n) or F._reference.dtype != np.float64:
+        return inputs
+    times, sf = (array[0] for array in F._steps())
+    finite = np.isfinite(times)
+    with np.errstate(divide="ignore"):
+        hazard = np.maximum.accumulate(-np.log(sf[finite]))
+    if not finite.any() or (np.diff(times[finite]) <= 0).any():
+        return inputs
+    return replace(inputs, F=ProportionalHazards(times[finite], hazard, np.ones(inputs.n)))
+
+
+def _is_shared(C: Univariate | None, n: int) -> bool:
+    """A baseline and a risk of each subject, or a smooth function of each up to one finite end."""
     assert C is not None
+    if has_many_risks(C, n):
+        return True
     ends = to_numpy(C._end())
     return C._degree is None and bool(np.isfinite(ends).all() and (ends == ends[0]).all())
 
@@ -106,8 +128,9 @@ class _Curves:
 
 def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves: _Curves) -> Integral:
     squares = np.expm1(-group.risks[:, None] * curves.hazard) ** 2
-    if C is not None and C._degree is None:
-        return _on_panels(inputs, C, group, curves, squares, beyond=False)
+    if C is not None and (C._degree is None or len(C) > 1):
+        each = _on_panels if C._degree is None else _under_risks
+        return each(inputs, C, group, curves, squares, beyond=False)
     weighted: Function = (lambda t: t) if C is None else weighted_time_of(C)
     at, y = weighted(curves.since[None])[0], weighted(inputs.time)[:, 0]
     passed = np.zeros_like(squares)
@@ -122,7 +145,8 @@ def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curve
     assert C is not None
     squares = np.exp(-2 * group.risks[:, None] * curves.hazard)
     if len(C) > 1:
-        return _on_panels(inputs, C, group, curves, squares, beyond=True)
+        each = _on_panels if C._degree is None else _under_risks
+        return each(inputs, C, group, curves, squares, beyond=True)
     pieces = _product(squares, area(C, curves.since[None], curves.until[None])[0])
     later = np.zeros_like(squares)
     later[:, :-1] = np.cumsum(pieces[:, :0:-1], axis=1)[:, ::-1]
@@ -163,6 +187,47 @@ def _on_panels(
         counted = panels.edges[1:] > y[:, None] if beyond else panels.edges[:-1] < y[:, None]
         parts.append((value, error + (counted * f.mean(axis=2)) @ between_risks))
     return Integral(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _under_risks(
+    inputs: ScoringInputs,
+    C: Univariate,
+    group: RiskGroup,
+    curves: _Curves,
+    squares: np.ndarray,
+    *,
+    beyond: bool,
+) -> Integral:
+    """Integrals of F²/G or S² G of each subject, where G has proportional hazards as well.
+
+    Between the jumps of both, F² and G are constant at each pair of their risks.
+    """
+    assert isinstance(C, ProportionalHazards)
+    y, jumps = inputs.y.time, C._times[0]
+    since = np.unique(np.concatenate([curves.since, jumps]))
+    until = np.append(since[1:], np.inf)
+    squares = squares[:, np.searchsorted(curves.since[1:], since, side="right")]
+    hazard = C._padded()[0][np.searchsorted(jumps, since, side="right")]
+    piece = np.maximum(np.searchsorted(since, y, side="right" if beyond else "left") - 1, 0)
+    way = until[piece] - y if beyond else y - since[piece]
+    value, error = np.empty((2, inputs.n))
+    for of_C in risk_groups(C.risk):
+        rows = of_C.rows
+        G = weights_at(hazard, of_C.risks, inverse=not beyond).T
+        at_nodes, noise = np.empty((2, len(squares), len(rows)))
+        for a, square in enumerate(squares):
+            heights = G * square
+            areas = _product(heights, until - since)
+            far = np.zeros_like(areas)
+            if beyond:
+                far[:, :-1] = np.cumsum(areas[:, :0:-1], axis=1)[:, ::-1]
+            else:
+                np.cumsum(areas[:, :-1], axis=1, out=far[:, 1:])
+            own = _product(heights[:, piece[rows]], way[rows])
+            at_nodes[a], noise[a] = of_C.read(far[:, piece[rows]] + own)
+        value[rows], error[rows] = group._replace(mix=group.mix[rows]).read(at_nodes)
+        error[rows] += LEBESGUE * noise.max(axis=0)
+    return Integral(value, error)
 
 
 FEW_CURVES = 8  # subjects of a group whose own curves cost less than its tables

@@ -3,7 +3,8 @@ r"""Smooth forecasts under one step censoring distribution, or under smooth ones
 .. math:: \int_0^yF^2w\,ds+\frac{\delta}{G(y-)}\int_y^eS^2v\,ds
 
 with weights w and v of 1, G or 1/G, for all subjects at the same nodes. A step function, one for all, weighs
-by its moments; a smooth one is part of the integrand. Panels that double in width serve nearly all forecasts;
+by its moments, proportional hazards by a mix of those at a few risks (:mod:`censcore._risk_tables`); a smooth
+one is part of the integrand. Panels that double in width serve nearly all forecasts;
 subjects whose error is not small get narrower ones, and those that need more another route.
 
 Step forecasts with many jumps under smooth censoring distributions,
@@ -25,9 +26,11 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution, PointMass, Univariate
+from censcore._risk_tables import RiskGroup, interpolation_error, risk_groups
+from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.scores._shared_panels import (
     NODES,
+    Integral,
     Loss,
     Method,
     Panels,
@@ -47,6 +50,8 @@ RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 CACHED_NUMBERS = 200_000
 MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all subjects that become edges
+FEW = 16  # subjects of a group whose own sums cost less than its moments
+WORTH_TABLES = 500_000  # jumps of all subjects together from which moments at a few risks are faster
 
 
 class Weights(NamedTuple):
@@ -67,9 +72,9 @@ class Weights(NamedTuple):
         if made is None:
             if len(kept) >= MOST_KEPT:
                 kept.clear()
-            times, G = (to_numpy(array)[0].astype(np.float64) for array in C._steps())
+            times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
             values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if self.ipcw else G
-            made = kept[panels, beyond] = StepWeights(Pieces(panels, times), values[None], beyond=beyond)
+            made = kept[panels, beyond] = StepWeights(Pieces(panels, times[0]), values, beyond=beyond)
         return made
 
     def applied(self, squares: Array, C: Univariate, t: Array, *, beyond: bool) -> Array:
@@ -89,15 +94,17 @@ def _moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
 
 
 def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise: Loss) -> Method:
-    """Losses on shared panels, where F is smooth, and C smooth or one step function, up to one finite end.
+    """Losses on shared panels, F being smooth, and C smooth or steps of one baseline, up to one finite end.
 
     A few break points that all subjects have in common are allowed. ``otherwise`` is the loss of subjects
     whose error is not small.
     """
     F, C = inputs.F, inputs.C
-    steps, ends = C._degree == 0, end._end()
+    steps, ends, by_risk = C._degree == 0, end._end(), has_many_risks(C, inputs.n)
     last = to_numpy(ends)
-    if (steps and len(C) > 1) or not np.isfinite(last[0, 0]) or (len(last) > 1 and (last != last[0]).any()):
+    if steps and len(C) > 1 and not by_risk:
+        return None
+    if not np.isfinite(last[0, 0]) or (len(last) > 1 and (last != last[0]).any()):
         return None
     fixed = [inputs.y.time, ends]
     breaks: tuple[float, ...] = ()
@@ -112,12 +119,56 @@ def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise:
     if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C._steps() if steps else ())])):
         return None
     weights = Weights(ipcw, float(last[0, 0]))
+    if by_risk:
+        return partial(_by_risk, inputs, _panels(weights.end, RATIOS[0], breaks), weights, otherwise)
     for ratio in reversed(RATIOS):
         otherwise = _OnPanels(_panels(weights.end, ratio, breaks), weights, otherwise)
     return partial(otherwise, inputs)
 
 
+def _by_risk(inputs: ScoringInputs, panels: Panels, weights: Weights, otherwise: Loss) -> Array:
+    """Losses under a C with proportional hazards: moments at a few risks, mixed for every subject."""
+    loss, C = np.empty(inputs.n), inputs.C
+    for group in risk_groups(C.risk):
+        some = inputs.take(group.rows)
+        at_nodes = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
+        method = (
+            otherwise if len(group.rows) < FEW else _OnPanels(panels, weights, otherwise, at_nodes, group)
+        )
+        loss[group.rows] = method(some)
+    return loss
+
+
+def has_many_risks(C: Univariate, n: int) -> bool:
+    """Whether C has proportional hazards, and its jumps for all subjects are many."""
+    if not isinstance(C, ProportionalHazards) or len(C) == 1:
+        return False
+    plain = type(C._reference) is np.ndarray and C._reference.dtype == np.float64
+    return plain and n * C._breaks().shape[1] >= WORTH_TABLES
+
+
 _panels = lru_cache(maxsize=32)(Panels)
+
+
+class _Mixed(NamedTuple):
+    """The weight of every subject: one for all, or a mix (n, K) of those at a few risks."""
+
+    weights: StepWeights
+    mix: np.ndarray | None
+
+    def take(self, rows: np.ndarray) -> _Mixed:
+        """Those of some subjects."""
+        return self if self.mix is None else self._replace(mix=self.mix[rows])
+
+    def integral(self, f: Array, y: Places) -> Integral:
+        """Of f from 0 to y, or from y to the last edge, and the estimate of its error."""
+        if self.mix is None or len(self.weights.whole) == 1:
+            return integral(f, self.weights, y)
+        value, error = integral(f, self.weights, y, self.mix)
+        panels, number = self.weights.panels, np.arange(len(self.weights.panels.half))
+        between_risks = panels.half * interpolation_error(self.weights.whole[..., 0].T)
+        counted = number >= y.panel[:, None] if self.weights.beyond else number <= y.panel[:, None]
+        return Integral(value, error + (counted * f.mean(axis=2)) @ between_risks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,26 +178,29 @@ class _OnPanels:
     panels: Panels
     weights: Weights
     otherwise: Loss
+    C: Univariate | None = None  #: at the risks of a group of subjects
+    group: RiskGroup | None = None
 
     def __call__(self, inputs: ScoringInputs) -> Array:
-        below = self.weights.moments(inputs.C, self.panels, beyond=False)
-        beyond = self.weights.moments(inputs.C, self.panels, beyond=True)
+        C = inputs.C if self.C is None else self.C
+        below, beyond = (self.weights.moments(C, self.panels, beyond=far) for far in (False, True))
 
         def part(rows: slice) -> Array:
             some = inputs.take(rows)
-            loss, error = self._losses(some, below, beyond)
+            mix = None if self.group is None else self.group.mix[rows]
+            loss, error = self._losses(some, _Mixed(below, mix), _Mixed(beyond, mix))
             return mended(loss, accurate(loss, error), some, self.otherwise)
 
         return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
 
-    def _losses(self, inputs: ScoringInputs, below: StepWeights, beyond: StepWeights) -> tuple[Array, Array]:
+    def _losses(self, inputs: ScoringInputs, below: _Mixed, beyond: _Mixed) -> tuple[Array, Array]:
         """Losses and the estimates of their errors, (n,) each."""
         xp, y, t = inputs.xp, inputs.y, convert(self.panels.nodes, inputs.y.time)
         F = inputs.F._cdf(t)
         F = F.reshape(F.shape[0], -1, NODES)
         places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
         f = self.weights.applied(F**2, inputs.C, t, beyond=False)
-        loss, error = integral(f, below, places)
+        loss, error = below.integral(f, places)
         error = error + self._before_nodes(f)
         if not _has_cdf(inputs.F):  # 1 - S is known to eps, F² to 2 F eps: the integral of F < sqrt(y int F²)
             error = error + 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(loss)) * y.time)
@@ -160,18 +214,18 @@ class _OnPanels:
                 at = Places(places.t[rows], places.panel[rows], places.Q[rows])
                 C = inputs.C if len(inputs.C) == 1 else inputs.C.take(rows)
                 some = F if F.shape[0] == 1 else F[rows]
-                gain, noise = self._beyond(C, weight[rows], some, t, at, beyond, falls)
+                gain, noise = self._beyond(C, weight[rows], some, t, at, beyond.take(rows), falls)
                 loss[rows], error[rows] = loss[rows] + gain, error[rows] + noise
         return loss, error
 
     def _beyond(
-        self, C: Univariate, weight: Array, F: Array, t: Array, y: Places, moments: StepWeights, falls: bool
+        self, C: Univariate, weight: Array, F: Array, t: Array, y: Places, moments: _Mixed, falls: bool
     ) -> tuple[Array, Array]:
         """What S², or F² where the event never comes, costs after y, and the estimate of its error."""
         f = self.weights.applied((1 - F if falls else F) ** 2, C, t, beyond=True)
-        value, error = integral(f, moments, y)
+        value, error = moments.integral(f, y)
         xp = namespace(F)
-        rounding = 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(value)) * moments.total)
+        rounding = 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(value)) * moments.weights.total)
         early = convert(y.panel == 0, F)
         return weight * value, weight * (error + rounding + early * self._before_nodes(1 - f if falls else f))
 

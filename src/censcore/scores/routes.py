@@ -18,7 +18,13 @@ from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.outcomes import OutcomeLike
 from censcore.scores._knots import knots_method
 from censcore.scores._lines import lines_method
-from censcore.scores._proportional import are_curves_under_risks, has_risks, losses_under_risks, risk_losses
+from censcore.scores._proportional import (
+    are_curves_under_risks,
+    has_risks,
+    losses_under_risks,
+    risk_losses,
+    with_risks,
+)
 from censcore.scores._shared_panels import Method
 from censcore.scores._smooth import jumps_method, panels_method
 from censcore.scores._squares import as_steps, is_shared
@@ -57,9 +63,10 @@ def _by_one_curve(it: TimeIntegral) -> Method:
 
 
 def _by_risks(it: TimeIntegral) -> Method:
-    if not has_risks(it.inputs, it.below, it.beyond):
+    inputs = with_risks(it.inputs)
+    if not has_risks(inputs, it.below, it.beyond):
         return None
-    return lambda: risk_losses(it.inputs, it.below, it.beyond, partial(exactly, end=it.end))
+    return lambda: risk_losses(inputs, it.below, it.beyond, partial(exactly, end=it.end))
 
 
 def _by_risks_of_censoring(it: TimeIntegral) -> Method:
@@ -88,7 +95,12 @@ ROUTES = (
         _by_one_curve,
         serves_never=True,
     ),
-    Route("risk tables", "many forecasts with proportional hazards: tables at a few risks", STEPS, _by_risks),
+    Route(
+        "risk tables",
+        "forecasts with proportional hazards, or one curve under such a C: tables at a few risks",
+        STEPS,
+        _by_risks,
+    ),
     Route(
         "risk tables of C",
         "step forecasts on common times, C with proportional hazards: tables at a few risks",
@@ -109,7 +121,7 @@ ROUTES = (
     ),
     Route(
         "panels",
-        "smooth forecasts, a smooth C or one step C: shared panels",
+        "smooth forecasts, a smooth C, one step C or one with proportional hazards: shared panels",
         SMOOTH,
         lambda it: panels_method(it.inputs, it.beyond, it.end is not None, partial(exactly, end=it.end)),
         serves_never=True,

@@ -167,8 +167,8 @@ class Design:
         return discriminate(of.cases, of.scope)
 
     def ranked_at(self, of: Comparison, times: np.ndarray) -> Discrimination:
-        """Concordance, and AUC at other times."""
-        return self.pair_measures(at_times(of, times))
+        """AUC at other times."""
+        return discriminate(at_times(of, times).cases, of.scope, others=())
 
     # ---- views -----------------------------------------------------------------------------------------
 

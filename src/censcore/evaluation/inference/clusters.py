@@ -58,6 +58,11 @@ class Clusters:
         """Whether every training subject is a cluster by itself, in order."""
         return np.array_equal(self.apart, np.arange(len(self.apart)))
 
+    @cached_property
+    def _each_scored(self) -> bool:
+        """Whether the training subjects are the scored subjects, in order."""
+        return np.array_equal(self.carrier, np.arange(self.n))
+
     @property
     def overlap(self) -> bool:
         """Whether any cluster has scored and training subjects."""
@@ -81,6 +86,8 @@ class Clusters:
         """Sums of xi (n_train, q) within clusters: at one scored subject of each, and for all others."""
         if self._all_apart:
             return None, xi
+        if self._each_scored:
+            return xi, xi[:0]
         apart = sums_within(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
         if not self.overlap:
             return None, apart

@@ -131,7 +131,11 @@ class Estimate(KeepsValues):
 
     def column(self, j: int) -> Estimate:
         """The estimate of one column."""
-        return Estimate(self.value[j : j + 1], self.influence[:, j : j + 1])
+        return self.columns(slice(j, j + 1))
+
+    def columns(self, which: slice) -> Estimate:
+        """The estimate of some columns."""
+        return Estimate(self.value[which], self.influence[:, which])
 
     def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
         """The correlations (p, p) of several estimates of one column."""

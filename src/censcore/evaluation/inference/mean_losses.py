@@ -113,8 +113,27 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
         except PositivityError as error:
             if not score.ipcw:
                 raise
-            losses.unavailable[key] = str(error)
+            at_times = _losses_at_times(score, case, losses, key[0]) if score.axis == "time" else None
+            if at_times is None:
+                losses.unavailable[key] = str(error)
+            else:
+                losses.values[key] = at_times
     return losses
+
+
+def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -> np.ndarray | None:
+    """Losses (n, q), NaN at times that not everybody can be followed to; None where those are all."""
+    columns, unreached = [], {}
+    for t in case.times:
+        try:
+            columns.append(score.losses(replace(case, times=np.array([t]))))
+        except PositivityError as error:
+            columns.append(np.full((len(case.y), 1), np.nan))
+            unreached[model, f"{score.name} at {t:g}"] = str(error)
+    if len(unreached) == len(columns):
+        return None
+    losses.unavailable.update(unreached)
+    return np.concatenate(columns, axis=1)
 
 
 def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
@@ -223,8 +242,11 @@ def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight
     for model, case in cases.items():
         again = replace(case, C=C)
         for score in losses.scores:
-            if (model, score.name) in losses.values:
-                values = score.losses(again)
+            if (key := (model, score.name)) in losses.values:
+                refitted = score_all({model: again}, [score])
+                values = refitted.values.get(key, np.full_like(losses.values[key], np.nan))
+                if (np.isnan(values) > np.isnan(losses.values[key])).any():
+                    raise PositivityError(next(iter(refitted.unavailable.values())))
                 for w in shares_of(weight, score.counted(case)).T:
                     with np.errstate(invalid="ignore", divide="ignore"):
                         means.append(w[w > 0] @ values[w > 0] / w.sum())

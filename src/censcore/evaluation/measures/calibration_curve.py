@@ -31,7 +31,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.inference.estimates import Estimate, effective_number, separate_stream
 from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame
-from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.evaluation.measures.classification import quantiles_of
 from censcore.evaluation.measures.net_benefit import least_events
@@ -146,44 +146,86 @@ def calibration_curve(
     bins = None if bins is None else as_count(bins, "bins", most=10**6)
     case, w = comparison.cases[model], comparison.subsets[0].weight
     t = comparison.one_time(time)
-    data = _Data.of(case, w, t)
-    w = data.w
-    events = least_events(case, t, w, comparison.groups)
+    known = case.risk_at(t)
+    data = _Data(known, shares_of(w[:, None], known.counted)[:, 0])
+    events = least_events(case, t, data.w, comparison.groups)
     most = min(MOST_BINS, int(events // EVENTS_PER_BIN)) if bins is None else bins
     told = events >= MINIMUM_EVENTS
-    whole = _in_bins(comparison, model, data, np.zeros(len(w), dtype=np.intp), told)[0]
-    binned = _in_bins(comparison, model, data, _bin_numbers(data.p, w, max(most, 1)), told)
+    fits = [data.in_bins(1), data.in_bins(max(most, 1))]
+    everywhere = quantiles_of(data.p, data.w, (np.arange(POINTS) + 0.5) / POINTS)
+    at, counts = np.unique(everywhere, return_counts=True)
+    if np.ptp(data.p[data.w > 0]) >= CONSTANT:
+        fits.append(data.local_linear(at, span))
+    whole, binned = _estimates(comparison, model, t, fits[:2])
+    (all_of,) = _points_of_bins(comparison, fits[0], whole, told)
     curve = CalibrationCurve(
-        model, t, whole["predicted"], whole["observed"], whole["low"], whole["high"], binned, [],
+        model, t, all_of["predicted"], all_of["observed"], all_of["low"], all_of["high"],
+        _points_of_bins(comparison, fits[1], binned, told), [],
         note=comparison.design.calibration_note if told else cannot_tell(events),
     )  # fmt: skip
-    return curve if np.ptp(data.p[w > 0]) < CONSTANT else _with_curve(comparison, curve, data, span, told)
+    if not fits[2:]:
+        return curve
+    (smoothed,) = _estimates(comparison, model, t, fits[2:])
+    return _with_curve(comparison, curve, fits[2], smoothed, counts, told)
 
 
-@dataclass(frozen=True, eq=False)
+class _Fit(NamedTuple):
+    """Observed risks (q,) at predicted ones, with the loads (n, q) of the equations that they solve."""
+
+    predicted: np.ndarray
+    observed: np.ndarray
+    loads: np.ndarray
+    weight: np.ndarray  #: by which subjects count in it, (n, q)
+    subjects: np.ndarray  #: how many there are
+
+
 class _Data:
     """Forecast risks p, events D by t, inverse-probability weights W and sampling weights w, (n,) each."""
 
-    p: np.ndarray
-    D: np.ndarray
-    W: np.ndarray
-    w: np.ndarray
-    time: float
+    def __init__(self, known: RiskAt, w: np.ndarray) -> None:
+        self.p, self.D, self.W, self.w = known.p, (known.event > 0) * 1.0, known.event + known.free, w
 
-    @classmethod
-    def of(cls, case: Case, w: np.ndarray, t: float) -> _Data:
-        known = case.risk_at(t)
-        w = shares_of(w[:, None], known.counted)[:, 0]
-        return cls(known.p, (known.event > 0).astype(np.float64), known.event + known.free, w, t)
+    def in_bins(self, bins: int) -> _Fit:
+        """Means within bins."""
+        number = _bin_numbers(self.p, self.w, bins)
+        inside = (number[:, None] == np.arange(number.max() + 1)) & (self.w > 0)[:, None]
+        k, D = inside * (self.w * self.W)[:, None], self.D[:, None]
+        total = k.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            observed = (k * D).sum(axis=0) / total
+            loads = np.where(inside, (D - observed) / total, 0.0)
+            predicted = (inside * (self.w * self.p)[:, None]).sum(axis=0) / (inside * self.w[:, None]).sum(
+                axis=0
+            )
+        return _Fit(predicted, observed, np.nan_to_num(loads), k, inside.sum(axis=0))
 
+    def local_linear(self, at: np.ndarray, span: float) -> _Fit:
+        """Levels a of the local fits at some risks.
 
-def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:
-    """Levels (q,) of a fit with the influences of its equations, the means of W ``loads`` that are zero."""
-    equations = OfRisk(t, lambda known: (known.event + known.free)[:, None] * loads)
-    return Estimate(level, comparison.design.mean_of(comparison, equations, model).influence)
-
-
-# ---- bins ------------------------------------------------------------------------------------------
+        A fit reaches the share ``span`` of the subjects, and at least two whose status at the time is known.
+        """
+        x = self.p[:, None] - at
+        d = np.abs(x)
+        used = self.w > 0
+        reach = np.maximum(
+            _nearest(d[used], int(np.ceil(span * used.sum()))), _nearest(d[used & (self.W > 0)], 2)
+        )
+        reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
+        K = np.where(d < reach, (1 - np.minimum(d / reach, 1.0) ** 3) ** 3, 0.0)
+        weight, D = (self.w * self.W)[:, None], self.D[:, None]
+        k = weight * K
+        S0, S1, S2 = k.sum(axis=0), (k * x).sum(axis=0), (k * x**2).sum(axis=0)
+        determinant = S0 * S2 - S1**2
+        flat = determinant <= 1e-10 * S0 * S2  # one forecast risk within reach: the level alone
+        S1, S2, determinant = (
+            np.where(flat, 0.0, S1),
+            np.where(flat, 1.0, S2),
+            np.where(flat, S0, determinant),
+        )
+        of_level, of_slope = K * (S2 - S1 * x) / determinant, K * (S0 * x - S1) / determinant
+        a = (weight * of_level * D).sum(axis=0)
+        b = np.where(flat, 0.0, (weight * of_slope * D).sum(axis=0))
+        return _Fit(at, a, of_level * (D - a - b * x), k, np.full(len(at), len(self.p)))
 
 
 def _bin_numbers(p: np.ndarray, w: np.ndarray, bins: int) -> np.ndarray:
@@ -193,22 +235,31 @@ def _bin_numbers(p: np.ndarray, w: np.ndarray, bins: int) -> np.ndarray:
     return np.unique(number, return_inverse=True)[1].reshape(-1)
 
 
-def _in_bins(comparison: Comparison, model: str, data: _Data, number: np.ndarray, told: bool) -> list[Line]:
-    p, D, W, w = data.p, data.D, data.W, data.w
-    inside = (number[:, None] == np.arange(number.max() + 1)) & (w > 0)[:, None]
-    k = inside * (w * W)[:, None]
-    total = k.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        observed = (k * D[:, None]).sum(axis=0) / total
-        loads = np.where(inside, (D[:, None] - observed) / total, 0.0)
-        predicted = (inside * (w * p)[:, None]).sum(axis=0) / (inside * w[:, None]).sum(axis=0)
-    estimate = _estimate(comparison, model, data.time, observed, np.nan_to_num(loads))
-    ends = np.full((2, len(total)), np.nan)
-    for j in np.nonzero(total > 0)[0] if told else ():
-        kish = effective_number(k[:, j], comparison.groups)
-        ends[:, j] = _wilson(float(observed[j]), estimate.standard_error[j], kish, comparison.confidence)
-    errors = np.where(told & (estimate.standard_error > 0), estimate.standard_error, np.nan)
-    return _points(predicted, observed, errors, *ends, inside.sum(axis=0))
+def _nearest(d: np.ndarray, count: int) -> np.ndarray:
+    """The distance (q,) within which ``count`` of the subjects are, or all of fewer."""
+    place = min(max(count, 2), len(d)) - 1
+    return np.partition(d, place, axis=0)[place]
+
+
+def _estimates(comparison: Comparison, model: str, t: float, fits: list[_Fit]) -> list[Estimate]:
+    """Observed risks with the influences of their equations, the means of W ``loads`` that are zero."""
+    loads = np.concatenate([fit.loads for fit in fits], axis=1)
+    equations = OfRisk(t, lambda known: (known.event + known.free)[:, None] * loads)
+    influence = comparison.design.mean_of(comparison, equations, model).influence
+    ends = np.cumsum([len(fit.observed) for fit in fits])[:-1]
+    return [
+        Estimate(fit.observed, of) for fit, of in zip(fits, np.split(influence, ends, axis=1), strict=True)
+    ]
+
+
+def _points_of_bins(comparison: Comparison, bins: _Fit, observed: Estimate, told: bool) -> list[Line]:
+    ends = np.full((2, len(bins.observed)), np.nan)
+    for j in np.nonzero(bins.weight.any(axis=0))[0] if told else ():
+        kish = effective_number(bins.weight[:, j], comparison.groups)
+        error = observed.standard_error[j]
+        ends[:, j] = _wilson(float(bins.observed[j]), error, kish, comparison.confidence)
+    errors = np.where(told & (observed.standard_error > 0), observed.standard_error, np.nan)
+    return _points(bins.predicted, bins.observed, errors, *ends, bins.subjects)
 
 
 def _points(*columns: np.ndarray) -> list[Line]:
@@ -231,23 +282,18 @@ def _wilson(share: float, error: float, kish: float, confidence: float) -> tuple
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
-# ---- the smoothed curve ----------------------------------------------------------------------------
-
-
 def _with_curve(
-    comparison: Comparison, binned: CalibrationCurve, data: _Data, span: float, told: bool
+    comparison: Comparison, binned: CalibrationCurve, fit: _Fit, curve: Estimate, counts: Any, told: bool
 ) -> CalibrationCurve:
-    everywhere = quantiles_of(data.p, data.w, (np.arange(POINTS) + 0.5) / POINTS)
-    at, counts = np.unique(everywhere, return_counts=True)
-    level, loads = _local_linear(data, at, span)
-    curve = _estimate(comparison, binned.model, data.time, level, loads)
+    """With the smoothed curve, each of whose points stands for ``counts`` equal shares of the subjects."""
+    at, level = fit.predicted, fit.observed
     low, high = curve.interval(comparison.confidence) if told else (np.full(len(at), np.nan),) * 2
     # a risk is within [0, 1], so are the ends of its interval
     inside, low, high = (np.clip(values, 0.0, 1.0) for values in (level, low, high))
     errors = np.where(told & curve.varies, curve.standard_error, np.nan)
-    smoothed = _points(at, inside, errors, low, high, np.full(len(at), len(data.p)))
     distance = np.repeat(np.abs(inside - at), counts)
     facts: dict[str, Any] = {
+        "smoothed": _points(at, inside, errors, low, high, fit.subjects),
         "ici": float(distance.mean()),
         "e50": float(np.median(distance)),
         "e90": float(np.quantile(distance, 0.9)),
@@ -257,39 +303,7 @@ def _with_curve(
         facts["ici_by_chance"] = float(by_chance.mean())
         distance_as_drawn = float(np.repeat(np.abs(level - at), counts).mean())
         facts["p_value"] = float((1 + (by_chance >= distance_as_drawn).sum()) / (1 + len(by_chance)))
-    return replace(binned, smoothed=smoothed, **facts)
-
-
-def _local_linear(data: _Data, at: np.ndarray, span: float) -> tuple[np.ndarray, np.ndarray]:
-    """Levels a (q,) of the local fits, and their loads (n, q).
-
-    A fit reaches the share ``span`` of the subjects, and at least two whose status at the time is known.
-    """
-    x = data.p[:, None] - at
-    d = np.abs(x)
-    used = data.w > 0
-    reach = np.maximum(
-        _nearest(d[used], int(np.ceil(span * used.sum()))), _nearest(d[used & (data.W > 0)], 2)
-    )
-    reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
-    K = np.where(d < reach, (1 - np.minimum(d / reach, 1.0) ** 3) ** 3, 0.0)
-    k = (data.w * data.W)[:, None] * K
-    S0, S1, S2 = k.sum(axis=0), (k * x).sum(axis=0), (k * x**2).sum(axis=0)
-    determinant = S0 * S2 - S1**2
-    flat = determinant <= 1e-10 * S0 * S2  # one forecast risk within reach: the level alone
-    S1, S2, determinant = np.where(flat, 0.0, S1), np.where(flat, 1.0, S2), np.where(flat, S0, determinant)
-    of_level, of_slope = K * (S2 - S1 * x) / determinant, K * (S0 * x - S1) / determinant
-    D = data.D[:, None]
-    weight = (data.w * data.W)[:, None]
-    a = (weight * of_level * D).sum(axis=0)
-    b = np.where(flat, 0.0, (weight * of_slope * D).sum(axis=0))
-    return a, of_level * (D - a - b * x)
-
-
-def _nearest(d: np.ndarray, count: int) -> np.ndarray:
-    """The distance (q,) within which ``count`` of the subjects are, or all of fewer."""
-    place = min(max(count, 2), len(d)) - 1
-    return np.partition(d, place, axis=0)[place]
+    return replace(binned, **facts)
 
 
 def _by_chance(curve: Estimate, seed: int) -> np.ndarray:

@@ -57,13 +57,8 @@ def positives(theta: np.ndarray, known: RiskAt) -> np.ndarray:
 
 def ratios(means: Estimate, q: int) -> dict[str, Estimate]:
     """Sensitivity, specificity, PPV and NPV at q thresholds, from the means of :func:`positives`."""
-
-    def part(columns: slice) -> Estimate:
-        return Estimate(means.value[columns], means.influence[:, columns])
-
-    tp, fp, cases, controls = (
-        part(columns) for columns in (slice(q), slice(q, 2 * q), slice(-2, -1), slice(-1, None))
-    )
+    parts = slice(q), slice(q, 2 * q), slice(-2, -1), slice(-1, None)
+    tp, fp, cases, controls = map(means.columns, parts)
     fn, tn = _sum(cases, tp, -1), _sum(controls, fp, -1)
     return {
         "sensitivity": _ratio(tp, cases),

@@ -79,11 +79,10 @@ class DynamicAUC(Measure):
         return cases_and_controls(some, risk[some.subjects], self.at_time)
 
 
-def measures_at(times: np.ndarray) -> list[Measure]:
-    """Both concordances, and the AUC at each of the times."""
-    harrell = Concordance("concordance:harrell", "concordance, harrell", weighted=False)
-    uno = Concordance("concordance:uno", "concordance, uno")
-    return [harrell, uno, *(DynamicAUC("auc", "auc", "time", float(t)) for t in times)]
+CONCORDANCES: tuple[Measure, ...] = (
+    Concordance("concordance:harrell", "concordance, harrell", weighted=False),
+    Concordance("concordance:uno", "concordance, uno"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +106,12 @@ def numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, float]:
     return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
 
 
-def discriminate(cases: dict[str, Case], scope: Scope) -> Discrimination:
-    """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
+def discriminate(
+    cases: dict[str, Case], scope: Scope, others: tuple[Measure, ...] = CONCORDANCES
+) -> Discrimination:
+    """AUC of F(t), after other measures: concordance of the expected time up to the horizon."""
     first = next(iter(cases.values()))
-    result = Discrimination(measures_at(first.times))
+    result = Discrimination([*others, *(DynamicAUC("auc", "auc", "time", float(t)) for t in first.times)])
     for s, subset in enumerate(scope.subsets):
         statistics = _statistics(result, s, cases, subset.weight)
         influences = _influences(statistics, result.measures, first, subset.weight, scope.censoring)

@@ -11,7 +11,7 @@ from censcore._validation import as_number, check_levels
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate, effective_number
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line
-from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case import Case, RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -139,9 +139,14 @@ def decision_lines(comparison: Comparison, time: float | None = None, thresholds
     theta = _default(comparison, t) if thresholds is None else check_thresholds(thresholds)
     first = comparison.models[0]
     events = least_events(comparison.cases[first], t, comparison.subsets[0].weight, comparison.groups)
-    curves = comparison.curve(OfRisk(t, lambda known: _benefit(known.p, known.event, known.free, theta)))
-    all_treated = OfRisk(t, lambda known: _benefit(1.0, known.event, known.free, theta))
-    everyone = comparison.curve(all_treated)[first]
+
+    def of_risk_and_of_all(known: RiskAt) -> np.ndarray:
+        treated = (known.p, 1.0)
+        return np.concatenate([_benefit(p, known.event, known.free, theta) for p in treated], axis=1)
+
+    both = comparison.curve(OfRisk(t, of_risk_and_of_all))
+    curves = {model: means.columns(slice(len(theta))) for model, means in both.items()}
+    everyone = both[first].columns(slice(len(theta), None))
     nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
     better = everyone.value > 0  # than treating nobody
     default = Estimate(np.where(better, everyone.value, 0.0), np.where(better, everyone.influence, 0.0))

@@ -7,7 +7,6 @@ model says so by ``data-model``, so that the page can hide it.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -218,23 +217,26 @@ def _line(frame: _Frame, line: Line, small: bool) -> str:
 
 def _bends(x: np.ndarray, sides: np.ndarray) -> np.ndarray:
     """Places of the points that curves (m, n) need: straight lines between them miss none by ``CLOSE``."""
-    known = np.isfinite(sides)
-    edges = np.flatnonzero((known[:, 1:] != known[:, :-1]).any(axis=0)).tolist()
+    known, everywhere = np.isfinite(sides), np.arange(len(x))
+    edges = np.flatnonzero((known[:, 1:] != known[:, :-1]).any(axis=0))
     # where a curve or its band begins or ends
-    kept = {0, len(x) - 1, *edges, *(edge + 1 for edge in edges)}
-    open_ends = list(pairwise(sorted(kept)))
-    while open_ends:
-        a, b = open_ends.pop()
-        between = np.arange(a + 1, b)
-        share = (x[between] - x[a]) / (x[b] - x[a]) if x[b] > x[a] else np.zeros(len(between))
-        missed = np.abs(sides[:, between] - (sides[:, [a]] + share * (sides[:, [b]] - sides[:, [a]])))
+    needed = np.unique([0, len(x) - 1, *edges, *(edges + 1)])
+    while len(needed) > 1:  # in every piece between them, the farthest point is needed as well
+        piece = np.minimum(np.searchsorted(needed, everywhere, side="right"), len(needed) - 1) - 1
+        a, b = needed[piece], needed[piece + 1]
+        width = x[b] - x[a]
+        share = np.where(width > 0, x - x[a], 0.0) / np.where(width > 0, width, 1.0)
+        with np.errstate(invalid="ignore"):
+            missed = np.abs(sides - (sides[:, a] + share * (sides[:, b] - sides[:, a])))
         missed[1:] /= 2  # ends of bands
-        missed = np.nan_to_num(missed).max(axis=0, initial=0.0)
-        if len(between) and missed.max() > CLOSE:
-            farthest = int(between[missed.argmax()])
-            kept.add(farthest)
-            open_ends += [(a, farthest), (farthest, b)]
-    return np.array(sorted(kept))
+        missed = np.nan_to_num(missed).max(axis=0)
+        missed[needed] = 0.0
+        farthest = np.maximum.reduceat(missed, needed[:-1])[piece]
+        far = np.flatnonzero((missed > CLOSE) & (missed == farthest))
+        if not len(far):
+            break
+        needed = np.union1d(needed, far[np.unique(piece[far], return_index=True)[1]])
+    return needed
 
 
 def _intervals(frame: _Frame, mark: Intervals) -> str:

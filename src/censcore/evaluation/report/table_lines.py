@@ -47,7 +47,10 @@ def _score_columns(comparison: Comparison, s: int) -> Iterator[Column]:
         events = comparison.effective_events(score, s)
         means = {model: comparison.estimate(model, score.name, s) for model in comparison.models}
         for j, at in enumerate(comparison.design.places(comparison, score)):
-            found = {model: None if mean is None else mean.column(j) for model, mean in means.items()}
+            found = {
+                model: None if mean is None or np.isnan(mean.value[j]) else mean.column(j)
+                for model, mean in means.items()
+            }
             yield Column(score, j, float(at), float(events[j]), found)
 
 

@@ -64,7 +64,7 @@ def _result(asked: Request, ready: TablePlan, losses: PartialSums, values: Value
     plan = ready.task
     effective, weighted, few = _effective(ready, losses)
     pairs = {(m, score.name): f"{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
-    missing = {pair: losses.unavailable[key] for pair, key in pairs.items() if key in losses.unavailable}
+    missing = {key.rpartition("|")[::2]: why for key, why in losses.unavailable.items()}
     of_losses = Losses({}, missing, plan.scores)
     parts = [] if ready.part is None else [ready.part]
     censoring = replace(ready.censoring, parts=parts)
