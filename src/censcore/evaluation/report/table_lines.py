@@ -63,18 +63,17 @@ def _share_columns(comparison: Comparison, s: int) -> Iterator[Column]:
 def _made(comparison: Comparison, what: str, make: Maker, discrimination: bool) -> list[Line]:
     """Lines of all columns, made on first use: text, notebook and page read them several times."""
     sources = [_score_columns, *([_share_columns] if discrimination and comparison.discrimination else [])]
-    lines: list[Line] = []
-    for columns in sources:
-        key = f"{what} of {columns.__name__}"
-        if key not in comparison.made:
-            comparison.made[key] = [
-                line
-                for s in range(len(comparison.subsets))
-                for column in columns(comparison, s)
-                for line in make(comparison, s, column)
-            ]
-        lines += comparison.made[key]
-    return lines
+
+    def lines_of(columns: Callable[[Comparison, int], Iterable[Column]]) -> list[Line]:
+        return [
+            line
+            for s in range(len(comparison.subsets))
+            for column in columns(comparison, s)
+            for line in make(comparison, s, column)
+        ]
+
+    made = (comparison.once(f"{what} of {each.__name__}", partial(lines_of, each)) for each in sources)
+    return [line for lines in made for line in lines]
 
 
 def title_of(score: CaseScore | Measure) -> str:
@@ -243,9 +242,10 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     "~" for all models that are tied with the best, where another is clearly worse. A block with one
     model, and one without a clear difference from the best, has no marks.
     """
-    if "marks" in comparison.made:
-        made: dict[Key, dict[str, str]] = comparison.made["marks"]
-        return made
+    return comparison.once("marks", partial(_marks, comparison))
+
+
+def _marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     pairs = blocks(difference_lines(comparison))
     found: dict[Key, dict[str, str]] = {}
     for key, block in blocks(mean_lines(comparison)).items():
@@ -256,7 +256,6 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
         top = [model for model in known if model not in worse]
         if worse:
             found[key] = dict.fromkeys(top, CLEARLY_BEST if len(top) == 1 else AMONG_BEST)
-    comparison.made["marks"] = found
     return found
 
 

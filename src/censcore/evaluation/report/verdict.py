@@ -280,14 +280,10 @@ def calibration_lines(comparison: Comparison, outcome: str) -> list[Line]:
     options = {"outcome": outcome} if outcome else {}
     if options not in comparison.pictured("calibration"):
         return []
-    key = f"calibrated, {outcome}"
-    if key not in comparison.made:
-        try:
-            comparison.made[key] = _lines(comparison, outcome)
-        except CenscoreError:  # the page says why, where the curves would be
-            comparison.made[key] = []
-    lines: list[Line] = comparison.made[key]
-    return lines
+    try:
+        return comparison.once(f"calibrated, {outcome}", lambda: _lines(comparison, outcome))
+    except CenscoreError:  # the page says why, where the curves would be
+        return []
 
 
 def _lines(comparison: Comparison, outcome: str) -> list[Line]:
