@@ -91,14 +91,14 @@ def _check_files(path: Path) -> None:
 
 def _training(source: Source) -> tuple[Any, Any]:
     """Covariates and outcomes, in memory, that a regression of the censoring time is fitted to."""
-    found = source.training() if words(source.covariates) else None
-    if found is None:
+    training = source.training() if words(source.covariates) else None
+    if training is None:
         missing = "--train" if source.train is None else "--covariates"
         raise InvalidInputError(
             f"--censoring {source.named}: got no {missing}, expected --train FILE, a table that fits into "
             "memory, and --covariates, the columns that the censoring time may depend on."
         )
-    return found
+    return training
 
 
 @dataclass(frozen=True, eq=False)

@@ -155,8 +155,8 @@ class Source:
     @property
     def used(self) -> tuple[str, ...]:
         """The columns of the outcome, but for the visits."""
-        given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
-        return tuple(name for name in given if name is not None)
+        columns = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
+        return tuple(name for name in columns if name is not None)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -165,13 +165,16 @@ class Source:
 
     def asked(self, scores: str | None) -> dict[str, Any]:
         """What is computed, as arguments of a comparison; without scores its default ones."""
-        found: dict[str, Any] = {"horizon": self.horizon}
+        arguments: dict[str, Any] = {"horizon": self.horizon}
         if self.horizon != "auto":
-            found["horizon"] = (numbers(self.horizon, "--horizon") or [0.0])[0]
+            arguments["horizon"] = (numbers(self.horizon, "--horizon") or [0.0])[0]
         if scores is not None:
-            found["scores"] = words(scores)
-            load_scores(found["scores"])
-        return found | {"times": numbers(self.times, "--times"), "levels": numbers(self.levels, "--levels")}
+            arguments["scores"] = words(scores)
+            load_scores(arguments["scores"])
+        return arguments | {
+            "times": numbers(self.times, "--times"),
+            "levels": numbers(self.levels, "--levels"),
+        }
 
     @property
     def named(self) -> str:
@@ -244,8 +247,8 @@ def takes_source(command: Callable[..., None]) -> Callable[..., None]:
     }
     own = list(signature(command, eval_str=True).parameters.values())[1:]
 
-    def run(**given: Any) -> None:
-        command(Source(**{name: given.pop(name) for name in shared}), **given)
+    def run(**options_given: Any) -> None:
+        command(Source(**{name: options_given.pop(name) for name in shared}), **options_given)
 
     options = [part.replace(kind=Parameter.KEYWORD_ONLY) for part in (*shared.values(), *own)]
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]

@@ -195,9 +195,9 @@ def _scored_until(comparison: Comparison) -> str:
 
 
 def _warnings(comparison: Comparison) -> str:
-    found = comparison.censoring.warnings
+    warnings = comparison.censoring.warnings
     return "".join(
-        f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in found
+        f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in warnings
     )
 
 
