@@ -316,10 +316,10 @@ def _calibration(comparison: Comparison, outcome: str) -> str:
         return ""
     note = comparison.design.calibration_note
     told = f"<p>p-values of calibration are {html_text(note)}.</p>" if note else ""
-    tables = "".join(
-        _at_time(t, calibration_table(comparison, outcome, t), shown)
-        for t, shown in _chosen_times(comparison)
-    )
+    tables = ""
+    for t, shown in _chosen_times(comparison):
+        text, at = calibration_table(comparison, outcome, t), f"data-time='{t:.6g}'" if t else ""
+        tables += f"<div {at}{'' if shown else ' hidden'}>{text}</div>" if at else text
     figures = "".join(_figures(comparison, kind, outcome) for kind in ("calibration", "d-calibration"))
     return f"{told}{tables}<div class='pictures'>{figures}</div>"
 
@@ -328,11 +328,6 @@ def _chosen_times(comparison: Comparison) -> list[tuple[float | None, bool]]:
     """Times of pictures, and whether each is shown at first; None is the middle one."""
     times = _times(comparison)
     return [(t, i == len(times) // 2) for i, t in enumerate(times)] or [(None, True)]
-
-
-def _at_time(t: float | None, text: str, shown: bool) -> str:
-    """A part of the page for one of the times."""
-    return text if t is None else f"<div data-time='{t:.6g}'{'' if shown else ' hidden'}>{text}</div>"
 
 
 def _pictures(comparison: Comparison, outcome: str) -> str:

@@ -24,12 +24,12 @@ class Outputs:
     """What a comparison shows and writes; :class:`Comparison` inherits it."""
 
     @property
-    def _compared(self) -> Comparison:
+    def _comparison(self) -> Comparison:
         return cast("Comparison", self)
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
         """Options of the pictures of a kind that a page shows, one entry per picture."""
-        of = self._compared
+        of = self._comparison
         if not of.design.can_draw(kind):
             return []
         outcomes = of.kind.pictured(kind, {score.outcome for score in of.scores})
@@ -66,7 +66,7 @@ class Outputs:
         from censcore.evaluation.report.draw import figure_of
 
         if kind is None:
-            kind = "overview" if self._compared.design.can_draw("overview") else "differences"
+            kind = "overview" if self._comparison.design.can_draw("overview") else "differences"
         return figure_of(self.chart(kind, **options))
 
     def chart(self, kind: str, **options: Any) -> Chart:
@@ -86,7 +86,7 @@ class Outputs:
         """
         from censcore.evaluation.report.plots import CHARTS, options_of
 
-        of = self._compared
+        of = self._comparison
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
         for name in options:
@@ -121,7 +121,7 @@ class Outputs:
         """
         from censcore.evaluation.report.html import page
 
-        return _written(page(self._compared, title), path)
+        return _written(page(self._comparison, title), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str | None:
         """Verdict, settings, means, differences and notes as JSON.
@@ -138,7 +138,7 @@ class Outputs:
         """
         from censcore.evaluation.report.export import comparison_json
 
-        text = comparison_json(self._compared)
+        text = comparison_json(self._comparison)
         return text if path is None else _written(text + "\n", path)
 
     def to_latex(self, path: str | PathLike[str] | None = None) -> str | None:
@@ -156,7 +156,7 @@ class Outputs:
         """
         from censcore.evaluation.report.export import comparison_latex
 
-        return _written(comparison_latex(self._compared), path)
+        return _written(comparison_latex(self._comparison), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str | None:
         """The verdict and the tables as Markdown.
@@ -173,17 +173,17 @@ class Outputs:
         """
         from censcore.evaluation.report.export import comparison_markdown
 
-        return _written(comparison_markdown(self._compared), path)
+        return _written(comparison_markdown(self._comparison), path)
 
     def __repr__(self) -> str:
         from censcore.evaluation.report.text import text_of
 
-        return text_of(self._compared)
+        return text_of(self._comparison)
 
     def _repr_html_(self) -> str:
         from censcore.evaluation.report.html import notebook
 
-        return notebook(self._compared)
+        return notebook(self._comparison)
 
 
 def _written(text: str, path: str | PathLike[str] | None) -> str | None:
