@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
 
 
 class KeepsValues:
@@ -11,6 +14,15 @@ class KeepsValues:
     A copy or pickle takes what is kept at that moment: the same numbers whether or not a thread adds to it in
     the meantime, which would otherwise end the copy with an error.
     """
+
+    made: dict[Any, Any]  #: by key, see :meth:`once`
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` gives, which is called on first use of the key."""
+        if key not in self.made:
+            self.made[key] = make()
+        made: Made = self.made[key]
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         state = vars(self).copy()  # in one step, as are the copies of dictionaries below

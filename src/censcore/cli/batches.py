@@ -11,9 +11,9 @@ import numpy as np
 import typer
 
 import censcore as cs
-from censcore.cli.losses import loss_columns, losses_writer, tell_written
-from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, prepared
+from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, tell_changes
 from censcore.cli.predictions import check_options, is_standard_input, outcome_of, words
+from censcore.cli.score import loss_columns, losses_writer, tell_written
 from censcore.evaluation.designs.batches.decisions import TablePlan
 from censcore.evaluation.designs.batches.runners import Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import BatchPlan, Rows
@@ -67,7 +67,7 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
     train: Any = None
     if source.named in NEED_COVARIATES and estimator is not None:
         train = _training(source)
-        estimator.set_params(estimator=prepared(estimator.estimator, train[0]))
+        tell_changes(train[0])
     elif source.covariates is not None:
         raise InvalidInputError(
             f"--covariates with --censoring {source.named}: whether covariates predict censoring is tested "
@@ -91,14 +91,14 @@ def _check_files(path: Path) -> None:
 
 def _training(source: Source) -> tuple[Any, Any]:
     """Covariates and outcomes, in memory, that a regression of the censoring time is fitted to."""
-    found = source.training() if words(source.covariates) else None
-    if found is None:
+    training = source.training() if words(source.covariates) else None
+    if training is None:
         missing = "--train" if source.train is None else "--covariates"
         raise InvalidInputError(
             f"--censoring {source.named}: got no {missing}, expected --train FILE, a table that fits into "
             "memory, and --covariates, the columns that the censoring time may depend on."
         )
-    return found
+    return training
 
 
 @dataclass(frozen=True, eq=False)

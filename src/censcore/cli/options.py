@@ -19,7 +19,7 @@ from censcore.plain_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EXIT_CODES", "Inputs", "Source", "prepared", "takes_source", "words"]
+__all__ = ["EXIT_CODES", "Inputs", "Source", "takes_source", "tell_changes", "words"]
 
 #: Names of estimators of the censoring distribution, known without importing them: --help is fast.
 CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
@@ -155,8 +155,8 @@ class Source:
     @property
     def used(self) -> tuple[str, ...]:
         """The columns of the outcome, but for the visits."""
-        given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
-        return tuple(name for name in given if name is not None)
+        columns = (self.time, self.event, self.cause, self.entry, self.lower, self.upper, self.censoring_time)
+        return tuple(name for name in columns if name is not None)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -165,13 +165,16 @@ class Source:
 
     def asked(self, scores: str | None) -> dict[str, Any]:
         """What is computed, as arguments of a comparison; without scores its default ones."""
-        found: dict[str, Any] = {"horizon": self.horizon}
+        arguments: dict[str, Any] = {"horizon": self.horizon}
         if self.horizon != "auto":
-            found["horizon"] = (numbers(self.horizon, "--horizon") or [0.0])[0]
+            arguments["horizon"] = (numbers(self.horizon, "--horizon") or [0.0])[0]
         if scores is not None:
-            found["scores"] = words(scores)
-            load_scores(found["scores"])
-        return found | {"times": numbers(self.times, "--times"), "levels": numbers(self.levels, "--levels")}
+            arguments["scores"] = words(scores)
+            load_scores(arguments["scores"])
+        return arguments | {
+            "times": numbers(self.times, "--times"),
+            "levels": numbers(self.levels, "--levels"),
+        }
 
     @property
     def named(self) -> str:
@@ -229,8 +232,7 @@ class Source:
                     f"--censoring {self.named}: got no --covariates, expected the columns that the censoring "
                     "time may depend on, between commas. Without any use --censoring kaplan-meier."
                 )
-            tables = [X] if training is None else [X, training[0]]
-            estimator.set_params(estimator=prepared(estimator.estimator, *tables))
+            tell_changes(*([X] if training is None else [X, training[0]]))
         risks = y if isinstance(y, cs.CompetingRisks) else None
         forecasts = forecasts_of(frame, self.used, risks, **self.reading)
         return Inputs(frame, forecasts, y, estimator, X, training)
@@ -244,8 +246,8 @@ def takes_source(command: Callable[..., None]) -> Callable[..., None]:
     }
     own = list(signature(command, eval_str=True).parameters.values())[1:]
 
-    def run(**given: Any) -> None:
-        command(Source(**{name: given.pop(name) for name in shared}), **given)
+    def run(**options_given: Any) -> None:
+        command(Source(**{name: options_given.pop(name) for name in shared}), **options_given)
 
     options = [part.replace(kind=Parameter.KEYWORD_ONLY) for part in (*shared.values(), *own)]
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]
@@ -258,17 +260,14 @@ def _option(name: str, default: Any) -> Any:
     return (typer.Argument if default is Parameter.empty else typer.Option)(help=HELP[name])
 
 
-def prepared(estimator: Any, *tables: Any) -> Any:
-    """The estimator itself, with a note on what it makes of text and of missing numbers."""
+def tell_changes(*tables: Any) -> None:
+    """What a regression of the censoring time makes of text and of missing numbers."""
     first = tables[0]
     text = [name for name in first if any(table[name].dtype.kind not in "biuf" for table in tables)]
     gaps = [name for name in first if any(table[name].isna().any() for table in tables)]
-    if not text and not gaps:
-        return estimator
-    changed = " and ".join(
-        [f"text in {', '.join(text)} became indicators"] * bool(text)
-        + [f"missing numbers in {', '.join(sorted(set(gaps) - set(text)))} the median"]
-        * bool(set(gaps) - set(text))
-    )
-    typer.echo(visible(f"note: covariates of the censoring distribution: {changed}."), err=True)
-    return estimator
+    changed = [f"text in {', '.join(text)} became indicators"] * bool(text)
+    if numbers := sorted(set(gaps) - set(text)):
+        changed.append(f"missing numbers in {', '.join(numbers)} the median")
+    if changed:
+        told = f"note: covariates of the censoring distribution: {' and '.join(changed)}."
+        typer.echo(visible(told), err=True)

@@ -116,8 +116,8 @@ def outcome_of(
         assert columns.event is not None
         return cs.RightCensored(time, column(frame, columns.event, "--event"), c, entry=a)
     cause = _cause_numbers(column(frame, columns.cause, "--cause"), columns)
-    some = 1 if part and not columns.names and not (cause != 0).any() else None
-    return cs.CompetingRisks(time, cause, c, entry=a, names=columns.names or None, n_causes=some)
+    n_causes = 1 if part and not columns.names and not (cause != 0).any() else None
+    return cs.CompetingRisks(time, cause, c, entry=a, names=columns.names or None, n_causes=n_causes)
 
 
 def check_options(columns: Source) -> None:
@@ -126,16 +126,16 @@ def check_options(columns: Source) -> None:
         "--time": columns.time, "--event": columns.event, "--cause": columns.cause,
         "--censoring-time": columns.censoring_time,
     }  # fmt: skip
-    given = [option for option, name in others.items() if name is not None]
+    named = [option for option, name in others.items() if name is not None]
     if columns.intervals:
         if columns.lower is None or columns.upper is None:
             missing = "--lower" if columns.lower is None else "--upper"
             raise InvalidInputError(
                 f"got no {missing}, expected both ends of the intervals, --lower and --upper."
             )
-        if given:
+        if named:
             raise InvalidInputError(
-                f"got {', '.join(given)} together with --lower and --upper, expected one kind of outcome: "
+                f"got {', '.join(named)} together with --lower and --upper, expected one kind of outcome: "
                 "intervals, or times that are seen when they happen."
             )
         return
@@ -167,10 +167,10 @@ def _matching(frame: pd.DataFrame, pattern: str) -> list[str]:
 
     if pattern in frame.columns:
         return [pattern]
-    found = [str(name) for name in frame.columns if fnmatchcase(str(name), pattern)]
-    if not found:
+    matching = [str(name) for name in frame.columns if fnmatchcase(str(name), pattern)]
+    if not matching:
         column(frame, pattern, "--visits")  # an error that names the columns
-    return found
+    return matching
 
 
 def _cause_numbers(values: np.ndarray, columns: Source) -> np.ndarray:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeAlias
 
 import typer
 
 from censcore.cli import options
-from censcore.cli.losses import loss_columns, losses_writer, tell_written
-from censcore.exceptions import InvalidInputError
-from censcore.plain_text import one_line
+from censcore.exceptions import InvalidInputError, MissingPackageError
+from censcore.files import is_standard_output, is_stream, partial_file
+from censcore.plain_text import one_line, visible
 
-__all__ = ["score"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["loss_columns", "losses_writer", "score", "tell_written"]
+
+Losses: TypeAlias = "Mapping[str, np.ndarray]"
 
 EPILOG = (
     "Examples:\n\n"
@@ -54,3 +62,93 @@ def score(
     with losses_writer(out) as write:
         write(loss_columns(plan.cases, losses))
     tell_written(out, len(inputs.frame), plan.horizon)
+
+
+# ---- where losses go: a table that is complete or not there, a pipe, or standard output ----------------
+
+
+def loss_columns(cases: Mapping[str, Any], losses: Any) -> dict[str, Any]:
+    """The losses of forecasts, by the names of columns: MODEL__SCORE, with @PLACE for a time or level."""
+    columns, scores = {}, {score.name: score for score in losses.scores}
+    for (model, name), values in losses.values.items():
+        for j, at in enumerate(scores[name].at(cases[model])):
+            columns[f"{model}__{name}" + ("" if math.isnan(at) else f"@{at:.10g}")] = values[:, j]
+    return columns
+
+
+@contextmanager
+def losses_writer(out: Path | None) -> Iterator[Callable[[Losses], None]]:
+    """What appends losses to the table ``out``, or to standard output."""
+    place = Path("-") if out is None else out
+    ending = place.suffix.lower()
+    if ending not in (".parquet", ".pq", ".csv") and not is_stream(place):
+        raise InvalidInputError(f"--out must end in .csv or .parquet; got {place}.")
+    with partial_file(place) as file:
+        writer = (_ParquetWriter if ending in (".parquet", ".pq") else _CsvWriter)(file)
+        try:
+            yield writer
+        finally:
+            writer.close()
+
+
+def tell_written(out: Path | None, n: int, horizon: float) -> None:
+    """Say where the losses are, unless they were printed."""
+    if out is not None and not is_standard_output(out):
+        typer.echo(visible(f"written: {out} ({n} subjects, horizon {horizon:.6g})"), err=True)
+
+
+class _CsvWriter:
+    """Appends lines; the names come first."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.names = file, list[str]()
+
+    def __call__(self, losses: Losses) -> None:
+        import pandas as pd
+
+        first = not self.names
+        self.names = self.names or list(losses)
+        if losses:
+            _check_names(self.names, losses)
+            text = pd.DataFrame(losses).to_csv(index=False, header=first)
+            # into files and pipes as it is
+            self.file.write((visible(text) if self.file.isatty() else text).encode())
+
+    def close(self) -> None:
+        """Nothing comes after the lines."""
+
+
+class _ParquetWriter:
+    """Appends row groups."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.table: Any = None
+
+    def __call__(self, losses: Losses) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ModuleNotFoundError as error:
+            raise MissingPackageError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
+        if not losses:
+            return
+        rows: Any = pa.table(dict(losses))
+        if self.table is None:
+            self.table = pq.ParquetWriter(self.file, rows.schema)
+        _check_names(self.table.schema.names, losses)
+        self.table.write_table(rows)
+
+    def close(self) -> None:
+        """Write what the file ends with."""
+        if self.table is not None:
+            self.table.close()
+
+
+def _check_names(names: list[str], losses: Losses) -> None:
+    missing = [name for name in names if name not in losses]
+    if missing:
+        raise InvalidInputError(
+            f"{', '.join(missing)}: not available for all subjects. Leave out the score, or pass a shorter "
+            "--horizon."
+        )

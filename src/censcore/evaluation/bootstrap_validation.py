@@ -190,12 +190,12 @@ class OutOfBag(CrossValidation):
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Subjects are counted once."""
         first = np.unique(self.rows, return_index=True)[1]
-        found = super().settings(of)
-        found |= {"subjects": len(first), "events": int(to_numpy(of.outcome.event)[first].sum())}
-        found["cross-validation"] = f"{len(self.splits)} bootstrap samples, " + (
+        told = super().settings(of)
+        told |= {"subjects": len(first), "events": int(to_numpy(of.outcome.event)[first].sum())}
+        told["cross-validation"] = f"{len(self.splits)} bootstrap samples, " + (
             ".632+ estimate" if self.plus else "leave-one-out bootstrap"
         )
-        return found
+        return told
 
 
 def compare_out_of_bag(
@@ -223,31 +223,37 @@ def compare_out_of_bag(
     fitted = _fitted_censoring(kind, estimator, sample)
 
     def compared(who: np.ndarray, weight: np.ndarray, at: list[np.ndarray], forecasts: Any) -> Comparison:
-        given = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
-        some = replace(sample.take(who), weight=given[who] * weight, groups=clusters[who])
+        weights = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
+        subjects = replace(sample.take(who), weight=weights[who] * weight, groups=clusters[who])
         by = {key: values[who] for key, values in labels.items()} or None
         C = _censoring_of(kind, fitted, sample, who, at)
         of_train = clusters if isinstance(C, ResolvedCensoring) else None
-        here = {"forecasts": forecasts, "sample": some, "by": by, "censoring": C, "train_groups": of_train}
+        here = {
+            "forecasts": forecasts,
+            "sample": subjects,
+            "by": by,
+            "censoring": C,
+            "train_groups": of_train,
+        }
         return compare_request(replace(asked, **here))
 
     forecasts = {
         model: out_of_fold([(at, runs.forecasts[model, b]) for b, at in enumerate(place)], everyone)
         for model in runs.models
     }
-    found = compared(rows, 1 / np.repeat(count, count), place, forecasts)
-    means = replace(found.means, method=f"{found.means.method}; {OUT_OF_BAG}")
+    out_of_bag = compared(rows, 1 / np.repeat(count, count), place, forecasts)
+    means = replace(out_of_bag.means, method=f"{out_of_bag.means.method}; {OUT_OF_BAG}")
     if cv.plus:
-        asked = replace(asked, **decided(found))
+        asked = replace(asked, **decided(out_of_bag))
         last = {model: runs.forecasts[model, len(splits)].take(tested) for model in runs.models}
         apparent = compared(tested, np.ones(len(tested)), [np.arange(len(tested))], last)
-        means = replace(means, values=_plus(found, apparent))
+        means = replace(means, values=_plus(out_of_bag, apparent))
     subsets = [
         replace(subset, counted=(len(np.unique(rows[subset.weight > 0])), sample.weight is not None))
-        for subset in found.subsets
+        for subset in out_of_bag.subsets
     ]
-    design = OutOfBag(splits, [found], tested, runs, groups, rows, place, cv.plus)
-    return replace(found, means=means, subsets=subsets, design=design, notes=[*notes, *found.notes])
+    design = OutOfBag(splits, [out_of_bag], tested, runs, groups, rows, place, cv.plus)
+    return replace(out_of_bag, means=means, subsets=subsets, design=design, notes=[*notes, *out_of_bag.notes])
 
 
 # ---- the censoring distribution, of all subjects ---------------------------------------------------------
@@ -286,14 +292,14 @@ def _censoring_of(
 
 def _plus(out: Comparison, apparent: Comparison) -> dict[tuple[int, str, str], Estimate]:
     """The .632+ estimate of every mean; its weight counts as fixed in the influence."""
-    found = {}
+    estimates = {}
     for key, oob in out.means.values.items():
         inside = apparent.means.values[key]
         gamma = _without_information(apparent, key)
         w = plus_weight(oob.value, inside.value, gamma)
         influence = w * oob.influence + (1 - w) * inside.influence
-        found[key] = Estimate(w * np.minimum(oob.value, gamma) + (1 - w) * inside.value, influence)
-    return found
+        estimates[key] = Estimate(w * np.minimum(oob.value, gamma) + (1 - w) * inside.value, influence)
+    return estimates
 
 
 def plus_weight(oob: np.ndarray, apparent: np.ndarray, gamma: np.ndarray) -> np.ndarray:

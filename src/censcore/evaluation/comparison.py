@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,30 +15,26 @@ from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, Scope, Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
-from censcore.evaluation.lines import Line, data_frame
+from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures import classification, net_benefit
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve, calibration_curve
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure
+from censcore.evaluation.report.outputs import Outputs
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
-from censcore.files import write_atomically
 from censcore.outcomes import RightCensored
-from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
-
-    from censcore.evaluation.report.charts import Chart
 
 __all__ = ["Comparison"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(KeepsValues):
+class Comparison(Outputs, KeepsValues):
     """What :func:`compare` and :func:`cross_validate` found.
 
     Where there are several event times or causes, ``frame()`` and ``differences()`` have a column
@@ -175,10 +170,7 @@ class Comparison(KeepsValues):
             With the scores of this outcome, and all plots.
         """
         view = self.kind.view(outcome)
-        if view not in self.made:
-            self.made[view] = self.design.part(self, view)
-        part: Comparison = self.made[view]
-        return part
+        return self.once(view, lambda: self.design.part(self, view))
 
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
         """A mean with its influence, None where the score is not available."""
@@ -242,11 +234,11 @@ class Comparison(KeepsValues):
             raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
         return t
 
-    def _one(self, picture: str, outcome: str | None) -> Comparison:
+    def one(self, picture: str, outcome: str | None) -> Comparison:
         """The comparison of the outcome that a picture or a table of one event is about."""
         if outcome is None and not self.kind.views:
             return self
-        outcome = self.kind.default_outcome(picture) if outcome is None else outcome
+        outcome = self.kind.pictured(picture, set())[0] if outcome is None else outcome
         self.kind.check_picture(picture, outcome)
         return self.of(outcome)
 
@@ -289,7 +281,7 @@ class Comparison(KeepsValues):
         no standard error, interval or rank: see :meth:`effective_events`.
         """
         check_flag(discrimination, "discrimination")
-        return data_frame(self.shown(mean_lines(self, discrimination)))
+        return data_frame(self.design.shown(self, mean_lines(self, discrimination)))
 
     def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
         """Paired differences between all forecasts, over the same subjects.
@@ -316,13 +308,7 @@ class Comparison(KeepsValues):
             tell".
         """
         check_flag(discrimination, "discrimination")
-        return data_frame(self.shown(difference_lines(self, adjustment, discrimination)))
-
-    def shown(self, lines: list[Line]) -> list[Line]:
-        """Lines of a table as ``frame()`` shows them: the outcome in a column, and who counts in it."""
-        if not self.kind.views:
-            return lines
-        return self.design.shown(self, lines)
+        return data_frame(self.design.shown(self, difference_lines(self, adjustment, discrimination)))
 
     def calibration(
         self,
@@ -359,12 +345,9 @@ class Comparison(KeepsValues):
             If a subject has P(C > t) = 0, and C is not known for all. Where it is, the observed risk is that
             of the subjects followed beyond t.
         """
-        one, key = self._one("calibration", outcome), f"calibration of {model!r} at {time}, {bins}, {span}"
-        if key not in one.made:
-            one.design.case(one)  # an error where the subjects are not in memory
-            one.made[key] = calibration_curve(one, model, time, bins, span)
-        curve: CalibrationCurve = one.made[key]
-        return curve
+        one, key = self.one("calibration", outcome), f"calibration of {model!r} at {time}, {bins}, {span}"
+        one.design.case(one)  # an error where the subjects are not in memory
+        return one.once(key, lambda: calibration_curve(one, model, time, bins, span))
 
     def net_benefit(
         self, time: float | None = None, thresholds: Any = None, outcome: str | None = None
@@ -391,7 +374,7 @@ class Comparison(KeepsValues):
         PositivityError
             If a subject has P(C > t) = 0, and C is not known for all.
         """
-        return data_frame(net_benefit.decision_lines(self._one("decision", outcome), time, thresholds))
+        return data_frame(net_benefit.decision_lines(self.one("decision", outcome), time, thresholds))
 
     def classification(
         self, time: float | None = None, thresholds: Any = None, outcome: str | None = None
@@ -413,7 +396,7 @@ class Comparison(KeepsValues):
             above the threshold.
         """
         return data_frame(
-            classification.classification_lines(self._one("decision", outcome), time, thresholds)
+            classification.classification_lines(self.one("decision", outcome), time, thresholds)
         )
 
     def roc(self, time: float | None = None, outcome: str | None = None) -> pd.DataFrame:
@@ -430,7 +413,7 @@ class Comparison(KeepsValues):
             ``model``, ``time``, ``threshold``, ``fpr``, and ``tpr`` with ``_standard_error``, ``_low`` and
             ``_high``. The area is that of the AUC, up to ties and 200 thresholds.
         """
-        return data_frame(classification.roc_lines(self._one("decision", outcome), time))
+        return data_frame(classification.roc_lines(self.one("decision", outcome), time))
 
     def auc(self, times: Any = None, outcome: str | None = None) -> pd.DataFrame:
         """AUC at other times than those of the table.
@@ -448,7 +431,7 @@ class Comparison(KeepsValues):
             ``model``, ``time``, ``events`` (effective), ``auc`` with ``standard_error``, ``low`` and
             ``high``, which are pointwise.
         """
-        return data_frame(classification.auc_lines(self._one("decision", outcome), times))
+        return data_frame(classification.auc_lines(self.one("decision", outcome), times))
 
     def risks(self, time: float | None = None, outcome: str | None = None) -> pd.DataFrame:
         """How the forecast risks are distributed in those with and without the event by a time.
@@ -464,171 +447,4 @@ class Comparison(KeepsValues):
             ``model``, ``time``, ``status``, ``share`` (of the subjects), ``mean`` and quantiles of the risk,
             with inverse-probability weights.
         """
-        return data_frame(classification.risk_lines(self._one("decision", outcome), time))
-
-    # ---- pictures and pages ------------------------------------------------------------------------
-
-    def pictured(self, kind: str) -> list[dict[str, Any]]:
-        """Options of the pictures of a kind that a page shows, one entry per picture."""
-        if not self.design.can_draw(kind):
-            return []
-        outcomes = self.kind.pictured(kind, {score.outcome for score in self.scores})
-        return [{"outcome": outcome} if outcome else {} for outcome in outcomes]
-
-    def plot(self, kind: str | None = None, **options: Any) -> Figure:
-        """A picture, by matplotlib.
-
-        Parameters
-        ----------
-        kind : str, optional
-            By default ``"overview"``: the verdict, the Brier score over time, calibration and net benefit.
-            ``"brier"``: Brier score over time with pointwise bands (``scale="ipcw"`` or ``"localized"``;
-            ``versus=`` a forecast, for differences from it);
-            ``"differences"``: paired differences from the reference with simultaneous intervals;
-            ``"calibration"``: observed against forecast risk at a time, smoothed and binned (``time=``,
-            ``bins=``, ``span=``); ``"d-calibration"``: shares of subjects by S(T); ``"decision"``: net
-            benefit over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``,
-            ``scale=``);
-            ``"pinball"``: pinball score over levels; ``"censoring"``: the censoring distribution and the
-            weights of the events; ``"roc"``: sensitivity over 1 - specificity (``time=``); ``"auc"``: AUC
-            over time (``times=``); ``"risks"``: forecast risks by outcome (``time=``); ``"scatter"``: the
-            risks of two models (``time=``, ``models=``); ``"folds"``, of a cross-validation: mean losses of
-            every fold (``score=``, ``column=``, the number of its time or level).
-        **options
-            Of the plot, such as ``scale="localized"`` or ``time=2.0``; ``outcome=`` names one of
-            :attr:`outcomes`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Notebooks show it; ``figure.savefig(path)`` writes it.
-        """
-        from censcore.evaluation.report.draw import figure_of
-
-        if kind is None:
-            kind = "overview" if self.design.can_draw("overview") else "differences"
-        return figure_of(self.chart(kind, **options))
-
-    def chart(self, kind: str, **options: Any) -> Chart:
-        """What :meth:`plot` draws, as data.
-
-        Parameters
-        ----------
-        kind : str
-            As in :meth:`plot`.
-        **options
-            As in :meth:`plot`.
-
-        Returns
-        -------
-        Chart
-            Panels with curves, bars and intervals in the coordinates of the data.
-        """
-        from censcore.evaluation.report.plots import CHARTS, options_of
-
-        if kind not in CHARTS:
-            raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
-        for name in options:
-            check_option(name, f"An option of the plot {kind!r}", ["outcome", *options_of(CHARTS[kind])])
-        if not self.design.can_draw(kind):
-            self.design.refuse(f"the plot {kind!r}")
-        outcome = options.pop("outcome", None)
-        whole = kind == "folds" or not self.kind.pictured(kind, set())[0]
-        if self.kind.views and not (outcome is None and whole):
-            outcome = self.kind.default_outcome(kind) if outcome is None else outcome
-            chart = self._one(kind, outcome).chart(kind, **options)
-            return replace(chart, title=f"{one_line(outcome)}: {chart.title}")
-        view = self.kind.follow_up_view() if kind == "censoring" else None
-        one = self if self.kind.views else self._one(kind, outcome)
-        return CHARTS[kind](one if view is None else self.design.part(self, view), **options)
-
-    def to_html(
-        self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts"
-    ) -> str | None:
-        """One self-contained page: tables, pictures, the censoring diagnostic and the exact settings.
-
-        Parameters
-        ----------
-        path : path, optional
-            Where to write it; ``"-"`` is standard output.
-        title : str
-            Of the page.
-
-        Returns
-        -------
-        str or None
-            The page; None where it is written to a path, so that nothing is printed in its place.
-        """
-        from censcore.evaluation.report.html import page
-
-        return _written(page(self, title), path)
-
-    def to_json(self, path: str | PathLike[str] | None = None) -> str | None:
-        """Verdict, settings, means, differences and notes as JSON.
-
-        Parameters
-        ----------
-        path : path, optional
-            As in :meth:`to_html`.
-
-        Returns
-        -------
-        str or None
-            The document; None where it is written. Missing numbers are null, infinite ones the string "inf".
-        """
-        from censcore.evaluation.report.export import comparison_json
-
-        text = comparison_json(self)
-        return text if path is None else _written(text + "\n", path)
-
-    def to_latex(self, path: str | PathLike[str] | None = None) -> str | None:
-        """The tables for LaTeX with the package booktabs; the caption of the first holds the verdict.
-
-        Parameters
-        ----------
-        path : path, optional
-            As in :meth:`to_html`.
-
-        Returns
-        -------
-        str or None
-            One ``table`` environment per table; None where they are written.
-        """
-        from censcore.evaluation.report.export import comparison_latex
-
-        return _written(comparison_latex(self), path)
-
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str | None:
-        """The verdict and the tables as Markdown.
-
-        Parameters
-        ----------
-        path : path, optional
-            As in :meth:`to_html`.
-
-        Returns
-        -------
-        str or None
-            Text with pipe tables; None where it is written.
-        """
-        from censcore.evaluation.report.export import comparison_markdown
-
-        return _written(comparison_markdown(self), path)
-
-    def __repr__(self) -> str:
-        from censcore.evaluation.report.text import text_of
-
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        from censcore.evaluation.report.html import notebook
-
-        return notebook(self)
-
-
-def _written(text: str, path: str | PathLike[str] | None) -> str | None:
-    """The text, or None where a path is given, to which it is written."""
-    if path is None:
-        return text
-    write_atomically(path, text)
-    return None
+        return data_frame(classification.risk_lines(self.one("decision", outcome), time))

@@ -210,7 +210,9 @@ class Design:
         return of.kind.view(score.outcome).counted(case)
 
     def shown(self, of: Comparison, lines: list[Line]) -> list[Line]:
-        """Lines with the outcome in a column, and how many subjects count in it."""
+        """Lines of a table as ``frame()`` shows them: the outcome in a column, and who counts in it."""
+        if not of.kind.views:
+            return lines
         scored: dict[str, CaseScore | Measure] = {score.name: score for score in of.scores}
         if of.discrimination:
             scored |= {measure.name: measure for measure in of.pair_measures.measures}

@@ -88,7 +88,7 @@ def run_folds(
     tasks, runs = _tasks(models, subjects, splits, folds.store), FoldRuns(splits, list(models), {}, {})
     failures, unstored = dict[str, str](), set[str]()
     with ProgressBar("fitting", len(tasks), show=progress) as bar:
-        for (name, number, _, split, _), result, seconds, kept in _results(
+        for (name, number, _, split, _), result, seconds, stored in _results(
             tasks, kind, subjects, folds.n_jobs
         ):
             bar.advance(f"{name}, {split.name}")
@@ -101,7 +101,7 @@ def run_folds(
                 failures.setdefault(name, failed)
                 continue
             runs.forecasts[name, number], runs.seconds[name, number] = result, seconds
-            if not kept:
+            if not stored:
                 unstored.add(f"{name} ({type(result).__name__})")
     runs.models[:] = [name for name in runs.models if name not in failures]
     runs.notes.extend(f"{text} The model is left out." for text in failures.values())

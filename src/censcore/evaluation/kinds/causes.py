@@ -269,17 +269,12 @@ class Causes(Kind):
         events = np.bincount(to_numpy(self.y.causes), count, minlength=self.y.n_causes + 1)
         return {"events by cause": dict(zip(self.y.names, events[1:].astype(int).tolist(), strict=True))}
 
-    def default_outcome(self, picture: str) -> str:
-        """All causes, where there is such a picture."""
-        if picture in OF_ALL:
-            return ANY_CAUSE if picture == "censoring" else ALL_CAUSES
-        return ANY_CAUSE if picture == "d-calibration" else self.ranked[0]
-
     def pictured(self, picture: str, scored: set[str]) -> list[str]:
         """One picture per cause, and of any and all causes where there are such."""
         if picture in ("differences", "censoring"):
             return [""]
-        return {"brier": self.outcomes, "d-calibration": self.ranked}.get(picture, list(self.y.names))
+        each = list(self.y.names)
+        return {"brier": self.outcomes, "d-calibration": [ANY_CAUSE, *each]}.get(picture, each)
 
     def check_picture(self, picture: str, outcome: str) -> None:
         """Most pictures show the risk of one event."""

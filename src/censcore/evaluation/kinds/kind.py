@@ -333,12 +333,8 @@ class Kind(ABC):
         """How far the censoring distribution can be trusted, by ``diagnose(y, C)``."""
         return diagnose(as_followed(case.y), resolved.distribution)
 
-    def default_outcome(self, picture: str) -> str:
-        """The view that a picture shows where none is named."""
-        return self.ranked[0]
-
     def pictured(self, picture: str, scored: set[str]) -> list[str]:
-        """The views that a page shows pictures of; one empty name for a picture of all."""
+        """The views that a page shows pictures of, the default first; one empty name for a picture of all."""
         return [""] if picture == "differences" or not self.views else self.ranked
 
     def follow_up_view(self) -> View | None:

@@ -100,14 +100,8 @@ class SemiCompeting(SeveralTimes):
         """And the terminal event."""
         return super().settings(count) | {"terminal event": self.terminal}
 
-    def default_outcome(self, picture: str) -> str:
-        """The terminal event where the picture is of follow-up, or of a time that is never infinite."""
-        return (
-            self.terminal if picture in ("censoring", "d-calibration") else super().default_outcome(picture)
-        )
-
     def pictured(self, picture: str, scored: set[str]) -> list[str]:
-        """D-calibration of the terminal event alone: the times of the others may be never."""
+        """Follow-up, and D-calibration, of the terminal event: the times of the others may be never."""
         of_end = picture in ("d-calibration", "censoring")
         return [self.terminal] if of_end else super().pictured(picture, scored)
 

@@ -36,8 +36,8 @@ def comparison_json(comparison: Comparison) -> str:
         "verdict": comparison.verdict.to_dict(),
         "verdicts": [verdict.to_dict() for verdict in comparison.verdicts],
         "settings": comparison.settings,
-        "means": comparison.shown(mean_lines(comparison)),
-        "differences": comparison.shown(difference_lines(comparison)),
+        "means": comparison.design.shown(comparison, mean_lines(comparison)),
+        "differences": comparison.design.shown(comparison, difference_lines(comparison)),
         "censoring": comparison.censoring.to_dict(),
         "notes": comparison.notes,
     }

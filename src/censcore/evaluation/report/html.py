@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from censcore.evaluation.lines import Line
-from censcore.evaluation.report.page import cell, pairs_table, style_sheet, table, whole_page
+from censcore.evaluation.report.html_tables import (
+    calibration_table,
+    differences_table,
+    folds_table,
+    grid_table,
+    legend,
+    setting_text,
+)
+from censcore.evaluation.report.page import pairs_table, style_sheet, whole_page
 from censcore.evaluation.report.plots import verdict_chart
 from censcore.evaluation.report.risk_charts import at_time, looks_of
 from censcore.evaluation.report.svg import chart_html, swatch
-from censcore.evaluation.report.table_lines import (
-    AMONG_BEST,
-    CLEARLY_BEST,
-    difference_lines,
-    ranked,
-    verdict_on,
-)
+from censcore.evaluation.report.table_lines import difference_lines, ranked, verdict_on
 from censcore.evaluation.report.text import (
-    Cell,
-    Grid,
-    about,
     capital,
-    column_label,
     grids_of,
-    legend_of,
-    p_text,
     shown_grids,
     subgroup_grids,
     subgroup_summary,
-    time_of,
     with_unit,
 )
 from censcore.evaluation.report.verdict import LARGE, Verdict, distance_text
@@ -62,11 +54,6 @@ CAPTIONS = {
 BELOW_ZERO = "Below zero, a forecast is better than {} at this time. "
 AT_A_TIME = {"calibration": {}, "decision": {}, "murphy": {}, "roc": {"points": 50}}
 FEW = 4  # forecasts, above which a page of several outcomes does not list all pairs of them
-SHOWN = {CLEARLY_BEST: "★", AMONG_BEST: "☆"}
-MARKED = (
-    "★ clearly the best: better than each of the others by more than chance explains. ☆ tied with the best, "
-    "while others are clearly worse."
-)
 CALIBRATED = {True: ("yes", "✓"), False: ("no", "✗"), None: ("unknown", "?")}
 
 
@@ -208,9 +195,9 @@ def _scored_until(comparison: Comparison) -> str:
 
 
 def _warnings(comparison: Comparison) -> str:
-    found = comparison.censoring.warnings
+    warnings = comparison.censoring.warnings
     return "".join(
-        f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in found
+        f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in warnings
     )
 
 
@@ -218,8 +205,8 @@ def notebook(comparison: Comparison) -> str:
     """The verdict and the tables, for a notebook; its style is its own and touches nothing else."""
     grids = shown_grids(comparison)
     parts = [f"<div class='verdict'>{verdict._repr_html_()}</div>" for verdict in comparison.verdicts]
-    parts += [_summary(comparison), *(_grid_table(comparison, grid, sortable=False) for grid in grids)]
-    parts += [_legend(grids, sortable=False), _warnings(comparison)]
+    parts += [_summary(comparison), *(grid_table(comparison, grid, sortable=False) for grid in grids)]
+    parts += [legend(grids, sortable=False), _warnings(comparison)]
     if comparison.notes:
         parts.append(
             f"<details><summary>{len(comparison.notes)} notes</summary>{_notes(comparison)}</details>"
@@ -240,55 +227,8 @@ def _scores(comparison: Comparison, outcome: str) -> str:
     grids = [grid for grid in grids_of(comparison) if grid.outcome == outcome]
     if not grids:
         return ""
-    tables = "".join(_grid_table(comparison, grid) for grid in grids)
-    return tables + _legend(grids) + _difference_table(comparison, outcome)
-
-
-def _legend(grids: list[Grid], sortable: bool = True) -> str:
-    words = legend_of(grids, MARKED)
-    sorting = "; click on the head of a column to sort" if sortable else ""
-    words.append(f"Hover over a number for its interval, rank and skill{sorting}.")
-    return f"<p class='soft'>{html_text(' '.join(word.rstrip('.') + '.' for word in words))}</p>"
-
-
-def _grid_table(comparison: Comparison, grid: Grid, sortable: bool = True) -> str:
-    order = [model for model in ranked(comparison, grid.outcome) if model in grid.rows]
-    rows = [[_name(comparison, m), *(_scored(comparison, each) for each in grid.rows[m])] for m in order]
-    times = ["" if np.isnan(t := time_of(comparison, row)) else f"{t:.6g}" for row in grid.rows[order[0]]]
-    title = capital(grid.title)
-    return table(
-        ["forecast", *map(html_text, grid.columns)], rows, name=title, caption=html_text(title),
-        sortable=sortable, of_rows=order, of_columns=["", *times],
-    )  # fmt: skip
-
-
-def _name(comparison: Comparison, model: str) -> str:
-    return swatch(looks_of(comparison)[model]) + html_text(one_line(model))
-
-
-def _scored(comparison: Comparison, shown: Cell) -> str:
-    text = html_text(shown.text).replace("± ", "±&nbsp;").replace(" %", "&nbsp;%")
-    if shown.mark:
-        text = f"<span class='best'>{SHOWN[shown.mark]}&nbsp;{text}</span>"
-    return cell(text, _hover(comparison, shown.line) if shown.line else "")
-
-
-def _hover(comparison: Comparison, line: Line) -> str:
-    """Everything that is known of a number."""
-    told = [f"{line['mean']:.6g}"]
-    if np.isfinite(line["low"]):
-        told.append(f"{100 * comparison.confidence:g} % interval {line['low']:.5g} to {line['high']:.5g}")
-    if np.isfinite(line["rank"]):
-        told.append(f"rank {line['rank']:.0f}")
-    if np.isfinite(line["skill"]):
-        told.append(f"skill {100 * line['skill']:.3g} % ({_percents(line)})")
-    told.append(f"{line['events']:.4g} effective events")
-    return "; ".join(told + ([line["note"]] if line["note"] else []))
-
-
-def _percents(line: Line) -> str:
-    ends = (100 * line["skill_low"], 100 * line["skill_high"])
-    return "interval unknown" if np.isnan(ends).any() else f"{ends[0]:.3g} to {ends[1]:.3g} %"
+    tables = "".join(grid_table(comparison, grid) for grid in grids)
+    return tables + legend(grids) + _difference_table(comparison, outcome)
 
 
 def _difference_table(comparison: Comparison, outcome: str) -> str:
@@ -303,29 +243,15 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
             {verdict.best, comparison.reference},
         )
         pairs = [x for x in pairs if base & {x["model"], x["versus"]}]
-    rows = [
-        [
-            html_text(column_label(comparison, row)),
-            html_text(" − ".join(one_line(row[k]) for k in ("model", "versus"))),
-            _number(row["difference"]),
-            f"{_number(row['low'])} to {_number(row['high'])}",
-            *(html_text(p_text(row[k])) for k in ("p_value", "p_adjusted")),
-        ]
-        for row in pairs
-    ]
-    level = f"{100 * comparison.confidence:g} % interval"
-    head = ["score", "forecasts", "difference", level, "p", "adjusted p"]
     words = (
         "Negative favours the first forecast; for concordance and AUC, positive does. Intervals and adjusted "
         "p-values hold for all pairs of a score together."
     )
-    shown = table(
-        head, rows, name="Differences", caption="Paired differences of means", text_columns=2, sortable=True
-    )
+    shown = differences_table(comparison, pairs)
     first = outcome == comparison.verdicts[0].outcome and not many
     picture = _figures(comparison, "differences", "") if first else ""
     return _folded(
-        f"{told}, with intervals and p-values ({len(rows)} lines)",
+        f"{told}, with intervals and p-values ({len(pairs)} lines)",
         f"<p>{words}</p>{shown}<div class='pictures'>{picture}</div>",
     )
 
@@ -334,17 +260,13 @@ def _folded(summary: str, text: str) -> str:
     return f"<details><summary>{summary}</summary>{text}</details>"
 
 
-def _number(value: float) -> str:
-    return "unknown" if np.isnan(value) else f"{value:+.4g}".replace("-", "−")
-
-
 def _subgroups(comparison: Comparison, outcome: str) -> str:
     summaries = [grid for grid in subgroup_summary(comparison) if grid.outcome == outcome]
     grids = [grid for grid in subgroup_grids(comparison) if grid.outcome == outcome]
     if not grids:
         return ""
-    tables = "".join(_grid_table(comparison, grid) for grid in grids)
-    shown = "".join(_grid_table(comparison, grid) for grid in summaries)
+    tables = "".join(grid_table(comparison, grid) for grid in grids)
+    shown = "".join(grid_table(comparison, grid) for grid in summaries)
     return shown + _folded(f"All scores by subgroup ({len(grids)} tables)", tables)
 
 
@@ -354,15 +276,11 @@ def _folds(comparison: Comparison, verdict: Verdict | None) -> str:
     lines = [line for line in lines if verdict is not None and line["score"] == verdict.score]
     if verdict is None or not lines:
         return ""
-    names = list(lines[0])
-    rows = [[html_text(_setting(line[name])) for name in names] for line in lines]
-    every = table(
-        [html_text(name) for name in names], rows, name="Folds", caption="Means by fold.", sortable=True
-    )
+    every = folds_table(lines)
     places = [float(at) for at in dict.fromkeys(line["at"] for line in lines)]
     column = places.index(verdict.at) if verdict.at in places else 0
     shown = _figure(comparison, "folds", {"score": verdict.score, "column": column})
-    return f"<div class='pictures'>{shown}</div>" + _folded(f"Means by fold ({len(rows)} lines)", every)
+    return f"<div class='pictures'>{shown}</div>" + _folded(f"Means by fold ({len(lines)} lines)", every)
 
 
 def _compared(comparison: Comparison) -> list[tuple[str, str]]:
@@ -378,15 +296,9 @@ def _compared(comparison: Comparison) -> list[tuple[str, str]]:
     later = {
         name: value for name, value in s.items() if name not in ("subjects", "events", "horizon", "censcore")
     }
-    return [(name, _setting(value)) for name, value in (first | later | told).items() if value is not None]
-
-
-def _setting(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(_setting(item) for item in value)
-    if isinstance(value, dict):
-        return "; ".join(f"{name}: {_setting(item)}" for name, item in value.items())
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    return [
+        (name, setting_text(value)) for name, value in (first | later | told).items() if value is not None
+    ]
 
 
 def _notes(comparison: Comparison) -> str:
@@ -404,10 +316,10 @@ def _calibration(comparison: Comparison, outcome: str) -> str:
         return ""
     note = comparison.design.calibration_note
     told = f"<p>p-values of calibration are {html_text(note)}.</p>" if note else ""
-    tables = "".join(
-        _at_time(t, _calibration_table(comparison, outcome, t), shown)
-        for t, shown in _chosen_times(comparison)
-    )
+    tables = ""
+    for t, shown in _chosen_times(comparison):
+        text, at = calibration_table(comparison, outcome, t), f"data-time='{t:.6g}'" if t else ""
+        tables += f"<div {at}{'' if shown else ' hidden'}>{text}</div>" if at else text
     figures = "".join(_figures(comparison, kind, outcome) for kind in ("calibration", "d-calibration"))
     return f"{told}{tables}<div class='pictures'>{figures}</div>"
 
@@ -416,43 +328,6 @@ def _chosen_times(comparison: Comparison) -> list[tuple[float | None, bool]]:
     """Times of pictures, and whether each is shown at first; None is the middle one."""
     times = _times(comparison)
     return [(t, i == len(times) // 2) for i, t in enumerate(times)] or [(None, True)]
-
-
-def _at_time(t: float | None, text: str, shown: bool) -> str:
-    """A part of the page for one of the times."""
-    return text if t is None else f"<div data-time='{t:.6g}'{'' if shown else ' hidden'}>{text}</div>"
-
-
-def _calibration_table(comparison: Comparison, outcome: str, time: float | None) -> str:
-    one = comparison.of(outcome) if outcome else comparison
-    order = ranked(comparison, outcome)
-    try:
-        curves = [one.calibration(model, time) for model in order]
-    except CenscoreError as error:
-        return f"<p>{html_text(about(outcome))}not computed, because {html_text(str(error))}</p>"
-    rows = []
-    for curve in curves:
-        interval = f" ({curve.observed_low:.4f} to {curve.observed_high:.4f})"
-        observed = f"{curve.observed:.4f}" + ("" if np.isnan(curve.observed_low) else interval)
-        p = p_text(curve.p_value) if curve.smoothed else "one risk for all"
-        distances = (curve.ici, curve.ici_by_chance, curve.e50, curve.e90)
-        rows.append(
-            [
-                _name(comparison, curve.model),
-                f"{curve.predicted:.4f}",
-                observed,
-                *("" if np.isnan(value) else f"{value:.4f}" for value in distances),
-                cell(html_text(p), curve.note),
-            ]
-        )
-    level = f"observed risk ({100 * comparison.confidence:g} % interval)"
-    head = ["forecast", "mean forecast risk", level, "ICI", "ICI by chance", "E50", "E90", "p"]
-    caption = (
-        f"{about(outcome)}Calibration of the risk of an event by {at_time(comparison, curves[0].time)}. ICI, "
-        "E50 and E90: mean, median and 90 % quantile of the distance between forecast and observed risk. A "
-        "calibrated forecast has the ICI by chance."
-    )
-    return table(head, rows, name="Calibration", caption=html_text(caption), sortable=True, of_rows=order)
 
 
 def _pictures(comparison: Comparison, outcome: str) -> str:

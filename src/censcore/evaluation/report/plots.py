@@ -131,15 +131,15 @@ def murphy_chart(comparison: Comparison, time: float | None = None, scale: str =
 def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Chart:
     """Differences from the reference, in percent of its loss, with simultaneous intervals."""
     base = comparison.reference or comparison.models[0]
-    found = _against(comparison, base, adjustment)
+    differences = _against(comparison, base, adjustment)
     others = [model for model in comparison.models if model != base]
-    if not others or not found:
+    if not others or not differences:
         raise InvalidInputError("A plot of differences needs at least two forecasts with a common score.")
-    looks, rows = looks_of(comparison), list(found)
+    looks, rows = looks_of(comparison), list(differences)
     drawn: list[Mark] = [Rule("x", 0.0)]
     for i, model in enumerate(others):
         offset = (i + 0.5) / len(others) - 0.5
-        inside = [(j, found[row][model]) for j, row in enumerate(rows) if model in found[row]]
+        inside = [(j, differences[row][model]) for j, row in enumerate(rows) if model in differences[row]]
         y = np.array([j + offset for j, _ in inside])
         value, low, high = (np.array([numbers[k] for _, numbers in inside]) for k in range(3))
         drawn.append(Intervals(model, value, y, low, high, looks[model], horizontal=True))
@@ -162,13 +162,15 @@ def verdict_chart(comparison: Comparison, verdict: Verdict) -> Chart:
     scale = abs(means.get(base, np.nan)) / 100 if score.info.has_skill else 1.0
     looks = looks_of(comparison)
     pairs = deciding(comparison, difference_lines(comparison, discrimination=False), outcome)
-    found = {other: ends / scale for _, other, ends in differences_from(pairs, base) if np.isfinite(ends[1])}
-    rows = [model for model in order if model in found]
+    differences = {
+        other: ends / scale for _, other, ends in differences_from(pairs, base) if np.isfinite(ends[1])
+    }
+    rows = [model for model in order if model in differences]
     if not rows:
         raise InvalidInputError("A picture of the verdict needs two forecasts with a common score.")
     marks: list[Mark] = [Rule("x", 0.0)]
     for j, model in enumerate(rows):
-        value, low, high = (np.array([number]) for number in found[model])
+        value, low, high = (np.array([number]) for number in differences[model])
         marks.append(Intervals(model, value, np.array([float(j)]), low, high, looks[model], horizontal=True))
     unit = ", % of its loss" if score.info.has_skill else ""
     label = f"← better · difference from {one_line(base)}{unit} · worse →"
@@ -196,7 +198,7 @@ def overview_chart(comparison: Comparison, time: float | None = None) -> Chart:
 
 def _against(comparison: Comparison, base: str, adjustment: str) -> dict[str, dict[str, np.ndarray]]:
     """Per column of the table and model: the difference from ``base`` and its interval, in % of its loss."""
-    found: dict[str, dict[str, np.ndarray]] = {}
+    differences: dict[str, dict[str, np.ndarray]] = {}
     means = [line for line in mean_lines(comparison, discrimination=False) if line["model"] == base]
     scale = {key_of(line): abs(line["mean"]) for line in means if line["by"] == ""}
     relative = {score.name for score in comparison.scores if score.info.has_skill}
@@ -205,16 +207,16 @@ def _against(comparison: Comparison, base: str, adjustment: str) -> dict[str, di
         size = scale[key_of(line)]
         if np.isfinite(line["difference"] + line["standard_error"]) and size > 0:
             row = about(line["outcome"]) + column_label(comparison, line)
-            found.setdefault(row, {})[other] = 100 * ends / size
-    return found
+            differences.setdefault(row, {})[other] = 100 * ends / size
+    return differences
 
 
 def censoring_chart(comparison: Comparison) -> Chart:
     """The censoring distribution over time, and the weights of the events."""
     G, y, h = comparison.resolved_censoring.distribution.marginal(0), comparison.outcome, comparison.horizon
     x = np.linspace(0, h, 200)
-    some = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))
-    curves = to_numpy(some.sf(x[None, :]))
+    sample = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))
+    curves = to_numpy(sample.sf(x[None, :]))
     weights = weights_of_events(y, G, h)
     weights = weights[(weights > 0) & np.isfinite(weights)]
     low = high = None

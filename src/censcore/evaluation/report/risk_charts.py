@@ -88,8 +88,8 @@ def roc_chart(comparison: Comparison, time: float | None = None, points: int = R
 def auc_chart(comparison: Comparison, times: Sequence[float] | None = None) -> Chart:
     """AUC over time with pointwise bands, up to the time that 95 % of the follow-up reaches."""
     if times is None:
-        seen = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
-        times = np.quantile(seen, np.linspace(0.05, 0.95, POINTS)).tolist()
+        followed = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
+        times = np.quantile(followed, np.linspace(0.05, 0.95, POINTS)).tolist()
         times = [t for t in np.unique(times).tolist() if 0 < t < comparison.horizon]
     curves = _curves(comparison, auc_lines(comparison, times), "time", "auc")
     return curves_chart(comparison, "AUC over time", curves, time_label(comparison), "AUC", Rule("y", 0.5))
@@ -147,10 +147,10 @@ def calibration_curves(comparison: Comparison, time: float | None = None) -> Cha
 
 def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
     """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
-    panels, looks, found = [], looks_of(comparison), d_calibrations(comparison, bins)
-    tallest = 1.08 * max(float(of_model.shares.max()) for of_model in found.values())
+    panels, looks, by_model = [], looks_of(comparison), d_calibrations(comparison, bins)
+    tallest = 1.08 * max(float(of_model.shares.max()) for of_model in by_model.values())
     edges = np.linspace(0, 1, bins + 1)
-    for model, of_model in found.items():
+    for model, of_model in by_model.items():
         bars = Bars(model, edges, of_model.shares, looks[model])
         title = f"{one_line(model)}, {of_model.verdict}"
         panels.append(
@@ -191,12 +191,12 @@ def scatter_chart(
     for model in two:
         check_option(model, "models", comparison.models)
     a, b = (comparison.cases[model].risk_at(t) for model in two)
-    some = np.unique(np.linspace(0, len(a.p) - 1, min(len(a.p), MOST)).astype(int))
-    unknown = (a.event[some] == 0) & (a.free[some] == 0)
-    who = {STATUS[name]: getattr(a, name)[some] > 0 for name in STATUS} | {"not known": unknown}
+    shown = np.unique(np.linspace(0, len(a.p) - 1, min(len(a.p), MOST)).astype(int))
+    unknown = (a.event[shown] == 0) & (a.free[shown] == 0)
+    who = {STATUS[name]: getattr(a, name)[shown] > 0 for name in STATUS} | {"not known": unknown}
     looks = {STATUS[name]: LOOKS[name] for name in STATUS} | {"not known": Look("ink", marker="cross")}
     marks = [
-        Intervals(status, a.p[some][at], *(b.p[some][at],) * 3, looks[status])
+        Intervals(status, a.p[shown][at], *(b.p[shown][at],) * 3, looks[status])
         for status, at in who.items()
         if at.any()
     ]

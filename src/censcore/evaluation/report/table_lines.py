@@ -38,7 +38,7 @@ class Column(NamedTuple):
     number: int
     at: float
     events: float
-    found: dict[str, Estimate | None]
+    estimates: dict[str, Estimate | None]
 
 
 def _score_columns(comparison: Comparison, s: int) -> Iterator[Column]:
@@ -47,37 +47,36 @@ def _score_columns(comparison: Comparison, s: int) -> Iterator[Column]:
         events = comparison.effective_events(score, s)
         means = {model: comparison.estimate(model, score.name, s) for model in comparison.models}
         for j, at in enumerate(comparison.design.places(comparison, score)):
-            found = {
+            estimates = {
                 model: None if mean is None or np.isnan(mean.value[j]) else mean.column(j)
                 for model, mean in means.items()
             }
-            yield Column(score, j, float(at), float(events[j]), found)
+            yield Column(score, j, float(at), float(events[j]), estimates)
 
 
 def _share_columns(comparison: Comparison, s: int) -> Iterator[Column]:
     """Concordance, and the AUC at every time."""
     of_pairs = comparison.pair_measures
     for k, measure in enumerate(of_pairs.measures):
-        found = {model: of_pairs.values.get((s, model, k)) for model in comparison.models}
+        estimates = {model: of_pairs.values.get((s, model, k)) for model in comparison.models}
         events = float(comparison.effective_events(measure, s)[0])
-        yield Column(measure, k, measure.at_time, events, found)
+        yield Column(measure, k, measure.at_time, events, estimates)
 
 
 def _made(comparison: Comparison, what: str, make: Maker, discrimination: bool) -> list[Line]:
     """Lines of all columns, made on first use: text, notebook and page read them several times."""
     sources = [_score_columns, *([_share_columns] if discrimination and comparison.discrimination else [])]
-    lines: list[Line] = []
-    for columns in sources:
-        key = f"{what} of {columns.__name__}"
-        if key not in comparison.made:
-            comparison.made[key] = [
-                line
-                for s in range(len(comparison.subsets))
-                for column in columns(comparison, s)
-                for line in make(comparison, s, column)
-            ]
-        lines += comparison.made[key]
-    return lines
+
+    def lines_of(columns: Callable[[Comparison, int], Iterable[Column]]) -> list[Line]:
+        return [
+            line
+            for s in range(len(comparison.subsets))
+            for column in columns(comparison, s)
+            for line in make(comparison, s, column)
+        ]
+
+    made = (comparison.once(f"{what} of {each.__name__}", partial(lines_of, each)) for each in sources)
+    return [line for lines in made for line in lines]
 
 
 def title_of(score: CaseScore | Measure) -> str:
@@ -96,10 +95,10 @@ def mean_lines(comparison: Comparison, discrimination: bool = True) -> list[Line
 def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line]:
     score, subset, confidence = column.score, comparison.subsets[s], comparison.confidence
     proper = isinstance(score, CaseScore)
-    known = {model: estimate for model, estimate in column.found.items() if estimate is not None}
+    known = {model: estimate for model, estimate in column.estimates.items() if estimate is not None}
     ranks = _ranks({model: (1 if proper else -1) * e.value[0] for model, e in known.items()})
     about: Line = {"by": subset.by, "group": subset.label, "score": score.name, "outcome": score.outcome}
-    for model in column.found:
+    for model in column.estimates:
         line = about | {"at": column.at, "model": model} | dict.fromkeys(NUMBERS, np.nan)
         line |= {"events": column.events, "n": subset.count, "infinite": 0, "proper": proper}
         line["note"] = "" if proper else DESCRIPTIVE
@@ -158,7 +157,7 @@ def difference_lines(
 
 
 def _pairs(comparison: Comparison, s: int, column: Column, adjustment: str) -> Iterator[Line]:
-    known = {model: estimate for model, estimate in column.found.items() if estimate is not None}
+    known = {model: estimate for model, estimate in column.estimates.items() if estimate is not None}
     pairs = {(a, b): known[a] - known[b] for a, b in combinations(known, 2)}
     if not pairs:
         return
@@ -233,10 +232,10 @@ def key_of(line: Line) -> Key:
 
 def blocks(lines: Iterable[Line]) -> dict[Key, list[Line]]:
     """Lines that differ in the model alone, in order."""
-    found: dict[Key, list[Line]] = {}
+    by_key: dict[Key, list[Line]] = {}
     for line in lines:
-        found.setdefault(key_of(line), []).append(line)
-    return found
+        by_key.setdefault(key_of(line), []).append(line)
+    return by_key
 
 
 def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
@@ -246,11 +245,12 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     "~" for all models that are tied with the best, where another is clearly worse. A block with one
     model, and one without a clear difference from the best, has no marks.
     """
-    if "marks" in comparison.made:
-        made: dict[Key, dict[str, str]] = comparison.made["marks"]
-        return made
+    return comparison.once("marks", partial(_marks, comparison))
+
+
+def _marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     pairs = blocks(difference_lines(comparison))
-    found: dict[Key, dict[str, str]] = {}
+    marked: dict[Key, dict[str, str]] = {}
     for key, block in blocks(mean_lines(comparison)).items():
         best = next((line["model"] for line in block if line["rank"] == 1), "")
         clear = against(pairs.get(key, []), best, comparison.confidence)
@@ -258,9 +258,8 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
         known = [line["model"] for line in block if not np.isnan(line["rank"])]
         top = [model for model in known if model not in worse]
         if worse:
-            found[key] = dict.fromkeys(top, CLEARLY_BEST if len(top) == 1 else AMONG_BEST)
-    comparison.made["marks"] = found
-    return found
+            marked[key] = dict.fromkeys(top, CLEARLY_BEST if len(top) == 1 else AMONG_BEST)
+    return marked
 
 
 def differences_from(pairs: Iterable[Line], base: str) -> Iterator[tuple[Line, str, np.ndarray]]:
@@ -275,5 +274,5 @@ def differences_from(pairs: Iterable[Line], base: str) -> Iterator[tuple[Line, s
 
 def against(pairs: list[Line], best: str, confidence: float) -> dict[str, bool]:
     """For every model paired with the best one: whether it is clearly worse."""
-    found = differences_from(pairs, best)
-    return {other: bool(line["p_adjusted"] < 1 - confidence) for line, other, _ in found}
+    pairs_with_best = differences_from(pairs, best)
+    return {other: bool(line["p_adjusted"] < 1 - confidence) for line, other, _ in pairs_with_best}

@@ -87,22 +87,22 @@ class Grid:
 
 def grids_of(comparison: Comparison) -> list[Grid]:
     """Tables of all subjects: for each outcome its scores, then concordance and AUC."""
-    found = []
+    grids = []
     lines = [line for line in mean_lines(comparison) if line["by"] == ""]
     for outcome in dict.fromkeys(line["outcome"] for line in lines):
         of_outcome = [line for line in lines if line["outcome"] == outcome]
         for proper, title in ((True, SCORES), (False, DISCRIMINATION)):
-            kept = _available(blocks(line for line in of_outcome if line["proper"] is proper))
-            if kept:
-                grid = _grid(comparison, about(outcome) + title, kept, outcome)
-                found.append(with_ranks(comparison, grid) if proper else grid)
-    return found
+            available = _available(blocks(line for line in of_outcome if line["proper"] is proper))
+            if available:
+                grid = _grid(comparison, about(outcome) + title, available, outcome)
+                grids.append(with_ranks(comparison, grid) if proper else grid)
+    return grids
 
 
-def _available(found: dict[Key, list[Line]]) -> dict[Key, list[Line]]:
+def _available(columns: dict[Key, list[Line]]) -> dict[Key, list[Line]]:
     """The columns that say something: a note names scores that no forecast has."""
-    some = {key: block for key, block in found.items() if any(x["note"] != NOT_AVAILABLE for x in block)}
-    return some or found
+    known = {key: block for key, block in columns.items() if any(x["note"] != NOT_AVAILABLE for x in block)}
+    return known or columns
 
 
 SCORES = "mean loss ± standard error, lower is better"
@@ -117,28 +117,28 @@ def subgroup_grids(comparison: Comparison) -> list[Grid]:
     for line in mean_lines(comparison):
         if line["by"] != "":
             groups.setdefault((line["by"], line["group"], line["outcome"], line["proper"]), []).append(line)
-    found = []
+    grids = []
     for (by, group, outcome, proper), lines in groups.items():
         title = f"{about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
         title += "" if proper else ", discrimination"
-        found.append(_grid(comparison, title, _available(blocks(lines)), outcome))
-    return found
+        grids.append(_grid(comparison, title, _available(blocks(lines)), outcome))
+    return grids
 
 
 def subgroup_summary(comparison: Comparison) -> list[Grid]:
     """One table per variable and outcome: a column per subgroup, of the score that decides the verdict."""
-    kept: dict[tuple[str, str], dict[Key, list[Line]]] = {}
+    by_variable: dict[tuple[str, str], dict[Key, list[Line]]] = {}
     for key, block in blocks(mean_lines(comparison, discrimination=False)).items():
         by, _, outcome, *_ = key
         if by and decides(comparison, block[0]):
-            kept.setdefault((by, outcome), {})[key] = block
-    found = []
-    for (by, outcome), of_groups in kept.items():
+            by_variable.setdefault((by, outcome), {})[key] = block
+    grids = []
+    for (by, outcome), of_groups in by_variable.items():
         first = next(iter(of_groups.values()))[0]
         title = f"{about(outcome)}{column_label(comparison, first)} by {one_line(by)}"
         columns = [f"{one_line(key[1])}, {block[0]['n']} subjects" for key, block in of_groups.items()]
-        found.append(replace(_grid(comparison, title, of_groups, outcome), columns=columns))
-    return found
+        grids.append(replace(_grid(comparison, title, of_groups, outcome), columns=columns))
+    return grids
 
 
 def shown_grids(comparison: Comparison) -> list[Grid]:
@@ -158,18 +158,18 @@ def _score_of(comparison: Comparison, name: str) -> CaseScore | Measure:
     return next(score for score in known if score.name == name)
 
 
-def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]], outcome: str) -> Grid:
+def _grid(comparison: Comparison, title: str, of_columns: dict[Key, list[Line]], outcome: str) -> Grid:
     clear = marks(comparison)
     columns: list[str] = []
     rows: dict[str, list[Cell]] = {model: [] for model in comparison.models}
-    for key, block in kept.items():
+    for key, block in of_columns.items():
         columns.append(column_label(comparison, block[0]))
         of_model = {line["model"]: line for line in block}
         form = _form(block)
         for model, cells in rows.items():
             line = of_model.get(model)
-            found = clear.get(key, {}).get(model, "")
-            cells.append(Cell(NOT_AVAILABLE) if line is None else Cell(_text(line, form), found, line))
+            mark = clear.get(key, {}).get(model, "")
+            cells.append(Cell(NOT_AVAILABLE) if line is None else Cell(_text(line, form), mark, line))
     return Grid(title, columns, rows, outcome)
 
 
@@ -273,12 +273,12 @@ def text_of(comparison: Comparison) -> str:
 def legend_of(grids: list[Grid], marked: str = MARKED) -> list[str]:
     """What the marks and words in these tables mean."""
     cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
-    found = [marked] if any(cell.mark for cell in cells) else []
+    words = [marked] if any(cell.mark for cell in cells) else []
     if any(CANNOT_TELL in cell.text for cell in cells):
-        found.append(
+        words.append(
             f"{CANNOT_TELL}: fewer than {MINIMUM_EVENTS} effective events, or subjects beyond the time"
         )
-    return found
+    return words
 
 
 def _lines(grid: Grid) -> list[str]:

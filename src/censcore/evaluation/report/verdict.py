@@ -119,7 +119,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     block = _leading(means)
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
     events, effective = comparison.design.weighted_events(comparison, score)
-    found = Verdict(
+    verdict = Verdict(
         score.name, block[0]["at"], outcome, subjects=block[0]["n"], events=events,
         effective_events=effective, weighted=comparison.subsets[0].weighted,
         calibration=calibration_lines(comparison, outcome),
@@ -127,7 +127,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
 
     def told(*sentences: str, **facts: Any) -> Verdict:
         first, *others = (s for s in sentences if s)
-        return replace(found, **facts, sentences=[about(outcome) + first, *others])
+        return replace(verdict, **facts, sentences=[about(outcome) + first, *others])
 
     article = "the " if score.info.formula else ""  # a custom score has a name, and no formula
     title = title_of(score).replace(", ipcw", " (ipcw)")
@@ -140,8 +140,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     if len(block) == 1:
         return told(
             f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other "
-            "forecast to compare it with.", *_calibration_sentences(comparison, found, block[0]["model"]),
-            _based_on(found), best="",
+            "forecast to compare it with.", *_calibration_sentences(comparison, verdict, block[0]["model"]),
+            _based_on(verdict), best="",
         )  # fmt: skip
     finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
     if not finite:
@@ -163,8 +163,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         _others_sentence(wins, comparison.reference) if not worse else "",
         f"Infinite mean: {_listed(endless)}." if endless else "",
         _largest_gap(best["model"], pairs, comparison.confidence) if tied and not worse else "",
-        *_calibration_sentences(comparison, found, best["model"]),
-        _based_on(found),
+        *_calibration_sentences(comparison, verdict, best["model"]),
+        _based_on(verdict),
         _other_scores(comparison, outcome, means, score, best["model"]),
         **facts,
     )
@@ -255,16 +255,16 @@ def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
     return f"{100 * confidence:g} % intervals allow it a lead of up to {max(ends):.2g}." if ends else ""
 
 
-def _calibration_sentences(comparison: Comparison, found: Verdict, best: str) -> list[str]:
+def _calibration_sentences(comparison: Comparison, verdict: Verdict, best: str) -> list[str]:
     """Whether the risks of the best agree with the observed ones, and which others do not."""
     told = []
-    for line in found.calibration:
+    for line in verdict.calibration:
         if line["model"] == best and line["calibrated"] is not None:
             words = "agree with" if line["calibrated"] else "differ, by more than chance explains, from"
             distance = distance_text(line, comparison.time_unit)
             told.append(f"The risks of {one_line(best)} {words} the observed ones ({distance}).")
     known = (best, comparison.reference)  # a reference is no candidate
-    off = [x for x in found.calibration if x["calibrated"] is False and x["model"] not in known]
+    off = [x for x in verdict.calibration if x["calibrated"] is False and x["model"] not in known]
     named = [f"{one_line(x['model'])} ({distance_text(x, comparison.time_unit)})" for x in off[:MOST_GAPS]]
     named += [f"{len(off) - MOST_GAPS} more"] if len(off) > MOST_GAPS else []
     return [*told, f"Not calibrated: {'; '.join(named)}."] if named else told
@@ -280,14 +280,10 @@ def calibration_lines(comparison: Comparison, outcome: str) -> list[Line]:
     options = {"outcome": outcome} if outcome else {}
     if options not in comparison.pictured("calibration"):
         return []
-    key = f"calibrated, {outcome}"
-    if key not in comparison.made:
-        try:
-            comparison.made[key] = _lines(comparison, outcome)
-        except CenscoreError:  # the page says why, where the curves would be
-            comparison.made[key] = []
-    lines: list[Line] = comparison.made[key]
-    return lines
+    try:
+        return comparison.once(f"calibrated, {outcome}", lambda: _lines(comparison, outcome))
+    except CenscoreError:  # the page says why, where the curves would be
+        return []
 
 
 def _lines(comparison: Comparison, outcome: str) -> list[Line]:
@@ -296,24 +292,24 @@ def _lines(comparison: Comparison, outcome: str) -> list[Line]:
     small = len(one.outcome) <= LARGE
     for model in one.models:
         curve = one.calibration(model) if small else None
-        found = {"ici": np.nan, "p_value": np.nan, "d_calibration": over_time[model].p_value}
-        found |= {} if curve is None else {"ici": curve.ici, "p_value": curve.p_value}
-        known = [p for p in (found["p_value"], found["d_calibration"]) if not np.isnan(p)]
+        numbers = {"ici": np.nan, "p_value": np.nan, "d_calibration": over_time[model].p_value}
+        numbers |= {} if curve is None else {"ici": curve.ici, "p_value": curve.p_value}
+        known = [p for p in (numbers["p_value"], numbers["d_calibration"]) if not np.isnan(p)]
         calibrated = min(known) * len(known) >= 1 - one.confidence if known else None
-        lines.append({"model": model, "time": one.one_time(), **found, "calibrated": calibrated})
+        lines.append({"model": model, "time": one.one_time(), **numbers, "calibrated": calibrated})
     return lines
 
 
 def d_calibrations(comparison: Comparison, bins: int = 10) -> dict[str, DCalibration]:
     """D-calibration of every forecast of one event."""
     weight, groups = comparison.subsets[0].weight, comparison.groups
-    found = {}
+    by_model = {}
     for model, case in comparison.cases.items():
         y, C = case.y, None
         if isinstance(y, EventOfCause):  # C matters, and is known up to the horizon
             y, C = y.censor_at(case.horizon), case.C.censor_at(case.horizon)
-        found[model] = d_calibration(y, case.F, C, bins=bins, sample_weight=weight, groups=groups)
-    return found
+        by_model[model] = d_calibration(y, case.F, C, bins=bins, sample_weight=weight, groups=groups)
+    return by_model
 
 
 def distance_text(line: dict[str, Any], time_unit: str = "") -> str:
@@ -325,12 +321,14 @@ def distance_text(line: dict[str, Any], time_unit: str = "") -> str:
     return ", ".join(told)
 
 
-def _based_on(found: Verdict) -> str:
+def _based_on(verdict: Verdict) -> str:
     effective = (
-        "" if found.effective_events > 0.995 * found.events else f" ({found.effective_events:.0f} effective)"
+        ""
+        if verdict.effective_events > 0.995 * verdict.events
+        else f" ({verdict.effective_events:.0f} effective)"
     )
-    subjects = f"{found.subjects} {'weighted ' if found.weighted else ''}subjects"
-    return f"It is based on {found.events} events{effective} among {subjects}."
+    subjects = f"{verdict.subjects} {'weighted ' if verdict.weighted else ''}subjects"
+    return f"It is based on {verdict.events} events{effective} among {subjects}."
 
 
 def _other_scores(
@@ -339,12 +337,12 @@ def _other_scores(
     """Scores by which another forecast is clearly better than the best one."""
     pairs = blocks(difference_lines(comparison, discrimination=False))
     scores = {score.name: score for score in comparison.scores}
-    found: dict[str, dict[str, list[float]]] = {}
+    better: dict[str, dict[str, list[float]]] = {}
     for key, block in means.items():
         ranked = [x["model"] for x in block if x["rank"] == 1] or [best]
         clear = against(pairs.get(key, []), ranked[0], comparison.confidence)
         if best not in ranked and clear.get(best):
-            found.setdefault(ranked[0], {}).setdefault(key[3], []).append(key[4])
+            better.setdefault(ranked[0], {}).setdefault(key[3], []).append(key[4])
 
     def with_places(name: str, places: list[float]) -> str:
         unit = f" {comparison.time_unit}".rstrip() if scores[name].axis == "time" else ""
@@ -353,7 +351,7 @@ def _other_scores(
 
     told = [
         f"{one_line(model)} by the {_listed([with_places(*pair) for pair in places.items()])}"
-        for model, places in found.items()
+        for model, places in better.items()
     ]
     return f"Other scores disagree: {one_line(best)} is clearly worse than {'; '.join(told)}." if told else ""
 

@@ -36,10 +36,12 @@ def what_was_compared(function: str, asked: Any, models: Mapping[str, Any], **mo
     **more
         Arguments that are not in the request.
     """
-    given = {f.name: getattr(asked, f.name) for f in fields(asked) if getattr(asked, f.name) is not f.default}
-    sample = given.pop("sample")
+    passed = {
+        f.name: getattr(asked, f.name) for f in fields(asked) if getattr(asked, f.name) is not f.default
+    }
+    sample = passed.pop("sample")
     arguments = {"X": sample.X, "y": sample.y, "sample_weight": sample.weight, "groups": sample.groups}
-    arguments |= more | {name: value for name, value in given.items() if name != "forecasts"}
+    arguments |= more | {name: value for name, value in passed.items() if name != "forecasts"}
     told = ", ".join(f"{name}={described(value)}" for name, value in arguments.items() if value is not None)
     return {
         "covariates": _columns(sample.X),
@@ -95,10 +97,10 @@ def _columns(X: Any) -> str:
 def _versions(models: Any) -> str:
     """Of Python, of what computes the scores, and of the libraries of the models."""
     roots = dict.fromkeys(type(model).__module__.partition(".")[0] for model in models)
-    found = {"Python": platform.python_version()}
+    numbers = {"Python": platform.python_version()}
     for name in dict.fromkeys([*ALWAYS, *(PACKAGES.get(root, root) for root in roots)]):
-        found[name] = _version(name)
-    return ", ".join(f"{name} {number}" for name, number in found.items() if number)
+        numbers[name] = _version(name)
+    return ", ".join(f"{name} {number}" for name, number in numbers.items() if number)
 
 
 @cache

@@ -114,8 +114,10 @@ def dependent_censoring_sensitivity(
     t, h = _check_times(times, horizon)
     levels = np.unique(as_numbers(tau, "tau"))
     phis = [generator(copula, float(level)) for level in levels]
-    stratum, given = _codes(strata, len(y), "strata"), list(distributions.values())
-    subjects = [_Stratum(y, np.nonzero(stratum == s)[0], given, t, h) for s in range(int(stratum.max()) + 1)]
+    stratum, forecast_list = _codes(strata, len(y), "strata"), list(distributions.values())
+    subjects = [
+        _Stratum(y, np.nonzero(stratum == s)[0], forecast_list, t, h) for s in range(int(stratum.max()) + 1)
+    ]
     weights = _bootstrap_weights(len(y), replicates, groups, seed)
     means = np.stack([_means(subjects, phi, weights, len(y)) for phi in phis])
     lines = [("brier_score", float(at)) for at in t] + ([] if h is None else [("integrated_brier_score", h)])
