@@ -60,9 +60,12 @@ def test_a_stack_of_simple_models(tmp_path):
     t = np.linspace(0.1, 3, 9)[None]
     found, expected = (model.predict_distribution(frame).sf(t) for model in (again, stack))
     np.testing.assert_array_equal(found, expected)
+    found, expected = (model.risk_interval(frame, t[0]) for model in (again, stack))
+    np.testing.assert_array_equal(found, expected)
     assert again.censoring_ is None
     arrays, _ = read_model_file(tmp_path / "stack", "Stacking")
-    assert all(N not in array.shape for array in arrays.values())
+    of_subjects = {N, *(len(rows) for fold in stack._folds(np.arange(N)) for rows in fold)}
+    assert all(of_subjects.isdisjoint(array.shape) for array in arrays.values())
     again.fit(frame, ONE)
     assert again.weights_ == stack.weights_
 

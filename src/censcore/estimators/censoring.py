@@ -131,6 +131,8 @@ class Censoring(SurvivalEstimator):
     (array([[1.   , 0.667]]), array([[0.667, 0.   ]]))
     """
 
+    _of_subjects = ("subjects_", "trained_on_")
+
     def __init__(
         self,
         estimator: Any,

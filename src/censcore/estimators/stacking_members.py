@@ -51,8 +51,7 @@ def fit_member(
     if rows is not None:
         X, y = None if X is None else take_rows(X, rows), y.take(rows)
         weight = None if weight is None else weight[rows]
-    with np.errstate(over="ignore", invalid="ignore"):  # models name the covariates that they cannot hold
-        return fit_weighted(model, X, y, weight, **more)
+    return fit_weighted(model, X, y, weight, **more)
 
 
 @dataclass(frozen=True)

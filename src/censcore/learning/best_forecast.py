@@ -28,6 +28,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order
 from censcore.learning.engression import CensoredEngression, Network, Training
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
+from censcore.learning.training.exchange import pick_device
 from censcore.outcomes import RightCensored
 
 __all__ = ["BestForecast"]
@@ -68,6 +69,8 @@ class BestForecast(Stacking):
         draw fulfils it.
     epochs : int
         Of the generators of :class:`CensoredEngression`, which take most of the time.
+    cv : int or "auto"
+        As of :class:`Stacking`. :meth:`risk_interval` needs several folds.
     n_samples : int
         Draws per subject in forecasts.
     random_state : int, RandomState or None
@@ -105,6 +108,7 @@ class BestForecast(Stacking):
         *,
         ordered: bool = False,
         epochs: int = 40,
+        cv: int | str = "auto",
         n_samples: int = 1024,
         random_state: Any = None,
         device: str = "auto",
@@ -112,12 +116,14 @@ class BestForecast(Stacking):
     ) -> None:
         self.ordered = ordered
         self.epochs = epochs
+        self.cv = cv
         self.n_samples = n_samples
         self.random_state = random_state
         self.device = device
         self.progress = progress
 
-    score, cv, leave_out = "energy_score", "auto", True
+    _kind = "BestForecast"
+    score, leave_out = "energy_score", True
     get_params = SurvivalEstimator.get_params
     set_params = SurvivalEstimator.set_params
 
@@ -134,6 +140,10 @@ class BestForecast(Stacking):
         elif not self.n_features_in_:
             return super()._inputs(X, reset=False)
         return self._completed.transform(X)
+
+    @classmethod
+    def _check_device(cls, device: str) -> None:
+        pick_device(device)
 
     def _checked(self, y: Any) -> Any:
         check_flag(self.ordered, "ordered")
@@ -173,7 +183,7 @@ class BestForecast(Stacking):
                 ridge = {"Cox": CoxRegression(alpha=1.0)} | ridge
                 flexible["trees"] = JointFromMargins(BoostedHazards(random_state=self._seed))
         if X is not None:  # a penalty needs covariates of one unit
-            ridge = {name: make_pipeline(StandardScaler(), model) for name, model in ridge.items()}
+            ridge = {name: make_pipeline(_Scaler(), model) for name, model in ridge.items()}
         simple = {name: JointFromMargins(model) for name, model in (pooled | ridge).items()}
         self._baselines = list(simple)
         return [*flexible.items(), *simple.items()]
@@ -223,6 +233,13 @@ class BestForecast(Stacking):
         if self.ordered:
             return np.sort(z, axis=2)
         return in_turn(z, self.exchangeable_) if self.exchangeable_ else z
+
+
+class _Scaler(StandardScaler):
+    """Covariates in standard deviations; one that is too large for these is named by the regression."""
+
+    fit = np.errstate(over="ignore", invalid="ignore")(StandardScaler.fit)
+    transform = np.errstate(over="ignore", invalid="ignore")(StandardScaler.transform)
 
 
 def _probability_of_second(losses: QuadraticLosses) -> float:
