@@ -117,7 +117,7 @@ def test_other_contents_are_errors_even_with_a_right_checksum(place, new, tmp_pa
     stack = cs.Stacking(SIMPLE[1:3], random_state=0).fit(X, ONE)
     stack.save(tmp_path / "stack")
     arrays, settings = read_model_file(tmp_path / "stack", "Stacking")
-    settings["members"][0][1][place] = new
+    dict(dict(settings["state"]["dict"])["estimators_"]["dict"])["km"][place] = new
     write_model_file(tmp_path / "stack", "Stacking", arrays, settings)
     with pytest.raises(ModelFileError, match="restored"):
         cs.load(tmp_path / "stack")

@@ -7,6 +7,7 @@ their own files would. What belongs to single training subjects is left out.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any, ClassVar, Self
@@ -71,14 +72,12 @@ class SavedEstimator(SurvivalEstimator):
     def _check_device(cls, device: str) -> None:
         """An error where networks cannot compute there."""
 
-    def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a file keeps: arrays and JSON values."""
-        raise NotImplementedError
+    @abstractmethod
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]: ...  # arrays and JSON values
 
     @classmethod
-    def _restored(cls, arrays: dict[str, Any], settings: dict[str, Any], device: str) -> Self:
-        """The model that the contents of a file describe, on a device."""
-        raise NotImplementedError
+    @abstractmethod
+    def _restored(cls, arrays: dict[str, Any], settings: dict[str, Any], device: str) -> Self: ...
 
 
 class Trees:
@@ -114,7 +113,10 @@ class Trees:
 
 
 def encoded(value: Any, arrays: dict[str, Any], name: str) -> Any:
-    """A value as JSON; arrays go into ``arrays`` and leave their name. ``name`` says whose value it is."""
+    """A value as JSON; arrays go into ``arrays`` and leave their name.
+
+    ``name`` says whose value it is; the values of a dictionary are those of its keys.
+    """
 
     def inner(part: Any) -> Any:
         return encoded(part, arrays, name)
@@ -130,7 +132,7 @@ def encoded(value: Any, arrays: dict[str, Any], name: str) -> Any:
     if isinstance(value, list | tuple):
         return {"tuple" if isinstance(value, tuple) else "list": [inner(part) for part in value]}
     if isinstance(value, dict):
-        return {"dict": [[inner(key), inner(part)] for key, part in value.items()]}
+        return {"dict": [[inner(key), encoded(part, arrays, str(key))] for key, part in value.items()]}
     if hasattr(value, "_contents") and value.__sklearn_is_fitted__():
         own, settings = value._contents()
         place = f"network{len(arrays)}"

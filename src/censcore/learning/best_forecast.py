@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,10 @@ from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.parametric_regressions import LogNormalRegression, WeibullRegression
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
-from censcore.estimators.stacking import Part, Stacking
+from censcore.estimators.stacking import HeldOut, Stacking
 from censcore.estimators.stacking_members import in_turn, mixed
-from censcore.estimators.stacking_weights import QuadraticLosses, shares
+from censcore.estimators.stacking_subjects import StackSubjects
+from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares
 from censcore.estimators.turnbull import Turnbull
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order
@@ -196,21 +196,22 @@ class BestForecast(Stacking):
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         return self._by_likelihood and super()._is_exact(forecasts)
 
-    def _finish(self, y: Any, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> None:
+    def _finish(self, subjects: StackSubjects, held: HeldOut) -> None:
         self.exchangeable_, self._last = 0.0, np.full(len(self._follow_up), np.inf)
+        y = subjects.y
         if not isinstance(y, RightCensored):
             return
         if self._joint and not self.ordered:
-            self.exchangeable_ = self._exchangeable(parts, held)
+            self.exchangeable_ = self._exchangeable(subjects, held)
         if np.isfinite(self._follow_up).all():
             time, event = (np.asarray(part).reshape(len(y), -1) for part in (y.time, y.event))
             self._last = np.where(event, time, 0.0).max(axis=0)
             with np.errstate(divide="ignore"):
                 self._late_hazard = 0.5 / np.maximum(time - self._last, 0.0).sum(axis=0)
 
-    def _exchangeable(self, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> float:
+    def _exchangeable(self, subjects: StackSubjects, held: HeldOut) -> float:
         """The share of draws whose times take turns, by the held-out score of draws that all do."""
-        found, parts = [], list(parts)
+        losses, parts = [], list(subjects.held_out())
         m = 2 * self._members.count(sum(len(y) for _, y, _, _ in parts))
         sizes = shares(m, [self.weights_[name] for name in self.estimators_])
         chosen = [(held[name], size) for name, size in zip(self.estimators_, sizes, strict=True) if size]
@@ -221,11 +222,8 @@ class BestForecast(Stacking):
             ]
             z = mixed(drawn)[:, np.random.default_rng(self._seed).permutation(m)]
             one, other = z[:, ::2], in_turn(z[:, 1::2], 1.0)
-            found.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
-        if not found:
-            return 0.0
-        losses = QuadraticLosses(*(np.concatenate(values) for values in zip(*found, strict=True)))
-        return _probability_of_second(losses)
+            losses.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
+        return _probability_of_second(self._joined(losses)) if losses else 0.0
 
     def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:
         if np.isfinite(self._last).all():
@@ -242,7 +240,7 @@ class _Scaler(StandardScaler):
     transform = np.errstate(over="ignore", invalid="ignore")(StandardScaler.transform)
 
 
-def _probability_of_second(losses: QuadraticLosses) -> float:
+def _probability_of_second(losses: QuadraticLosses | LogLosses) -> float:
     r"""The probability that the best share q of the first of two forecasts is 0, where it is else 1.
 
     With the estimate :math:`\hat q\sim N(q,e^2)` and even odds: :math:`1/[1+\exp\{(\hat q-\frac12)/e^2\}]`.
