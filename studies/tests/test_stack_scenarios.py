@@ -7,6 +7,7 @@ import pytest
 
 from censcore_studies.kit.cells import run_cells
 from censcore_studies.stack_scenarios import MODELS, SCENARIOS, report_scenarios, scenario_cells, score_model
+from censcore_studies.stack_scenarios.intervals import interval_cells, interval_of, report_intervals
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -53,3 +54,44 @@ def test_counts_of_best_or_level(tmp_path):
     found = counts.rows.set_index("scenarios")
     assert found.loc["all"].tolist() == [300, 10, 1, 9]
     assert found.loc["never used for a choice"].tolist() == [300, 3, 0, 2]
+
+
+def test_what_intervals_cover(tmp_path):
+    def intervals(settings):
+        p = np.full(
+            (4, 3, 1), 0.2 + 0.1 * settings["seed"]
+        )  # the mean of the two others is 0.35, 0.3 or 0.25
+        values = {"forecast": p, "low": p - 0.12, "high": p + 0.12}
+        values |= {
+            "alike": np.full_like(p, 0.3),
+            "true": np.array([0.3, 0.3, 0.3, 0.9]).reshape(4, 1, 1) + 0 * p,
+        }
+        return {name: value.tolist() for name, value in values.items()}
+
+    run_cells(intervals, interval_cells((300,), seeds=3), tmp_path, progress=False)
+    rows = report_intervals(tmp_path).rows
+    assert len(rows) == 6
+    first = rows.iloc[0]
+    assert first[["n", "data sets"]].tolist() == [300, 3]
+    assert first[["mean forecast", "such forecasts", "own risk"]].tolist() == pytest.approx(
+        [1 / 3, 1.0, 0.75]
+    )
+    assert first["width"] == pytest.approx(0.24)
+
+
+def test_intervals_of_a_fit(monkeypatch):
+    import censcore as cs
+
+    def simple(seed):
+        return cs.Stacking(
+            [("cox", cs.CoxRegression(alpha=1.0)), ("km", cs.KaplanMeier())], random_state=seed
+        )
+
+    monkeypatch.setitem(MODELS, "default stack", simple)
+    found = interval_of({"scenario": "75 % censored", "n": 200, "seed": 0})
+    low, high, alike, true = (np.array(found[name]) for name in ("low", "high", "alike", "true"))
+    assert low.shape == true.shape == (100, 3, 1)
+    assert (low <= high).all()
+    assert np.mean((low <= alike) & (alike <= high)) > 0.5
+    assert 0.05 < true.mean() < 0.6
+    assert (np.diff(true, axis=1) > 0).all()

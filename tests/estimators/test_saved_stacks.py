@@ -60,9 +60,12 @@ def test_a_stack_of_simple_models(tmp_path):
     t = np.linspace(0.1, 3, 9)[None]
     found, expected = (model.predict_distribution(frame).sf(t) for model in (again, stack))
     np.testing.assert_array_equal(found, expected)
+    found, expected = (model.risk_interval(frame, t[0]) for model in (again, stack))
+    np.testing.assert_array_equal(found, expected)
     assert again.censoring_ is None
     arrays, _ = read_model_file(tmp_path / "stack", "Stacking")
-    assert all(N not in array.shape for array in arrays.values())
+    of_subjects = {N, *(len(rows) for fold in stack._folds(np.arange(N)) for rows in fold)}
+    assert all(of_subjects.isdisjoint(array.shape) for array in arrays.values())
     again.fit(frame, ONE)
     assert again.weights_ == stack.weights_
 
@@ -114,7 +117,7 @@ def test_other_contents_are_errors_even_with_a_right_checksum(place, new, tmp_pa
     stack = cs.Stacking(SIMPLE[1:3], random_state=0).fit(X, ONE)
     stack.save(tmp_path / "stack")
     arrays, settings = read_model_file(tmp_path / "stack", "Stacking")
-    settings["members"][0][1][place] = new
+    dict(dict(settings["state"]["dict"])["estimators_"]["dict"])["km"][place] = new
     write_model_file(tmp_path / "stack", "Stacking", arrays, settings)
     with pytest.raises(ModelFileError, match="restored"):
         cs.load(tmp_path / "stack")

@@ -378,3 +378,48 @@ def test_a_model_of_one_cause_is_an_error_by_name(rng):
     y = cs.CompetingRisks(time, rng.integers(0, 3, size=60))
     with pytest.raises(InvalidInputError, match="FineGray: got forecasts of one cause"):
         cs.Stacking([("fg", cs.FineGray()), ("aj", cs.AalenJohansen())], random_state=0).fit(X, y)
+
+
+def test_intervals_of_risks_cover_what_stacks_of_other_subjects_forecast_on_average():
+    covered, scenario = [], WeibullScenario("uniform")
+    X, stacks = scenario.sample(30, seed=99).X, []
+    for seed in range(30):
+        data = scenario.sample(120, seed=seed)
+        stacks.append(cs.Stacking([("weibull", WEIBULL), ("km", KM)], random_state=seed).fit(data.X, data.y))
+    risk = np.stack([1 - stack.predict_survival_function(X, [0.5, 1.0]) for stack in stacks])
+    for p, stack in zip(risk, stacks, strict=True):
+        low, high = np.moveaxis(stack.risk_interval(X, [0.5, 1.0]), -1, 0)
+        assert ((low <= p) & (p <= high)).all()
+        others = (risk.sum(axis=0) - p) / (len(risk) - 1)
+        covered.append((low <= others) & (others <= high))
+    assert 0.9 < np.mean(covered) < 0.98
+
+
+def test_the_interval_is_that_of_the_jackknife():
+    stack = cs.Stacking([("weibull", WEIBULL)], random_state=0, cv=4).fit(DATA.X, DATA.y)
+    found = stack.risk_interval(DATA.X[:5], 1.0, level=0.9)
+    without = []
+    for train, _ in stack._folds(np.arange(300)):
+        model = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(DATA.X[train], DATA.y[train])
+        without.append(model.predict_survival_function(DATA.X[:5], 1.0))
+    scale = np.arcsin(np.sqrt(1 - np.array(without)))
+    error = np.sqrt(3 / 4 * ((scale - scale.mean(axis=0)) ** 2).sum(axis=0))
+    middle = np.arcsin(np.sqrt(1 - stack.predict_survival_function(DATA.X[:5], 1.0)))
+    np.testing.assert_allclose(found[..., 0], np.sin(middle - 2.353363 * error) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(found[..., 1], np.sin(middle + 2.353363 * error) ** 2, rtol=1e-6)
+
+
+def test_intervals_of_every_kind(rng):
+    member = [("km", cs.JointFromMargins(KM))]
+    joint = cs.Stacking(member, random_state=0).fit(JOINT.X, JOINT.y)
+    assert joint.risk_interval(JOINT.X[:4], [0.5, 1.0, 2.0]).shape == (4, 3, 2, 2)
+    causes = cs.CompetingRisks(rng.exponential(size=60), rng.integers(0, 3, size=60))
+    stack = cs.Stacking([("aj", cs.AalenJohansen())], random_state=0).fit(None, causes)
+    ends = stack.risk_interval(None, [0.0, 0.5, 1.0])
+    assert ends.shape == (1, 3, 2, 2)
+    np.testing.assert_array_equal(ends[:, 0], 0.0)  # nothing happens at zero, in no fit
+    p = np.moveaxis(stack.predict_cumulative_incidence(None, [0.5, 1.0]), 2, 1)
+    assert ((ends[:, 1:, :, 0] < p) & (p < ends[:, 1:, :, 1])).all()
+    few = cs.Stacking([("km", KM)], random_state=0).fit(DATA.X[:8], DATA.y[:8])
+    with pytest.raises(InvalidInputError, match=r"less than two held-out folds.*cv=5"):
+        few.risk_interval(DATA.X[:2], 0.1)

@@ -32,7 +32,7 @@ def test_the_default_stack(fitted):
     assert sum(stack.weights_.values()) == pytest.approx(1.0)
     assert stack.left_out_ == {}
     assert stack.predict_distribution(data.X[:3]).shape == (3, 2)
-    assert clone(stack).get_params() == {"ordered": False, "progress": None} | QUICK
+    assert clone(stack).get_params() == {"ordered": False, "progress": None, "cv": "auto"} | QUICK
 
 
 def test_tables_go_in_as_they_are():
@@ -264,3 +264,17 @@ def test_a_mask_is_an_error_that_says_who_takes_one():
     y = cs.RightCensored([[1.0, 2.0]] * 20, [[1, 1]] * 20)
     with pytest.raises(InvalidInputError, match=r"mask: not available for BestForecast.*CopulaWeibull"):
         cs.BestForecast().fit(None, y, mask=np.ones((20, 2), dtype=bool))
+
+
+@pytest.mark.parametrize(("size", "match"), [(1e300, "linear predictor"), (1.7e308, "too large")])
+def test_a_covariate_that_no_regression_can_hold_is_named_without_a_warning(size, match):
+    data = sample(60)
+    X = np.where(np.arange(60)[:, None] == 3, size, data.X)
+    with pytest.raises(InvalidInputError, match=match):
+        cs.BestForecast(**QUICK).fit(X, data.y)
+
+
+def test_a_device_that_is_not_there_is_no_fault_of_the_file(fitted, tmp_path):
+    fitted[1].save(tmp_path / "stack")
+    with pytest.raises(InvalidInputError, match="device"):
+        cs.BestForecast.load(tmp_path / "stack", device="abacus")

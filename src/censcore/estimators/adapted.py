@@ -63,6 +63,8 @@ class Adapted(SurvivalEstimator):
     array([0.375])
     """
 
+    _of_subjects = ("_train",)
+
     def __init__(self, model: Any, interpolation: str = "auto") -> None:
         self.model = model
         self.interpolation = interpolation

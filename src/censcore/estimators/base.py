@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc, signature
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
@@ -99,6 +99,9 @@ class SurvivalEstimator(BaseEstimator, ABC):
     array([5.])
     >>> C = cs.Censoring(PooledExponential()).fit(None, y).predict_distribution()
     """
+
+    #: Fitted attributes that hold something of each training subject: a model file leaves them out.
+    _of_subjects: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Complete docstrings by the sections that they lack: of methods, and parameters and attributes."""

@@ -101,6 +101,7 @@ class BoostedHazards(SurvivalEstimator):
 
     n_features_in_: int
     _encoding: Encoding
+    _of_subjects = ("held_out_hazard_",)
 
     def __init__(
         self,

@@ -139,6 +139,8 @@ class Censoring(SurvivalEstimator):
     random_state: int | None = 0
     refits: int = 60
 
+    _of_subjects = ("subjects_", "trained_on_")
+
     def fit(
         self, X: Array | None, y: OutcomeLike | SemiCompetingRisks, sample_weight: Array | None = None
     ) -> Self:

@@ -133,6 +133,8 @@ class CoxRegression(CoefficientInference):
     array([0.6 , 0.27])
     """
 
+    _of_subjects = ("_score", "_used")
+
     def __init__(
         self, alpha: float = 0.0, ties: str = "product-limit", strata: str | int | None = None
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class IntervalRegression(CoefficientInference):
     _center: np.ndarray
     _start: float = 0.0
     _parts: np.ndarray
+    _of_subjects: ClassVar[tuple[str, ...]] = ("_parts",)
 
     @abstractmethod
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None: ...

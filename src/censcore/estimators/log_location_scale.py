@@ -113,6 +113,7 @@ class LogLocationScale(IntervalRegression):
     intercept_: float
     strata_: np.ndarray
     _stratum: np.ndarray
+    _of_subjects = ("_parts", "_stratum")
 
     def __init__(self, alpha: float = 0.0, strata: str | int | None = None) -> None:
         self.alpha = alpha

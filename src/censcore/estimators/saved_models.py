@@ -6,28 +6,78 @@ their own files would. What belongs to single training subjects is left out.
 
 from __future__ import annotations
 
+import os
+from abc import abstractmethod
 from importlib import import_module
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore.distributions import Distribution
+from censcore.estimators.base import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
-from censcore.model_files import part_of
+from censcore.model_files import part_of, read_model_file, restoring, write_model_file
 
-__all__ = ["DERIVED", "Trees", "decoded", "encoded"]
+__all__ = ["DERIVED", "SavedEstimator", "Trees", "decoded", "encoded"]
 
 _PACKAGES = ("censcore.distributions.", "censcore.estimators.", "censcore.learning.", "censcore.outcomes.")
 _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.preprocessing"}
 
 #: What a distribution derives again, or where it came from.
 DERIVED = {"_xp", "_remembered", "estimated_from"}
-# What of its training subjects a model does not need to forecast.
-_OF_SUBJECTS = {
-    "_parts", "_score", "_stratum", "_train", "_training", "_used", "censoring_", "held_out_hazard_",
-    "subjects_", "trained_on_",
-}  # fmt: skip
+
+
+class SavedEstimator(SurvivalEstimator):
+    """Estimators that files keep: a subclass says its kind, what a file keeps, and how it is restored."""
+
+    _kind: ClassVar[str]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a safetensors file with a JSON header; :meth:`load` reads it.
+
+        A stack keeps what its networks, trees and other models of this library need to forecast, also in a
+        ``Pipeline`` with a ``StandardScaler``; an estimator of another library is an error. ``censoring_``
+        and what belongs to single training subjects are left out.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; an existing file is replaced by a complete new one.
+        """
+        self.check_fitted()
+        write_model_file(path, self._kind, *self._contents())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
+        """Read a model of this class that :meth:`save` wrote; :func:`~censcore.load` reads any.
+
+        Parameters
+        ----------
+        path : path
+            Where to read; a damaged or foreign file raises a ModelFileError.
+        device : str
+            Where networks compute.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
+        """
+        cls._check_device(device)
+        arrays, settings = read_model_file(path, cls._kind)
+        with restoring(path, cls._kind):
+            return cls._restored(arrays, settings, device)
+
+    @classmethod
+    def _check_device(cls, device: str) -> None:
+        """An error where networks cannot compute there."""
+
+    @abstractmethod
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]: ...  # arrays and JSON values
+
+    @classmethod
+    @abstractmethod
+    def _restored(cls, arrays: dict[str, Any], settings: dict[str, Any], device: str) -> Self: ...
 
 
 class Trees:
@@ -63,7 +113,10 @@ class Trees:
 
 
 def encoded(value: Any, arrays: dict[str, Any], name: str) -> Any:
-    """A value as JSON; arrays go into ``arrays`` and leave their name. ``name`` says whose value it is."""
+    """A value as JSON; arrays go into ``arrays`` and leave their name.
+
+    ``name`` says whose value it is; the values of a dictionary are those of its keys.
+    """
 
     def inner(part: Any) -> Any:
         return encoded(part, arrays, name)
@@ -79,7 +132,7 @@ def encoded(value: Any, arrays: dict[str, Any], name: str) -> Any:
     if isinstance(value, list | tuple):
         return {"tuple" if isinstance(value, tuple) else "list": [inner(part) for part in value]}
     if isinstance(value, dict):
-        return {"dict": [[inner(key), inner(part)] for key, part in value.items()]}
+        return {"dict": [[inner(key), encoded(part, arrays, str(key))] for key, part in value.items()]}
     if hasattr(value, "_contents") and value.__sklearn_is_fitted__():
         own, settings = value._contents()
         place = f"network{len(arrays)}"
@@ -88,7 +141,7 @@ def encoded(value: Any, arrays: dict[str, Any], name: str) -> Any:
     if type(value).__name__ == "HistGradientBoostingRegressor":
         value = Trees(value)
     path = _path_of(value, name)
-    left_out = DERIVED if isinstance(value, Distribution) else DERIVED | _OF_SUBJECTS
+    left_out = DERIVED.union(getattr(value, "_of_subjects", ()))
     state = {key: inner(part) for key, part in vars(value).items() if key not in left_out}
     return {"class": path, "state": state}
 

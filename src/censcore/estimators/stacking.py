@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 
-from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_labels, as_list, as_seed, check_flag, check_option
+from censcore._arrays import Array
+from censcore._validation import (
+    as_confidence,
+    as_count,
+    as_labels,
+    as_list,
+    as_seed,
+    check_flag,
+    check_option,
+)
 from censcore.distributions import Distribution, Ensemble, JointMixture, Mixture, Univariate
 from censcore.distributions.joint import Joint
 from censcore.estimators.adapted import as_estimator
-from censcore.estimators.base import SurvivalEstimator
-from censcore.estimators.cause_times import CauseTimes
-from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.estimators.folds import FOLDS, Fold, held_out_folds, seed_of
-from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.jackknife import jackknife_interval
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
-from censcore.estimators.saved_models import decoded, encoded
-from censcore.estimators.stacking_members import (
-    MemberDraws,
-    accepted,
-    fit_member,
-    log_losses,
-    mixed,
-    taken,
-)
+from censcore.estimators.saved_models import SavedEstimator, decoded, encoded
+from censcore.estimators.stacking_members import MemberDraws, log_losses, mixed
+from censcore.estimators.stacking_subjects import StackSubjects, censoring_of
 from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
-from censcore.estimators.tails import end_of_follow_up
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.model_files import read_model_file, restoring, write_model_file
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
-from censcore.scores.inputs import known_censoring
 
 __all__ = ["Stacking"]
 
 _FEW = 1000  # up to so many subjects every fold is held out, else the first one alone
-_HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
 _SMALLEST = 0.01  # a weight below is none
-#: Covariates, outcome, censoring distribution and weights of held-out subjects.
-Part = tuple[Any, Any, Any, np.ndarray]
+#: By name, for every fold a model that has not seen its subjects, and others that it is pooled with.
+HeldOut = dict[str, list[tuple[Any, ...]]]
 
 _AT_ONCE = 4096  # subjects whose draws are mixed
 
 
-class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
+class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     r"""Mixture of the forecasts of several estimators, with weights by a held-out proper score.
 
     The forecast is :math:`\sum_jw_jF_j(\cdot\mid x)`. Every estimator is fitted to parts of the subjects and
@@ -128,6 +124,8 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
     >>> {name: round(weight, 1) for name, weight in stack.weights_.items()}
     {'cox': 0.8, 'km': 0.2}
     """
+
+    _kind = "Stacking"
 
     def __init__(
         self,
@@ -228,36 +226,38 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         units = np.arange(n) if groups is None else as_labels(groups, n)
         self._seed = seed_of(self.random_state)
         self._by_likelihood = self.score == "log_score" or isinstance(outcome, IntervalCensored)
-        self.censoring_ = _censoring_of(X, outcome, censoring)
-        options = {"censoring": self.censoring_, "groups": groups}
+        self.censoring_ = censoring_of(X, outcome, censoring)
+        subjects = StackSubjects(X, outcome, weight, self.censoring_, groups, self._folds(units), self._seed)
         pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
         ordered = self._joint and any(getattr(model, "ordered", False) for _, model in pairs)
         self._members = MemberDraws(self._causes, ordered)
-        folds = self._folds(units)
-        held = self._held_out(pairs, X, outcome, weight, folds, options)
+        held = self._held_out(pairs, subjects)
         pairs = [pair for pair in pairs if pair[0] in held]
-        losses = self._losses([held[name] for name, _ in pairs], X, outcome, weight, folds)
-        places = {name: i for i, (name, _) in enumerate(pairs)}
-        simple = [places[name] for name in self._simple() if name in places]
-        flexible = [i for i in places.values() if i not in simple]
-        found = stacked_weights(losses, flexible, simple, _events(outcome))
-        found = np.where(found < _SMALLEST, 0.0, found.round(9))  # the last digits depend on the processor
-        self.weights_ = {name: float(w) for (name, _), w in zip(pairs, found / found.sum(), strict=True)}
-        self.scores_ = {} if losses is None else dict(zip(places, losses.means.tolist(), strict=True))
-        self.estimators_ = {
-            name: model
-            if hasattr(model, "cross_fit") and folds
-            else fit_member(model, X, outcome, weight, options)
-            for name, model in pairs
-            if self.weights_[name] > 0
-        }
-        self._follow_up = _end(outcome, self.censoring_)
+        self._mix(dict(pairs), held, subjects)
+        self._follow_up = subjects.follow_up
         some = None if X is None else take_rows(X, np.arange(1))
         self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
-        self._finish(outcome, self._parts(X, outcome, weight, folds), held)
+        self._finish(subjects, held)
         return self
 
-    def _finish(self, y: Any, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> None:
+    def _mix(self, models: dict[str, Any], held: HeldOut, subjects: StackSubjects) -> None:
+        """Weigh the models, and fit those with a weight to all subjects."""
+        names, events, G = list(models), subjects.events, len(subjects.folds)
+        losses = self._losses([held[name] for name in names], subjects)
+        self.weights_ = self._weights(names, losses, events)
+        self.scores_ = dict(zip(names, self._joined(losses).means.tolist(), strict=True)) if G else {}
+        self.estimators_ = {
+            name: model if hasattr(model, "cross_fit") and G else subjects.fit(model)
+            for name, model in models.items()
+            if self.weights_[name] > 0
+        }
+        self._without_fold = []
+        for i in range(G if G > 1 else 0):
+            weights = self._weights(names, losses[:i] + losses[i + 1 :], events)
+            of_fold = {name: held[name][i][0] for name in names if weights[name] > 0}
+            self._without_fold.append((weights, of_fold))
+
+    def _finish(self, subjects: StackSubjects, held: HeldOut) -> None:
         """What a subclass learns of the mixture on held-out subjects."""
 
     def _inputs(self, X: Any, *, reset: bool) -> Any:
@@ -326,56 +326,51 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             return []
         return held_out_folds(units, count, self._seed)[: 1 if automatic and len(units) > _FEW else count]
 
-    def _held_out(
-        self, pairs: list[Any], X: Any, y: Any, weight: Any, folds: list[Any], options: dict[str, Any]
-    ) -> dict[str, list[tuple[Any, ...]]]:
-        """Models that have not seen the held-out subjects, by name and fold."""
-        found: dict[str, list[tuple[Any, ...]]] = {}
+    def _held_out(self, pairs: list[tuple[str, Any]], subjects: StackSubjects) -> HeldOut:
+        """Models that have not seen the held-out subjects; notes those that cannot be fitted."""
+        held: HeldOut = {}
         self.left_out_: dict[str, str] = {}
         for name, model in pairs:
             try:
-                if not folds:
-                    found[name] = []
-                elif hasattr(model, "cross_fit"):
-                    found[name] = model.cross_fit(X, y, folds, weight, **accepted(model.cross_fit, options))
-                else:
-                    found[name] = [
-                        (fit_member(as_estimator(model), X, y, weight, options, train),) for train, _ in folds
-                    ]
+                held[name] = subjects.cross_fit(model)
             except (InvalidInputError, UnsupportedOutcomeError) as error:
                 if not self.leave_out:
                     raise
                 self.left_out_[name] = str(error)
                 last = error
-        if not found:
+        if not held:
             raise last
-        return found
+        return held
 
-    # ---- held-out losses -----------------------------------------------------------------------
-
-    def _parts(self, X: Any, y: Any, weight: Any, folds: list[Any]) -> Iterator[Part]:
-        """The held-out subjects of every fold: covariates, outcome, censoring distribution, weights."""
-        for _, test in folds:
-            rows = np.sort(np.random.default_rng(self._seed).permutation(test)[:_HELD_OUT])
-            C = self.censoring_ if self.censoring_ is None else taken(self.censoring_, rows)
-            own = np.ones(len(rows)) if weight is None else weight[rows]
-            yield None if X is None else take_rows(X, rows), y.take(rows), C, own
+    # ---- weights -------------------------------------------------------------------------------
 
     def _losses(
-        self, held: list[list[tuple[Any, ...]]], X: Any, y: Any, weight: Any, folds: list[Any]
-    ) -> QuadraticLosses | LogLosses | None:
-        if not folds:
-            return None
-        found: list[tuple[np.ndarray, ...]] = []
-        for i, (some, outcome, C, own) in enumerate(self._parts(X, y, weight, folds)):
+        self, held: list[list[tuple[Any, ...]]], subjects: StackSubjects
+    ) -> list[tuple[np.ndarray, ...]]:
+        """Losses of every fold, and the weights of its subjects."""
+        losses: list[tuple[np.ndarray, ...]] = []
+        for i, (X, y, C, weight) in enumerate(subjects.held_out()):
             models = [of_member[i] for of_member in held]
             if self._by_likelihood:
-                found.append((log_losses(models, some, outcome), own))
+                losses.append((log_losses(models, X, y), weight))
             else:
-                losses = self._members.energy_losses(models, some, outcome, C, len(folds), self._seed)
-                found.append((*losses, own))
-        joined = [np.concatenate(values) for values in zip(*found, strict=True)]
-        return LogLosses(*joined) if self._by_likelihood else QuadraticLosses(*joined)
+                energy = self._members.energy_losses(models, X, y, C, len(subjects.folds), self._seed)
+                losses.append((*energy, weight))
+        return losses
+
+    def _joined(self, losses: Sequence[tuple[np.ndarray, ...]]) -> QuadraticLosses | LogLosses:
+        """The losses of all held-out subjects."""
+        kind = LogLosses if self._by_likelihood else QuadraticLosses
+        return kind(*map(np.concatenate, zip(*losses, strict=True)))
+
+    def _weights(
+        self, names: list[str], losses: list[tuple[np.ndarray, ...]], events: float
+    ) -> dict[str, float]:
+        simple = [names.index(name) for name in self._simple() if name in names]
+        flexible = [i for i in range(len(names)) if i not in simple]
+        w = stacked_weights(self._joined(losses) if losses else None, flexible, simple, events)
+        w = np.where(w < _SMALLEST, 0.0, w.round(9))  # the last digits depend on the processor
+        return dict(zip(names, (w / w.sum()).tolist(), strict=True))
 
     # ---- predictions ---------------------------------------------------------------------------
 
@@ -431,53 +426,60 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
         weights = np.array([self.weights_[name] for name in self.estimators_])
         return JointMixture(forecasts, weights) if self._joint else Mixture(forecasts, weights)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted stack to a safetensors file with a JSON header; :func:`~censcore.load` reads it.
+    def risk_interval(self, X: Array | None, times: Array, level: float = 0.95) -> np.ndarray:
+        r"""Compute intervals for the forecast risks :math:`F_j(t\mid x)`, by how they vary with the subjects.
 
-        Networks, trees, and the models of this library in it, also in a ``Pipeline`` with a
-        ``StandardScaler``, are kept with what they need to forecast; an estimator of another library is an
-        error. ``censoring_`` and what belongs to single training subjects are left out.
-
-        Parameters
-        ----------
-        path : path
-            Where to write; an existing file is replaced by a complete new one.
-        """
-        self.check_fitted()
-        arrays: dict[str, Any] = {}
-        pairs = [*self.estimators_.items(), *getattr(self, "estimators", ())]
-        members = [[name, encoded(model, arrays, name)] for name, model in pairs]
-        others = {n: v for n, v in vars(self).items() if n not in ("censoring_", "estimators", "estimators_")}
-        state = {name: encoded(value, arrays, name) for name, value in others.items()}
-        settings = {"members": members, "fitted": len(self.estimators_), "state": state}
-        write_model_file(path, type(self).__name__, arrays, settings)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
-        """Read a stack that :meth:`save` wrote.
+        Delete-a-group jackknife: estimators and weights without one fold each, and Student's t of as many
+        degrees of freedom as there are folds, less one. The interval is for the mean forecast of stacks that
+        are fitted to other subjects, as many as here. Where the estimators together miss how the risk depends
+        on covariates, they do so on every sample, and the interval says nothing of it;
+        :meth:`~censcore.Comparison.calibration` compares forecast and observed risks.
 
         Parameters
         ----------
-        path : path
-            Where to read; a damaged or foreign file raises a ModelFileError.
-        device : str
-            Where its networks compute.
+        X : array or frame, (n, p), or None
+            Covariates.
+        times : array, (q,)
+            Times t, the same for all subjects.
+        level : float
+            Between 0 and 1.
 
         Returns
         -------
-        estimator
-            The fitted stack; ``censoring_`` is None.
+        array, (n, q, 2), or (n, q, k, 2) for several event times or causes
+            Lower and upper ends. The forecast itself is one less :meth:`predict_survival_function`.
         """
-        arrays, settings = read_model_file(path, cls.__name__)
+        level = as_confidence(level, "level")
+        p = 1 - self.predict_survival_function(X, times)
+        if not self._without_fold:
+            raise InvalidInputError(
+                "risk_interval: got a stack with less than two held-out folds, by which forecasts vary. "
+                "Fit it with cv=5, to ten or more subjects."
+            )
+        without = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)  # the stack itself has warned
+            for weights, models in self._without_fold:
+                stack = copy(self)
+                stack.weights_, stack.estimators_ = weights, models
+                without.append(1 - stack.predict_survival_function(X, times))
+        return jackknife_interval(p, np.stack(without), level)
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays: dict[str, Any] = {}
+        state = {name: value for name, value in vars(self).items() if name != "censoring_"}
+        if "estimators" in state:
+            state["estimators"] = dict(self.estimators)
+        return arrays, {"state": encoded(state, arrays, type(self).__name__)}
+
+    @classmethod
+    def _restored(cls, arrays: dict[str, Any], settings: dict[str, Any], device: str) -> Self:
         model = object.__new__(cls)
-        with restoring(path, cls.__name__):
-            members = [(name, decoded(part, arrays, device)) for name, part in settings["members"]]
-            state = {name: decoded(part, arrays, device) for name, part in settings["state"].items()}
-            fitted, model.censoring_ = settings["fitted"], None
-            model.estimators_, given = dict(members[:fitted]), members[fitted:]
-            model.__dict__.update(state | ({"estimators": given} if given else {}))
-            if hasattr(model, "device"):
-                model.device = device
+        model.__dict__.update(decoded(settings["state"], arrays, device), censoring_=None)
+        if "estimators" in vars(model):
+            model.estimators = list(model.estimators.items())
+        if hasattr(model, "device"):
+            model.device = device
         return model
 
     def summary(self) -> Any:
@@ -500,32 +502,3 @@ class Stacking(SamplePredictions, SurvivalEstimator, _BaseComposition):
             },
             index=pd.Index(names, name="estimator"),
         )
-
-
-def _censoring_of(X: Any, y: Any, given: Any) -> Any:
-    """The censoring distribution: given, known, or estimated; None where intervals need none."""
-    if isinstance(given, Distribution) or isinstance(y, IntervalCensored):
-        return given
-    followed = y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
-    followed = followed.any_cause() if isinstance(followed, CompetingRisks) else followed
-    if given is None and (known := known_censoring(followed)) is not None:
-        return known
-    estimator = KaplanMeier() if given is None else given
-    estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-    return estimator.fit(X, followed).predict_distribution(X)
-
-
-def _end(y: Any, C: Any) -> np.ndarray:
-    """The end of follow-up."""
-    if isinstance(y, IntervalCensored):
-        ends: Any = np.where(y.found, y.upper, y.lower)
-        return np.array([ends.max()])
-    return end_of_follow_up(CauseTimes(y) if isinstance(y, CompetingRisks) else y, C)
-
-
-def _events(y: Any) -> float:
-    """Events per event time, or per cause."""
-    if isinstance(y, CompetingRisks):
-        return float((to_numpy(y.causes) > 0).sum()) / y.n_causes
-    event = y.found if isinstance(y, IntervalCensored) else y.event
-    return float(to_numpy(event).reshape(len(y), -1).sum(axis=0).mean())

@@ -1,8 +1,7 @@
-"""Members of a stack: how they are fitted, their draws, and their losses on held-out subjects."""
+"""Members of a stack: their draws, and their losses on held-out subjects."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, permutations
@@ -14,45 +13,16 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
-from censcore.estimators.covariates import fit_weighted, take_rows
+from censcore.estimators.covariates import take_rows
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MemberDraws", "accepted", "fit_member", "in_turn", "log_losses", "mixed", "taken"]
+__all__ = ["MemberDraws", "in_turn", "log_losses", "mixed"]
 
 _ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
-
-
-def taken(C: Distribution, rows: np.ndarray) -> Distribution:
-    """The distributions of some subjects."""
-    return C if len(C) == 1 else C.take(rows)
-
-
-def accepted(function: Any, options: dict[str, Any], rows: np.ndarray | None = None) -> dict[str, Any]:
-    """The options that a method takes, of some subjects."""
-    names = inspect.signature(function).parameters
-    found = {name: value for name, value in options.items() if name in names and value is not None}
-    if rows is None:
-        return found
-    return {
-        name: taken(value, rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
-        for name, value in found.items()
-    }
-
-
-def fit_member(
-    model: Any, X: Any, y: Any, weight: np.ndarray | None, options: dict[str, Any], rows: Any = None
-) -> Any:
-    """Fit a model to all subjects or some."""
-    more = accepted(model.fit, options, rows)
-    if rows is not None:
-        X, y = None if X is None else take_rows(X, rows), y.take(rows)
-        weight = None if weight is None else weight[rows]
-    with np.errstate(over="ignore", invalid="ignore"):  # models name the covariates that they cannot hold
-        return fit_weighted(model, X, y, weight, **more)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,16 @@ from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.parametric_regressions import LogNormalRegression, WeibullRegression
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
-from censcore.estimators.stacking import Part, Stacking
+from censcore.estimators.stacking import HeldOut, Stacking
 from censcore.estimators.stacking_members import in_turn, mixed
-from censcore.estimators.stacking_weights import QuadraticLosses, shares
+from censcore.estimators.stacking_subjects import StackSubjects
+from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares
 from censcore.estimators.turnbull import Turnbull
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order
 from censcore.learning.engression import CensoredEngression, Network, Training
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
+from censcore.learning.training.exchange import pick_device
 from censcore.outcomes import RightCensored
 
 __all__ = ["BestForecast"]
@@ -68,6 +69,8 @@ class BestForecast(Stacking):
         draw fulfils it.
     epochs : int
         Of the generators of :class:`CensoredEngression`, which take most of the time.
+    cv : int or "auto"
+        As of :class:`Stacking`. :meth:`risk_interval` needs several folds.
     n_samples : int
         Draws per subject in forecasts.
     random_state : int, RandomState or None
@@ -105,6 +108,7 @@ class BestForecast(Stacking):
         *,
         ordered: bool = False,
         epochs: int = 40,
+        cv: int | str = "auto",
         n_samples: int = 1024,
         random_state: Any = None,
         device: str = "auto",
@@ -112,12 +116,14 @@ class BestForecast(Stacking):
     ) -> None:
         self.ordered = ordered
         self.epochs = epochs
+        self.cv = cv
         self.n_samples = n_samples
         self.random_state = random_state
         self.device = device
         self.progress = progress
 
-    score, cv, leave_out = "energy_score", "auto", True
+    _kind = "BestForecast"
+    score, leave_out = "energy_score", True
     get_params = SurvivalEstimator.get_params
     set_params = SurvivalEstimator.set_params
 
@@ -134,6 +140,10 @@ class BestForecast(Stacking):
         elif not self.n_features_in_:
             return super()._inputs(X, reset=False)
         return self._completed.transform(X)
+
+    @classmethod
+    def _check_device(cls, device: str) -> None:
+        pick_device(device)
 
     def _checked(self, y: Any) -> Any:
         check_flag(self.ordered, "ordered")
@@ -173,7 +183,7 @@ class BestForecast(Stacking):
                 ridge = {"Cox": CoxRegression(alpha=1.0)} | ridge
                 flexible["trees"] = JointFromMargins(BoostedHazards(random_state=self._seed))
         if X is not None:  # a penalty needs covariates of one unit
-            ridge = {name: make_pipeline(StandardScaler(), model) for name, model in ridge.items()}
+            ridge = {name: make_pipeline(_Scaler(), model) for name, model in ridge.items()}
         simple = {name: JointFromMargins(model) for name, model in (pooled | ridge).items()}
         self._baselines = list(simple)
         return [*flexible.items(), *simple.items()]
@@ -186,21 +196,22 @@ class BestForecast(Stacking):
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         return self._by_likelihood and super()._is_exact(forecasts)
 
-    def _finish(self, y: Any, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> None:
+    def _finish(self, subjects: StackSubjects, held: HeldOut) -> None:
         self.exchangeable_, self._last = 0.0, np.full(len(self._follow_up), np.inf)
+        y = subjects.y
         if not isinstance(y, RightCensored):
             return
         if self._joint and not self.ordered:
-            self.exchangeable_ = self._exchangeable(parts, held)
+            self.exchangeable_ = self._exchangeable(subjects, held)
         if np.isfinite(self._follow_up).all():
             time, event = (np.asarray(part).reshape(len(y), -1) for part in (y.time, y.event))
             self._last = np.where(event, time, 0.0).max(axis=0)
             with np.errstate(divide="ignore"):
                 self._late_hazard = 0.5 / np.maximum(time - self._last, 0.0).sum(axis=0)
 
-    def _exchangeable(self, parts: Iterable[Part], held: dict[str, list[tuple[Any, ...]]]) -> float:
+    def _exchangeable(self, subjects: StackSubjects, held: HeldOut) -> float:
         """The share of draws whose times take turns, by the held-out score of draws that all do."""
-        found, parts = [], list(parts)
+        losses, parts = [], list(subjects.held_out())
         m = 2 * self._members.count(sum(len(y) for _, y, _, _ in parts))
         sizes = shares(m, [self.weights_[name] for name in self.estimators_])
         chosen = [(held[name], size) for name, size in zip(self.estimators_, sizes, strict=True) if size]
@@ -211,11 +222,8 @@ class BestForecast(Stacking):
             ]
             z = mixed(drawn)[:, np.random.default_rng(self._seed).permutation(m)]
             one, other = z[:, ::2], in_turn(z[:, 1::2], 1.0)
-            found.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
-        if not found:
-            return 0.0
-        losses = QuadraticLosses(*(np.concatenate(values) for values in zip(*found, strict=True)))
-        return _probability_of_second(losses)
+            losses.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
+        return _probability_of_second(self._joined(losses)) if losses else 0.0
 
     def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:
         if np.isfinite(self._last).all():
@@ -225,7 +233,14 @@ class BestForecast(Stacking):
         return in_turn(z, self.exchangeable_) if self.exchangeable_ else z
 
 
-def _probability_of_second(losses: QuadraticLosses) -> float:
+class _Scaler(StandardScaler):
+    """Covariates in standard deviations; one that is too large for these is named by the regression."""
+
+    fit = np.errstate(over="ignore", invalid="ignore")(StandardScaler.fit)
+    transform = np.errstate(over="ignore", invalid="ignore")(StandardScaler.transform)
+
+
+def _probability_of_second(losses: QuadraticLosses | LogLosses) -> float:
     r"""The probability that the best share q of the first of two forecasts is 0, where it is else 1.
 
     With the estimate :math:`\hat q\sim N(q,e^2)` and even odds: :math:`1/[1+\exp\{(\hat q-\frac12)/e^2\}]`.

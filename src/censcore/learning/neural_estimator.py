@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind
 from censcore.distributions import CauseEnsemble, Ensemble
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cause_times import cause_times, of_draws
 from censcore.estimators.covariates import check_numbers, count_rows, validated
 from censcore.estimators.folds import seed_of
 from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.estimators.saved_models import SavedEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, check_single_precision
 from censcore.learning.data.first_pass import FirstPass, Moments
@@ -34,7 +34,7 @@ from censcore.learning.training.exchange import pick_device, rank_and_processes,
 from censcore.learning.training.loop import train
 from censcore.learning.training.side_by_side import SideBySide
 from censcore.learning.training.task import Callback, History, Recipe, Task
-from censcore.model_files import part_of, read_model_file, restoring, write_model_file
+from censcore.model_files import part_of
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["NeuralEstimator", "followed_outcome"]
@@ -42,7 +42,7 @@ __all__ = ["NeuralEstimator", "followed_outcome"]
 _MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one of its own
 
 
-class NeuralEstimator(SurvivalEstimator):
+class NeuralEstimator(SavedEstimator):
     """Base class of estimators that are networks; a subclass defines the network and its loss.
 
     Parameters with the same names mean the same in every subclass: ``epochs``, ``patience``,
@@ -54,7 +54,6 @@ class NeuralEstimator(SurvivalEstimator):
     LikelihoodEstimator : Base class of estimators that are trained by the censored log score.
     """
 
-    _kind: ClassVar[str]
     _takes_causes: ClassVar[bool] = False  # competing and semi-competing risks
     _eval_parts: ClassVar[tuple[str, ...]] = ("X", "y", "mask")
 
@@ -356,19 +355,7 @@ class NeuralEstimator(SurvivalEstimator):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         """Take back what ``_fitted_settings`` gave."""
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a safetensors file with a JSON header; :meth:`load` reads it.
-
-        Parameters
-        ----------
-        path : path
-            Where to write; an existing file is replaced by a complete new one.
-        """
-        self.check_fitted()
-        write_model_file(path, self._kind, *self._contents())
-
     def _contents(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What a file keeps: arrays and JSON values."""
         tensors = {
             f"{i}.{name}": value
             for i, net in enumerate(self._networks)
@@ -401,29 +388,11 @@ class NeuralEstimator(SurvivalEstimator):
         return cls(**parameters | objects)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
-        """Read a model that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : path
-            Where to read; a damaged or foreign file raises a ModelFileError.
-        device : str
-            Where the model computes.
-
-        Returns
-        -------
-        estimator
-            The fitted model.
-        """
+    def _check_device(cls, device: str) -> None:
         pick_device(device)
-        arrays, settings = read_model_file(path, cls._kind)
-        with restoring(path, cls._kind):
-            return cls._restored(arrays, settings, device)
 
     @classmethod
     def _restored(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any], device: str) -> Self:
-        """The model that the contents of a file describe, on a device."""
         check_contents(arrays, settings)
         model = cls._of_parameters(settings["parameters"] | {"device": device})
         model.n_features_in_, model.k_, model._joint = (

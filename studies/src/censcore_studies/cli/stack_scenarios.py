@@ -1,4 +1,4 @@
-"""``censcore reproduce stack-scenarios``: the default stack where the truth is known."""
+"""``censcore reproduce stack-scenarios``, ``stack-intervals``: the default stack where the truth is known."""
 
 from __future__ import annotations
 
@@ -34,6 +34,27 @@ def stack_scenarios(
     _finish(out, reports, stages, f"0 to {seeds - 1}", settings)
 
 
+def stack_intervals(
+    sizes: Annotated[list[int] | None, typer.Option(help="Subjects; 300 and 1000 by default.")] = None,
+    seeds: Annotated[int, typer.Option(min=2, help="Seeds 0, 1, ...")] = 20,
+    jobs: Jobs = 1,
+    out: Out = Path("results/stack-scenarios"),
+    run: Run = True,
+) -> None:
+    """What the intervals of forecast risks of the default stack cover in six scenarios."""
+    from censcore_studies.stack_scenarios.intervals import report_intervals, run_intervals
+    from censcore_studies.stack_scenarios.study import SIZES
+
+    stages = _stages()
+    if run:
+        with stages("cells"):
+            run_intervals(out, sizes or SIZES, seeds, jobs=jobs)
+    with stages("tables"):
+        reports = [report_intervals(out)]
+    _finish(out, reports, stages, f"0 to {seeds - 1}", {"sizes": sizes or list(SIZES), "seeds": seeds})
+
+
 def add_to(app: typer.Typer) -> None:
-    """Register the command."""
+    """Register the commands."""
+    app.command("stack-intervals", cls=ManyValues)(stack_intervals)
     app.command("stack-scenarios", cls=ManyValues)(stack_scenarios)
