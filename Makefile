@@ -17,10 +17,10 @@ WORKERS ?= 2
 PARALLEL := -n $(WORKERS) --dist worksteal
 # make test SEED=N runs the tests in the random order number N; without it they run in the order of the files.
 ORDER := $(if $(SEED),--order $(SEED))
-# One thread per process: the tests are parallel over processes already.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# One thread per process, as conftest.py has it for the tests: work is parallel over processes already.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 # Bytecode is kept, whatever the environment asks for: the tests start many processes.
-TESTING := $(ONE_THREAD) PYTHONDONTWRITEBYTECODE=
+TESTING := PYTHONDONTWRITEBYTECODE=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
@@ -55,16 +55,16 @@ fuzz: $(DEV) ## Call every public name with bad input, hundreds of times, and pr
 
 test-bayes: $(DEV) ## Run the tests that need ArviZ and NumPyro, which make setup leaves out
 	$(BIN)/pip install -qq --constraint constraints.txt --editable '.[peers-bayes]'
-	$(ONE_THREAD) $(BIN)/pytest -q tests/estimators/libraries/test_draws.py
+	$(BIN)/pytest -q tests/estimators/libraries/test_draws.py
 
 test-docs: docs ## Build the documentation and test it in a browser (Chromium, where there is one)
-	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) tests/test_docs*.py
+	$(BIN)/pytest -q $(PARALLEL) tests/test_docs*.py
 
 test-lowest: ## Run the tests with the lowest versions that the metadata promises, in .venv-lowest
 	@test -x .venv-lowest/$(PROGRAMS)/python || $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/$(PROGRAMS)/pip install -qq --constraint constraints-lowest.txt --editable '.[test]' --editable './studies[dask]'
 	@# code blocks of the docs need other libraries; old polars warns of forks, old scikit-learn asks SciPy first
-	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv-lowest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
+	SCIPY_ARRAY_API=1 .venv-lowest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
 		--ignore=tests/test_docs.py --ignore=src/censcore/estimators/competing_risks_adapters.py \
 		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
 		-W "ignore:Using fork:RuntimeWarning"
@@ -75,7 +75,7 @@ test-newest: ## Run the tests with the newest versions, pandas 3 among them, in 
 		--editable '.[test]' --editable './studies[dask]'
 	@# lifelines asks for pandas 2; with pandas 3 it warns of pandas 4
 	.venv-newest/$(PROGRAMS)/pip install -qq --upgrade --no-deps pandas
-	$(ONE_THREAD) .venv-newest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs --ignore=tests/test_docs.py \
+	.venv-newest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs --ignore=tests/test_docs.py \
 		--ignore=src/censcore/estimators/competing_risks_adapters.py \
 		-W "ignore:Starting with pandas version 4:DeprecationWarning"
 

@@ -9,16 +9,24 @@ import tempfile
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
+if TYPE_CHECKING:
+    import numpy as np
+
 ROOT = Path(__file__).resolve().parent
 
 pytest_plugins = ["tests.missing_packages"]
+
+# One thread per process: the tests are parallel over processes already. Libraries read these variables when
+# they are imported, so nothing above imports one. Numba counts the cores itself and tells OpenMP how many
+# threads to use; the networks of later tests would use as many, and spend their time waiting for each other.
+for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # Kernels for a GPU; their package exists only where one can be.
 collect_ignore = [] if find_spec("triton") else ["src/censcore/scores/_energy_pairs_triton.py"]
@@ -103,6 +111,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A generator seeded alike for every test."""
+    import numpy as np
+
     return np.random.default_rng(20240917)
 
 

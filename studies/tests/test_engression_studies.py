@@ -3,14 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from censcore.exceptions import InvalidInputError
 from censcore_studies.engression import ablations
 from censcore_studies.real_data import comparison as real_data
 from censcore_studies.real_data.data import DATA, load_survival_data
-
-torch.set_num_threads(1)
 
 TINY = {"width": 16, "depth": 2, "noise_dim": 8, "epochs": 2, "n_samples": 64}
 

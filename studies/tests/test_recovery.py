@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-import torch
 from scipy.stats import kendalltau
 
 from censcore_studies.engression.recovery import QUESTIONS, draw_recovery, kendall_tau, recover
-
-torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

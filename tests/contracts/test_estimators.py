@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from lifelines import CoxPHFitter, KaplanMeierFitter, WeibullAFTFitter
 from tests.learning.small_trainings import engression, likelihood
 
@@ -13,7 +12,6 @@ from censcore.testing.estimators import Candidate, atoms_of_c
 
 ensemble, linear_model = (pytest.importorskip(f"sksurv.{name}") for name in ("ensemble", "linear_model"))
 
-torch.set_num_threads(1)
 
 NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 64, "device": "cpu"}
 ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_networks": 1}

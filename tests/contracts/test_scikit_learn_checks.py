@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import censcore as cs
-
-torch.set_num_threads(1)
 
 # The checks fit to plain numbers, which no estimator here accepts: they become uncensored event times.
 

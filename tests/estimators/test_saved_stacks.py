@@ -70,10 +70,10 @@ def test_a_stack_of_simple_models(tmp_path):
     assert again.weights_ == stack.weights_
 
 
+@pytest.mark.usefixtures("brief_members")
 @pytest.mark.parametrize("kind", ["one", "two", "causes", "semi-competing"])
 def test_the_default_stack(kind, tmp_path):
-    pytest.importorskip("torch", reason="networks need the extra 'torch'")
-    model = cs.BestForecast(epochs=2, random_state=0, device="cpu", n_samples=64).fit(X, outcomes()[kind])
+    model = cs.BestForecast(epochs=1, random_state=0, device="cpu", n_samples=64).fit(X, outcomes()[kind])
     model.save(tmp_path / "stack")
     again = cs.load(tmp_path / "stack", device="cpu")
     assert type(again) is cs.BestForecast

@@ -409,14 +409,14 @@ def test_tabs_choose_one_of_several_causes(tab, tmp_path):
 
 
 def test_a_page_of_six_models_and_two_causes_stays_small():
-    names, x = ["relapse", "death"], np.random.default_rng(0).normal(size=(800, 2))
+    names, x = ["relapse", "death"], np.random.default_rng(0).normal(size=(200, 2))
 
     def model(a, b):
         rates = 0.3 * np.exp(-a * x[:, 0]), 0.2 * np.exp(b * x[:, 1])
         return cs.CauseSpecificHazards([cs.Exponential(rate) for rate in rates], names=names)
 
     time, cause = (draws[:, 0] for draws in model(0.5, 0.3).sample(1, seed=1))
-    c = np.random.default_rng(1).uniform(0, 6, 800)
+    c = np.random.default_rng(1).uniform(0, 6, 200)
     y = cs.CompetingRisks(np.minimum(time, c), np.where(time <= c, cause, 0), names=names)
     forecasts = {f"model number {k}": model(0.1 * k, 0.05 * k) for k in range(6)}
     found = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), X=x, train=(x, y))

@@ -18,8 +18,6 @@ from censcore.learning.engression import Generator, sampling
 from censcore.learning.engression.loss import EngressionTask, censoring_quantiles
 from censcore.simulation import LogNormalScenario
 
-torch.set_num_threads(1)
-
 SCENARIO = LogNormalScenario(k=2, mixture=False, censoring="uniform")
 DATA = SCENARIO.sample(600, seed=0)
 DISTRIBUTION = SCENARIO.censoring_distribution(DATA.X)

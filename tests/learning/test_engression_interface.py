@@ -13,8 +13,6 @@ import censcore as cs
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.learning.engression.sampling import Sampler
 
-torch.set_num_threads(1)
-
 SMALL = {
     "width": 8,
     "depth": 2,

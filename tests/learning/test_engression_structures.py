@@ -14,8 +14,6 @@ from censcore.learning.engression.loss import EngressionTask
 from censcore.learning.structures import Ordered, Semicompeting
 from censcore.scores.energy_pairs import energy_loss
 
-torch.set_num_threads(1)
-
 SMALL = {
     "width": 16,
     "depth": 2,

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.estimators.tails import end_of_follow_up, with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
-
-torch.set_num_threads(1)
 
 SMALL = {"width": 16, "depth": 2, "noise_dim": 8, "epochs": 2, "n_samples": 200, "random_state": 0}
 RNG = np.random.default_rng(0)

@@ -9,8 +9,6 @@ import censcore as cs
 from censcore.exceptions import InvalidInputError
 from censcore.learning.engression.loss import scale_of_loss
 
-torch.set_num_threads(1)
-
 SMALL = {
     "width": 16,
     "depth": 2,

@@ -410,14 +410,14 @@ def fit(n):
 import censcore.learning.data.first_pass as module
 module.HELD_OUT, module.SAMPLE = 1000, 2000
 fit(4000)
-print(json.dumps([grown(lambda: fit(n)) for n in (10_000, 100_000)]))
+print(json.dumps([grown(lambda: fit(n)) for n in (6_000, 60_000)]))
 """
 
 
 @pytest.mark.skipif(not MEASURABLE, reason="memory is read from /proc, on Linux")
 def test_memory_does_not_grow_with_the_number_of_subjects():
     small, large = printed_by(_MEMORY)
-    table = 100_000 * 64 * 4  # bytes of the quantiles of C alone
+    table = 60_000 * 64 * 4  # bytes of the quantiles of C alone
     assert large - small < 0.25 * table, (small, large)
 
 

@@ -14,8 +14,6 @@ import censcore as cs
 from censcore.exceptions import InvalidInputError, ModelFileError, NotFittedError
 from censcore.simulation import LogNormalScenario
 
-torch.set_num_threads(1)
-
 N = 3000
 COEF = np.array([[0.5, -0.3], [0.0, 0.4], [-0.4, 0.2]])  # log scale of coordinate j: x @ COEF[j]
 SHAPE = np.array([1.4, 0.9, 2.0])
