@@ -106,9 +106,9 @@ def change(*names, to):
     ("alter", "message"),
     [
         (change_weights, "NaN"),
-        (change("fitted", "unit", to=-1), "unit: got -1, expected a positive"),
-        (change("fitted", "scale", to=[1.0]), "scale: got 1 values"),
-        (change("parameters", "network", "depth", to=10**5), "depth: got 100000"),
+        (change("fitted", "unit", to=-1), "unit must be a finite number above .*; got -1"),
+        (change("fitted", "scale", to=[1.0]), "scale: got 1 numbers, expected 2"),
+        (change("parameters", "network", "depth", to=10**5), "depth must be a whole number .*; got 100000"),
         (change("parameters", "network", "width", to=10**9), "width"),
         (change("parameters", "colour", to="red"), "colour"),
         (change("parameters", "training", "colour", to="red"), "colour"),
@@ -116,7 +116,7 @@ def change(*names, to):
         (change("fitted", "generators", to=10**6), "generators"),
         (change("fitted", "generators", to=2), "restored"),
         (change("k", to=3), "scale"),
-        (change("k", to="two"), "k: got 'two'"),
+        (change("k", to="two"), "k must be a whole number; got .two."),
         (change("fitted", to=None), "restored"),
     ],
 )

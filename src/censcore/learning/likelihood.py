@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, check_option, shown
+from censcore._validation import as_count, as_number, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
@@ -21,7 +21,6 @@ from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
 from censcore.learning.data.streamed import StreamedRows
-from censcore.learning.file_checks import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Training
 from censcore.learning.training.exchange import pick_device
@@ -280,8 +279,7 @@ class LikelihoodEstimator(NeuralEstimator):
         return {"unit": self._unit}
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
-        check_number("unit", settings["unit"], positive=True)
-        self._unit = settings["unit"]
+        self._unit = as_number(settings["unit"], "unit", above=1e-300, below=1e300)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
