@@ -54,6 +54,15 @@ def test_a_newer_version_is_refused(path):
         read_model_file(path, "thing")
 
 
+def test_a_model_with_an_array_among_its_parameters_is_saved(tmp_path):
+    y = cs.RightCensored(np.random.default_rng(0).exponential(size=(40, 2)), np.ones((40, 2)))
+    model = cs.JointGridModel(edges=np.array([0.0, 1.0, 2.0]), epochs=1, random_state=0).fit(None, y)
+    model.save(tmp_path / "model")
+    again = cs.load(tmp_path / "model")
+    t = np.array([[0.5, 1.5]])
+    np.testing.assert_array_equal(again.predict_distribution().sf(t), model.predict_distribution().sf(t))
+
+
 def test_a_failed_write_leaves_the_old_file(path):
     before = path.read_bytes()
     with pytest.raises(TypeError):
