@@ -382,7 +382,7 @@ class NeuralEstimator(SurvivalEstimator):
             "k": self.k_,
             "joint": self._joint,
             "seed": self._seed,
-            "history": self.history_.to_dict(),
+            "history": self.history_,
             "fitted": self._fitted_settings(),
         }
         return as_arrays(tensors) | {"center": self._center, "spread": self._spread}, settings
