@@ -25,8 +25,15 @@ from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Training
 from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.full_batch import FullBatch
-from censcore.learning.training.loop import mix_seed
-from censcore.learning.training.task import MOST_EPOCHS, MOST_LAYERS, MOST_UNITS, Callback, History, Rows
+from censcore.learning.training.task import (
+    MOST_EPOCHS,
+    MOST_LAYERS,
+    MOST_UNITS,
+    Callback,
+    History,
+    Rows,
+    mix_seed,
+)
 from censcore.outcomes import OutcomeLike, RightCensored
 
 __all__ = ["LikelihoodEstimator", "LikelihoodTask", "ParameterEstimator", "ParameterNetwork"]

@@ -35,9 +35,8 @@ from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
-from censcore.learning.training.loop import mix_seed
 from censcore.learning.training.side_by_side import stacked
-from censcore.learning.training.task import Callback, History
+from censcore.learning.training.task import Callback, History, mix_seed
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["CensoredEngression"]
