@@ -19,7 +19,8 @@ import torch
 import censcore as cs
 from censcore.learning import Network, Training
 from censcore.learning.engression.loss import EngressionTask
-from censcore.learning.training.loop import Recipe, _Run
+from censcore.learning.training.loop import _Run
+from censcore.learning.training.task import Recipe
 from censcore.scores.energy_pairs import energy_loss
 from censcore.simulation import LogNormalScenario, SimulatedData
 

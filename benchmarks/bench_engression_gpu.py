@@ -19,7 +19,8 @@ import torch
 import censcore as cs
 from censcore.learning.engression import Generator
 from censcore.learning.engression.loss import EngressionTask
-from censcore.learning.training.loop import Recipe, _Run
+from censcore.learning.training.loop import _Run
+from censcore.learning.training.task import Recipe
 
 CUDA = torch.device("cuda")
 RECIPE = Recipe(

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,21 @@ def write_model_file(
     """
     save = _safetensors("save")
     plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    header = {"format": FORMAT, "version": VERSION, "kind": kind, "settings": json.dumps(settings)}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "settings": json.dumps(settings, default=_plain),
+    }
     header["checksum"] = _checksum(header, plain)
     write_atomically(path, _in_order(save(plain, metadata=header)))
+
+
+def _plain(value: Any) -> Any:
+    """Settings in an object, and what NumPy holds, as JSON values."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return asdict(value)
 
 
 def _in_order(data: bytes) -> bytes:

@@ -54,6 +54,15 @@ def test_a_newer_version_is_refused(path):
         read_model_file(path, "thing")
 
 
+def test_a_model_with_an_array_among_its_parameters_is_saved(tmp_path):
+    y = cs.RightCensored(np.random.default_rng(0).exponential(size=(40, 2)), np.ones((40, 2)))
+    model = cs.JointGridModel(edges=np.array([0.0, 1.0, 2.0]), epochs=1, random_state=0).fit(None, y)
+    model.save(tmp_path / "model")
+    again = cs.load(tmp_path / "model")
+    t = np.array([[0.5, 1.5]])
+    np.testing.assert_array_equal(again.predict_distribution().sf(t), model.predict_distribution().sf(t))
+
+
 def test_a_failed_write_leaves_the_old_file(path):
     before = path.read_bytes()
     with pytest.raises(TypeError):
@@ -106,9 +115,9 @@ def change(*names, to):
     ("alter", "message"),
     [
         (change_weights, "NaN"),
-        (change("fitted", "unit", to=-1), "unit: got -1, expected a positive"),
-        (change("fitted", "scale", to=[1.0]), "scale: got 1 values"),
-        (change("parameters", "network", "depth", to=10**5), "depth: got 100000"),
+        (change("fitted", "unit", to=-1), "unit must be a finite number above .*; got -1"),
+        (change("fitted", "scale", to=[1.0]), "scale: got 1 numbers, expected 2"),
+        (change("parameters", "network", "depth", to=10**5), "depth must be a whole number .*; got 100000"),
         (change("parameters", "network", "width", to=10**9), "width"),
         (change("parameters", "colour", to="red"), "colour"),
         (change("parameters", "training", "colour", to="red"), "colour"),
@@ -116,7 +125,7 @@ def change(*names, to):
         (change("fitted", "generators", to=10**6), "generators"),
         (change("fitted", "generators", to=2), "restored"),
         (change("k", to=3), "scale"),
-        (change("k", to="two"), "k: got 'two'"),
+        (change("k", to="two"), "k must be a whole number; got .two."),
         (change("fitted", to=None), "restored"),
     ],
 )

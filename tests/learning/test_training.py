@@ -17,7 +17,8 @@ from censcore.learning.data.standardised import rows_of
 from censcore.learning.training.batches import Batches
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, share_of
-from censcore.learning.training.loop import Recipe, mix_seed, train
+from censcore.learning.training.loop import train
+from censcore.learning.training.task import Recipe, mix_seed
 
 
 @pytest.fixture
@@ -112,7 +113,8 @@ def test_resuming_after_kill_9(tmp_path):
         """
         import os, signal, sys, torch
         from torch import nn
-        from censcore.learning.training.loop import Recipe, train
+        from censcore.learning.training.loop import train
+        from censcore.learning.training.task import Recipe
         from tests.learning.small_trainings import Regression
         torch.set_num_threads(1)
         g = torch.Generator().manual_seed(1)

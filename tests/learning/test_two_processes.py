@@ -26,7 +26,8 @@ from tests.learning.small_trainings import (  # noqa: E402
 from censcore.learning.data.streamed import StreamedRows  # noqa: E402
 from censcore.learning.training import loop as training  # noqa: E402
 from censcore.learning.training.exchange import same_everywhere  # noqa: E402
-from censcore.learning.training.loop import Recipe, train  # noqa: E402
+from censcore.learning.training.loop import train  # noqa: E402
+from censcore.learning.training.task import Recipe  # noqa: E402
 
 # ---- what a process does -------------------------------------------------------------------------------
 

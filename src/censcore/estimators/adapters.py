@@ -14,6 +14,7 @@ from censcore.distributions import Distribution, Quantiles, ScipyDistribution
 from censcore.distributions.survival_matrix import MatrixReader
 from censcore.estimators.covariates import count_rows
 from censcore.estimators.libraries import Curves, read_model
+from censcore.estimators.libraries.curves import needs_covariates
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.pipelines import last_step
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
@@ -216,8 +217,7 @@ def _survival_of(model: Any, X: Any, reader: MatrixReader) -> Distribution:
         reader = replace(reader, steps=True)
     if not hasattr(model, "predict_survival_function") and hasattr(model, "survival_function_"):
         return _from_frame(model.survival_function_, reader)
-    if X is None:
-        raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
+    needs_covariates(model, X)
     if hasattr(model, "predict_surv_df"):
         return _from_frame(model.predict_surv_df(X), reader)
     curves, times = model.predict_survival_function(X), getattr(model, "unique_times_", None)

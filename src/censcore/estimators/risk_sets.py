@@ -123,10 +123,13 @@ class RiskSets:
 
 
 def _in_time(time: np.ndarray, event: np.ndarray) -> np.ndarray:
-    """The order of the times, events first at ties; without ties a plain sort, twice as fast, gives it."""
-    order = np.argsort(time)
-    ordered = time[order]
-    return np.lexsort((~event, time)) if (ordered[1:] == ordered[:-1]).any() else order
+    """The order of the times, events first at ties, else as they came; faster than ``numpy.lexsort``."""
+    order, n = np.argsort(time), len(time)
+    tied = time[order[1:]] == time[order[:-1]]
+    if not tied.any():
+        return order
+    number = np.cumsum(np.append(False, ~tied))  # of the distinct time
+    return np.sort((2 * number + ~event[order]) * n + order) % n
 
 
 def fitted_strata(X: Any, stratify: str | int | None, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from censcore._validation import as_count, as_number
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.exceptions import ModelFileError
 
-__all__ = ["check_contents", "check_number", "check_numbers"]
+__all__ = ["check_contents", "check_numbers"]
 
 _ALSO = {"n_samples": None, "random_state": None, "n_networks": "auto"}  # values that are no sizes
 
@@ -43,13 +43,8 @@ def check_contents(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> N
         "generators": (1, len(arrays)),
     }
     for name, (least, most) in bounds.items():
-        if name not in sizes or (name in _ALSO and sizes[name] == _ALSO[name]):
-            continue
-        whole = isinstance(sizes[name], int) and not isinstance(sizes[name], bool)
-        if not whole or not least <= sizes[name] <= most:
-            raise ModelFileError(
-                f"{name}: got {sizes[name]!r}, expected a whole number from {least} to {most}."
-            )
+        if name in sizes and not (name in _ALSO and sizes[name] == _ALSO[name]):
+            as_count(sizes[name], name, least=least, most=most)
     for name in ("center", "spread"):
         if name in arrays and arrays[name].shape != (n_features,):
             raise ModelFileError(f"{name}: got shape {arrays[name].shape}, expected ({n_features},).")
@@ -59,21 +54,8 @@ def check_contents(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> N
         raise ModelFileError(f"feature_names: got {names!r:.60}, expected {n_features} names.")
 
 
-def check_number(name: str, value: Any, positive: bool = False) -> None:
-    """Check a number of a model file.
-
-    >>> check_number("unit", -1, positive=True)
-    Traceback (most recent call last):
-        ...
-    censcore.exceptions.ModelFileError: unit: got -1, expected a positive number.
-    """
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or (positive and not 1e-300 < value < 1e300):  # its multiples are numbers too
-        raise ModelFileError(f"{name}: got {value!r}, expected a {'positive ' if positive else ''}number.")
-
-
 def check_numbers(
-    name: str, values: Any, count: int | None = None, *, least: float = -math.inf, increasing: bool = False
+    name: str, values: Any, count: int | None = None, *, least: float | None = None, increasing: bool = False
 ) -> np.ndarray:
     """Numbers of a model file, so many of them, of at least a value, in order where they must be.
 
@@ -82,14 +64,9 @@ def check_numbers(
         ...
     censcore.exceptions.ModelFileError: edges: got numbers that do not increase.
     """
-    if not isinstance(values, list) or not values or (count is not None and len(values) != count):
-        got = f"{len(values)} values" if isinstance(values, list) else f"{values!r:.60}"
-        raise ModelFileError(f"{name}: got {got}, expected {count or 'some'} numbers.")
-    for value in values:
-        check_number(name, value, positive=least > 0)
-        if value < least:
-            raise ModelFileError(f"{name}: got {value!r}, expected a number of at least {least:g}.")
-    numbers = np.array(values, dtype=np.float64)
+    numbers = np.array([as_number(value, name, least=least) for value in values], dtype=np.float64)
+    if not len(numbers) or (count is not None and len(numbers) != count):
+        raise ModelFileError(f"{name}: got {len(numbers)} numbers, expected {count or 'some'}.")
     if increasing and (np.diff(numbers) <= 0).any():
         raise ModelFileError(f"{name}: got numbers that do not increase.")
     return numbers

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, check_option, shown
+from censcore._validation import as_count, as_number, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
@@ -21,13 +21,19 @@ from censcore.learning.data.checks import check_mask, leave_out_times
 from censcore.learning.data.first_pass import Moments, mean_time
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
 from censcore.learning.data.streamed import StreamedRows
-from censcore.learning.file_checks import check_number
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Training
 from censcore.learning.training.exchange import pick_device
 from censcore.learning.training.full_batch import FullBatch
-from censcore.learning.training.loop import mix_seed
-from censcore.learning.training.task import MOST_EPOCHS, MOST_LAYERS, MOST_UNITS, Callback, History, Rows
+from censcore.learning.training.task import (
+    MOST_EPOCHS,
+    MOST_LAYERS,
+    MOST_UNITS,
+    Callback,
+    History,
+    Rows,
+    mix_seed,
+)
 from censcore.outcomes import OutcomeLike, RightCensored
 
 __all__ = ["LikelihoodEstimator", "LikelihoodTask", "ParameterEstimator", "ParameterNetwork"]
@@ -280,8 +286,7 @@ class LikelihoodEstimator(NeuralEstimator):
         return {"unit": self._unit}
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
-        check_number("unit", settings["unit"], positive=True)
-        self._unit = settings["unit"]
+        self._unit = as_number(settings["unit"], "unit", above=1e-300, below=1e300)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -14,13 +14,7 @@ from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count
-from censcore.distributions import (
-    Distribution,
-    Independent,
-    JointMixture,
-    LogNormal,
-    Mixture,
-)
+from censcore.distributions import Distribution, Independent, JointMixture, LogNormal, Mixture
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, blocks
 from censcore.learning.file_checks import check_numbers

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -363,29 +363,16 @@ class NeuralEstimator(SavedEstimator):
         }
         names = getattr(self, "feature_names_in_", None)
         settings = {
-            "parameters": self._plain_parameters(),
+            "parameters": self.get_params(deep=False) | {"random_state": self._seed, "checkpoint": None},
             "n_features": self.n_features_in_,
             "feature_names": None if names is None else [str(name) for name in names],
             "k": self.k_,
             "joint": self._joint,
             "seed": self._seed,
-            "history": self.history_.to_dict(),
+            "history": self.history_,
             "fitted": self._fitted_settings(),
         }
         return as_arrays(tensors) | {"center": self._center, "spread": self._spread}, settings
-
-    def _plain_parameters(self) -> dict[str, Any]:
-        parameters = self.get_params(deep=False)
-        parameters["random_state"] = self._seed
-        parameters["checkpoint"] = None
-        return {name: _as_json(value) for name, value in parameters.items()}
-
-    @classmethod
-    def _of_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """An estimator with parameters as ``_plain_parameters`` gives them."""
-        kinds: dict[str, Any] = {"network": Network, "training": Training}
-        objects = {name: make(**parameters[name]) for name, make in kinds.items() if parameters.get(name)}
-        return cls(**parameters | objects)
 
     @classmethod
     def _check_device(cls, device: str) -> None:
@@ -394,7 +381,9 @@ class NeuralEstimator(SavedEstimator):
     @classmethod
     def _restored(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any], device: str) -> Self:
         check_contents(arrays, settings)
-        model = cls._of_parameters(settings["parameters"] | {"device": device})
+        parameters, kinds = settings["parameters"], {"network": Network, "training": Training}
+        objects = {name: make(**parameters[name]) for name, make in kinds.items() if parameters.get(name)}
+        model = cls(**parameters | objects | {"device": device})
         model.n_features_in_, model.k_, model._joint = (
             settings["n_features"],
             settings["k"],
@@ -415,11 +404,3 @@ class NeuralEstimator(SavedEstimator):
 def followed_outcome(y: Any) -> RightCensored:
     """The outcome that tells how long subjects were followed."""
     return y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
-
-
-def _as_json(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: _as_json(part) for name, part in asdict(value).items()}
-    return (
-        value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value
-    )

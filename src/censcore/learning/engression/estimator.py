@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from censcore._arrays import Array
-from censcore._validation import as_count, check_flag, check_kind
+from censcore._validation import as_count, as_number, check_flag, check_kind
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.kaplan_meier import KaplanMeier
@@ -30,14 +30,13 @@ from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.loss import LEVELS, Generators, TimeScale, is_worse
 from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.file_checks import check_number, check_numbers
+from censcore.learning.file_checks import check_numbers
 from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
-from censcore.learning.training.loop import mix_seed
 from censcore.learning.training.side_by_side import stacked
-from censcore.learning.training.task import Callback, History
+from censcore.learning.training.task import Callback, History, mix_seed
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["CensoredEngression"]
@@ -662,11 +661,9 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         }
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
-        check_number("unit", settings["unit"], positive=True)
+        unit = as_number(settings["unit"], "unit", above=1e-300, below=1e300)
         centre = check_numbers("scale", settings["scale"], self.k_, least=1e-300)
         self._structure = structure_of(self.k_, **settings["structure"])
-        self._times = TimeScale(
-            self._training.transform(self._structure), settings["unit"], tuple(centre.tolist())
-        )
+        self._times = TimeScale(self._training.transform(self._structure), unit, tuple(centre.tolist()))
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
         self._follow_up = np.array([np.inf if end is None else end for end in settings["follow_up"]])

@@ -17,19 +17,10 @@ from censcore.learning.training.batches import Batches
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
 from censcore.learning.training.runs import Run, digests
-from censcore.learning.training.task import (
-    Callback,
-    Epoch,
-    History,
-    Recipe,
-    Rows,
-    Task,
-    held_out_losses,
-    mix_seed,
-)
+from censcore.learning.training.task import Callback, History, Recipe, Rows, Task, held_out_losses, mix_seed
 from censcore.model_files import part_of
 
-__all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "mix_seed", "train"]
+__all__ = ["train"]
 
 
 def train(

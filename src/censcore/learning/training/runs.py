@@ -174,8 +174,7 @@ class Run(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint."""
         best = {f"best_losses.{i}": losses for i, losses in enumerate(self.best) if losses is not None}
-        histories = [history.to_dict() for history in self.histories]
-        settings = {"histories": histories, "steps": self.steps, "identity": self._identity}
+        settings = {"histories": self.histories, "steps": self.steps, "identity": self._identity}
         write_model_file(path, self._kind, as_arrays(self._tensors | best), settings)
 
     def resume(self, path: str | os.PathLike[str]) -> None:

@@ -103,13 +103,9 @@ class History:
         columns = [column.name for column in fields(Epoch)]
         return pd.DataFrame([asdict(epoch) for epoch in self.epochs], columns=columns).set_index("epoch")
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values, for model files and checkpoints."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """What :meth:`to_dict` gave."""
+        """From what :func:`dataclasses.asdict` gave, as model files and checkpoints hold it."""
         return cls(**values | {"epochs": [Epoch(**epoch) for epoch in values["epochs"]]})
 
     def plot(self, ax: Any = None) -> Any:
