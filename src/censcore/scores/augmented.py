@@ -31,6 +31,7 @@ __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_i
 
 EARLIER = "brier_score and crps need no such division."
 
+
 @as_loss
 def augmented_brier_score(
     y: OutcomeLike,
