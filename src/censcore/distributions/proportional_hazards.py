@@ -183,9 +183,9 @@ class ProportionalHazards(Univariate):
         """Exact: the area of the steps, in chunks of subjects since each has a curve of its own."""
         rows = max(len(self), a.shape[0])
 
-        def part(some: slice) -> Array:
-            distribution = self.take(some) if len(self) > 1 else self
-            low, high = (t if t.shape[0] == 1 else t[some] for t in (a, b))
+        def part(chosen: slice) -> Array:
+            distribution = self.take(chosen) if len(self) > 1 else self
+            low, high = (t if t.shape[0] == 1 else t[chosen] for t in (a, b))
             return distribution._area(low, high)
 
         if requires_grad(self._risk) or requires_grad(self._hazard):
@@ -214,15 +214,15 @@ class ProportionalHazards(Univariate):
             since = table.up_to(low[group.rows, 0], before_low[group.rows, 0])
             for start in range(0, len(number), step):
                 i, j = number[start : start + step], column[start : start + step]
-                some = group.rows[i]
-                at_risks = table.up_to(high[some, j], before_high[some, j])
+                subjects = group.rows[i]
+                at_risks = table.up_to(high[subjects, j], before_high[subjects, j])
                 if one_start:
                     at_risks -= since[i]
                 else:
-                    at_risks -= table.up_to(low[some, j], before_low[some, j])
-                value = area[some, j] = np.einsum("pk,pk->p", at_risks, group.mix[i])
-                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high[some, j]
-                bad = np.unique(some[interpolation_error(at_risks) > slack])
+                    at_risks -= table.up_to(low[subjects, j], before_low[subjects, j])
+                value = area[subjects, j] = np.einsum("pk,pk->p", at_risks, group.mix[i])
+                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high[subjects, j]
+                bad = np.unique(subjects[interpolation_error(at_risks) > slack])
                 if bad.size:
                     area[bad] = self.take(bad)._area(low[bad], high[bad])
         return area
@@ -253,10 +253,10 @@ class ProportionalHazards(Univariate):
         xp = distribution._xp
         if end.shape[0] > 1 or bool(xp.isinf(end).any()):
             return super(ProportionalHazards, distribution).censor_at(end[:, 0])
-        kept = int(distribution._passed(end, "left")[0, 0])
+        earlier = int(distribution._passed(end, "left")[0, 0])
         other = distribution._map(lambda array: array)
-        other._times = xp.concat([distribution._times[:, :kept], end], axis=1)
-        other._hazard = xp.concat([distribution._hazard[:, :kept], xp.full_like(end, np.inf)], axis=1)
+        other._times = xp.concat([distribution._times[:, :earlier], end], axis=1)
+        other._hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
         return other
 
 
