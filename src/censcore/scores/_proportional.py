@@ -28,6 +28,7 @@ from censcore._kernels import on_cpu
 from censcore._quadrature import Function
 from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore.distributions import PointMass, ProportionalHazards, Step, Univariate
+from censcore.distributions.proportional_hazards import area_tables
 from censcore.scores._shared_panels import (
     NODES,
     Integral,
@@ -192,7 +193,7 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
     left, reach = [], inverse_probability_weights(inputs)[:, 0]
-    for group, areas in C._area_tables(inverse=end is not None):
+    for group, areas in area_tables(C, inverse=end is not None):
         if len(group.rows) < FEW_CURVES:
             left.append(group.rows)
             continue
