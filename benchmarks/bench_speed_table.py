@@ -18,6 +18,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import censcore as cs
 from censcore import _kernels
@@ -409,6 +410,7 @@ ROWS = [
 
 def main(asked: list[str]) -> None:
     os.environ["CENSCORE_THREADS"] = "1"
+    threadpool_limits(1)  # of BLAS, whose threads burn CPU while they wait for a busy machine
     _kernels.CALLS_UNTIL_LOADED = 0  # ratios of a process that has loaded its kernels
     print(f"{'#':>3s}  {'ratio of CPU time within this run':82s} {'old':>10s} {'new':>8s} {'goal':>6s}")
     for number, row in enumerate(ROWS, 1):

@@ -68,28 +68,28 @@ def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np
     flat = values.reshape(-1)
     bucket, passed = bucket_of(flat), np.less_equal if side == "right" else np.less
     end = np.cumsum(inside)
-    found, last = (end - inside)[bucket], end[bucket]
-    left = np.nonzero(found < last)[0]
+    count, last = (end - inside)[bucket], end[bucket]
+    left = np.nonzero(count < last)[0]
     while left.size:
-        left = left[passed(knots[found[left]], flat[left])]
-        found[left] += 1
-        left = left[found[left] < last[left]]
-    return found.reshape(values.shape)
+        left = left[passed(knots[count[left]], flat[left])]
+        count[left] += 1
+        left = left[count[left] < last[left]]
+    return count.reshape(values.shape)
 
 
 def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
     """A loop over rows where each has many values to place, else bisection on a block of rows at once."""
     n, q = values.shape
-    found = np.empty((n, q), dtype=np.intp)
+    count = np.empty((n, q), dtype=np.intp)
     if q * int(knots.shape[1]).bit_length() >= _MANY_PASSES:
         for row in range(n):
-            found[row] = np.searchsorted(knots[row], values[row], side=side)  # type: ignore[call-overload]
-        return found
+            count[row] = np.searchsorted(knots[row], values[row], side=side)  # type: ignore[call-overload]
+        return count
     step = max(1, _BLOCK_VALUES // max(1, q))
     for start in range(0, n, step):
         block = slice(start, start + step)
-        found[block] = _bisect(knots[block], values[block], side)
-    return found
+        count[block] = _bisect(knots[block], values[block], side)
+    return count
 
 
 # Values from which it costs less to place the knots among them.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from censcore._arrays import Array, convert, namespace
 from censcore._numerics import previous_float
+from censcore._validation import check_kind
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
 from censcore.distributions.cause_specific_hazards import BySubdensity
@@ -16,7 +17,7 @@ from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
 __all__ = ["BeforeTerminal", "before_terminal"]
 
@@ -38,12 +39,11 @@ def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
         changed = _without_later(forecast.samples, terminal)
         same = bool((changed == forecast.samples).all())
         return forecast if same else forecast._with(changed)
-    if isinstance(forecast, Joint):
-        return BeforeTerminal(forecast, terminal)
-    raise InvalidTypeError(
-        f"forecast: got {type(forecast).__name__}, expected a joint distribution of all event times, such as "
-        "Ensemble(samples) with samples (n, m, k), Copula or Independent."
+    expected = (
+        "a joint distribution of all event times, such as Ensemble(samples) with samples (n, m, k), Copula"
     )
+    check_kind(forecast, "forecast", Joint, f"{expected} or Independent")
+    return BeforeTerminal(cast(Joint, forecast), terminal)
 
 
 def _without_later(times: Array, terminal: int) -> Array:

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from censcore._arrays import Array, as_rows, take_rows, to_numpy
-from censcore._validation import as_codes, as_list
+from censcore._validation import as_codes, as_list, check_kind
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.formulas import forwarded
 from censcore.distributions.joint import in_one_library
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError
 
 __all__ = ["Grouped", "GroupedCauses"]
 
@@ -211,11 +211,7 @@ class GroupedCauses(TimeAndCause):
         if not self._members:
             raise InvalidInputError(f"GroupedCauses: got an empty list, expected {expected}.")
         for member in self._members:
-            if not isinstance(member, TimeAndCause):
-                raise InvalidTypeError(
-                    f"GroupedCauses: got {type(member).__name__}, expected distributions of time and cause, "
-                    "such as CumulativeIncidence(times, cif)."
-                )
+            check_kind(member, "GroupedCauses", TimeAndCause, expected)
         names = {member.names for member in self._members}
         if len(names) > 1:
             told = " and ".join(", ".join(causes) for causes in sorted(names))

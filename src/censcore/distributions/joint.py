@@ -10,12 +10,12 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, convert, detach, namespace, one_namespace
 from censcore._numerics import expm1, safe_log
-from censcore._validation import as_coordinate, as_events, as_list, check_positive
+from censcore._validation import as_coordinate, as_events, as_list, check_kind, check_positive
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.distributions.univariate import ONE_TIME, Univariate
+from censcore.exceptions import InvalidInputError
 
 __all__ = ["First", "FromMarginals", "Independent", "Joint", "OfJoint", "in_one_library", "logsumexp"]
 
@@ -218,11 +218,7 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
     if not distributions:
         raise InvalidInputError(f"{owner} needs at least one distribution; got an empty list.")
     for distribution in distributions:
-        if not isinstance(distribution, Univariate):
-            raise InvalidTypeError(
-                f"{owner} takes distributions of one event time, such as Weibull(shape, scale); "
-                f"got {type(distribution).__name__}."
-            )
+        check_kind(distribution, owner, Univariate, ONE_TIME)
         if distribution.k > 1:
             raise InvalidInputError(
                 f"{owner} takes distributions of one event time; got one of {distribution.k}. "

@@ -15,7 +15,7 @@ from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["ProportionalHazards"]
+__all__ = ["ProportionalHazards", "area_tables"]
 
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables of areas are faster than curves
@@ -183,9 +183,9 @@ class ProportionalHazards(Univariate):
         """Exact: the area of the steps, in chunks of subjects since each has a curve of its own."""
         rows = max(len(self), a.shape[0])
 
-        def part(some: slice) -> Array:
-            distribution = self.take(some) if len(self) > 1 else self
-            low, high = (t if t.shape[0] == 1 else t[some] for t in (a, b))
+        def part(chosen: slice) -> Array:
+            distribution = self.take(chosen) if len(self) > 1 else self
+            low, high = (t if t.shape[0] == 1 else t[chosen] for t in (a, b))
             return distribution._area(low, high)
 
         if requires_grad(self._risk) or requires_grad(self._hazard):
@@ -209,34 +209,23 @@ class ProportionalHazards(Univariate):
         before_low, before_high = searchsorted(self._times, low, "left"), np.zeros(wide, dtype=np.intp)
         before_high[some_area] = searchsorted(self._times, high[some_area][None], "left")[0]
         area, step = np.zeros(wide), CACHED_NUMBERS // RISKS
-        for group, table in self._area_tables():
+        for group, table in area_tables(self):
             number, column = some_area[group.rows].nonzero()
             since = table.up_to(low[group.rows, 0], before_low[group.rows, 0])
             for start in range(0, len(number), step):
                 i, j = number[start : start + step], column[start : start + step]
-                some = group.rows[i]
-                at_risks = table.up_to(high[some, j], before_high[some, j])
+                subjects = group.rows[i]
+                at_risks = table.up_to(high[subjects, j], before_high[subjects, j])
                 if one_start:
                     at_risks -= since[i]
                 else:
-                    at_risks -= table.up_to(low[some, j], before_low[some, j])
-                value = area[some, j] = np.einsum("pk,pk->p", at_risks, group.mix[i])
-                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high[some, j]
-                bad = np.unique(some[interpolation_error(at_risks) > slack])
+                    at_risks -= table.up_to(low[subjects, j], before_low[subjects, j])
+                value = area[subjects, j] = np.einsum("pk,pk->p", at_risks, group.mix[i])
+                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high[subjects, j]
+                bad = np.unique(subjects[interpolation_error(at_risks) > slack])
                 if bad.size:
                     area[bad] = self.take(bad)._area(low[bad], high[bad])
         return area
-
-    def _area_tables(self, *, inverse: bool = False) -> list[tuple[RiskGroup, AreaTable]]:
-        """Groups of risks with the areas under their curves, or under 1/S, kept where they are small."""
-
-        def make() -> list[tuple[RiskGroup, AreaTable]]:
-            baseline = self._times[0], self._padded()[0]
-            groups = risk_groups(self._risk[:, 0])
-            return [(group, AreaTable(*baseline, group.risks, inverse=inverse)) for group in groups]
-
-        small = len(self) + self._times.shape[1] <= KEPT_TABLES
-        return self._remember(("area tables", inverse), make) if small else make()
 
     def _area(self, a: Array, b: Array) -> Array:
         return Step._trusted(*self._steps(), falls=True)._integrated_sf(a, b)
@@ -253,11 +242,28 @@ class ProportionalHazards(Univariate):
         xp = distribution._xp
         if end.shape[0] > 1 or bool(xp.isinf(end).any()):
             return super(ProportionalHazards, distribution).censor_at(end[:, 0])
-        kept = int(distribution._passed(end, "left")[0, 0])
+        earlier = int(distribution._passed(end, "left")[0, 0])
         other = distribution._map(lambda array: array)
-        other._times = xp.concat([distribution._times[:, :kept], end], axis=1)
-        other._hazard = xp.concat([distribution._hazard[:, :kept], xp.full_like(end, np.inf)], axis=1)
+        other._times = xp.concat([distribution._times[:, :earlier], end], axis=1)
+        other._hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
         return other
+
+
+def area_tables(F: ProportionalHazards, *, inverse: bool = False) -> list[tuple[RiskGroup, AreaTable]]:
+    """Groups of risks with the areas under their survival functions S, or under 1/S, kept if they are small.
+
+    >>> F = ProportionalHazards([1.0, 2.0], [0.1, 0.5], risk=[1.0, 3.0])
+    >>> [group.rows.tolist() for group, _ in area_tables(F)]
+    [[0], [1]]
+    """
+
+    def make() -> list[tuple[RiskGroup, AreaTable]]:
+        baseline = F._times[0], F._padded()[0]
+        groups = risk_groups(F._risk[:, 0])
+        return [(group, AreaTable(*baseline, group.risks, inverse=inverse)) for group in groups]
+
+    small = len(F) + F._times.shape[1] <= KEPT_TABLES
+    return F._remember(("area tables", inverse), make) if small else make()
 
 
 def _beginning(values: Array) -> str:

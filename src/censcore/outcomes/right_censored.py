@@ -364,16 +364,16 @@ class RightCensored(Outcome):
         >>> cs.crps(late, cs.Exponential(0.5), cs.Uniform(0.0, 9.0)).round(4)
         array([0.3362, 0.8768])
         """
-        kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
-        if not kept.size:
+        rows = np.nonzero(to_numpy(self.at_risk(s)))[0]
+        if not rows.size:
             raise InvalidInputError(
                 f"No subject is at risk after {float(s):g}: got times up to {float(self.time.max()):g}. Pass "
                 "an earlier landmark."
             )
-        some = self.take(kept)
-        xp = namespace(some.time)
-        first = some.time if some.time.ndim == 1 else some.time[:, 0]
-        return some._with_entry(xp.full_like(first, float(s)))
+        late = self.take(rows)
+        xp = namespace(late.time)
+        first = late.time if late.time.ndim == 1 else late.time[:, 0]
+        return late._with_entry(xp.full_like(first, float(s)))
 
     @property
     def informs_censoring(self) -> Array:

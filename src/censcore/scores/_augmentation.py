@@ -51,6 +51,7 @@ from censcore._quadrature import (
 from censcore._validation import name_subjects
 from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
+from censcore.scores._squares import inverse
 from censcore.scores.inputs import ScoringInputs
 
 
@@ -100,14 +101,14 @@ def _integral_while_living(
         def weighted_phi(t: Array) -> Array:
             return W._sf(t) * phi(t)
 
-        by_weights = integrate_steps(phi, edges, order, D.edges, _inverse(C._sf(D.edges)))
+        by_weights = integrate_steps(phi, edges, order, D.edges, inverse(C._sf(D.edges)))
         by_model = integrate_steps(weighted_phi, edges, order, D.edges, D.after)
         return by_weights - by_model, D
     edges = panel_edges([F, C, W], 0 * exit_, exit_)
     D = _ByCensoring.on(C, W, edges)
     t, speed = nodes(edges[:, :-1], edges[:, 1:], ORDER)
     G, S_W, value = (at_nodes(f, t) for f in (C._sf, W._sf, phi))
-    Z = _inverse(G) - S_W * D.at_nodes
+    Z = inverse(G) - S_W * D.at_nodes
     weights = convert(legendre(ORDER)[1], edges)
     return xp.sum(xp.vecdot(Z * value * speed, weights, axis=-1), axis=-1), D
 
@@ -166,7 +167,7 @@ class _ByEventModel(_Running):
     def of(cls, C: Univariate, W: Univariate, needed: Array) -> _ByEventModel:
         """D at all times up to the last of ``needed``."""
         edges = _until(W._breaks(), needed)
-        jump = (_inverse(W._sf(edges)) - _inverse(W._sf_left(edges))) * _inverse(C._sf_left(edges))
+        jump = (inverse(W._sf(edges)) - inverse(W._sf_left(edges))) * inverse(C._sf_left(edges))
         jump, jumps = _once(jump, edges)
         return cls(C, W, edges, 1 + jumps - jump, 1 + jumps)
 
@@ -174,7 +175,7 @@ class _ByEventModel(_Running):
         return self.integral(s)
 
     def after_event(self, s: Array) -> Array:
-        return self.integral_before(s) - _inverse(self.W._sf_left(s)) * _inverse(self.C._sf_left(s))
+        return self.integral_before(s) - inverse(self.W._sf_left(s)) * inverse(self.C._sf_left(s))
 
 
 class _ByCensoring(_Running):
@@ -194,7 +195,7 @@ class _ByCensoring(_Running):
     def on(cls, C: Univariate, W: Univariate, edges: Array, *, smooth: bool = True) -> _ByCensoring:
         """B at the given edges, among which are all atoms of C and all bends of both distributions."""
         xp = namespace(edges)
-        jump = (_inverse(C._sf(edges)) - _inverse(C._sf_left(edges))) * _inverse(W._sf(edges))
+        jump = (inverse(C._sf(edges)) - inverse(C._sf_left(edges))) * inverse(W._sf(edges))
         jump, jumps = _once(jump, edges)
         if not smooth:
             return cls(C, W, edges, jumps - jump, jumps)
@@ -204,7 +205,7 @@ class _ByCensoring(_Running):
         return cls(C, W, edges, after - jump, after, after[:, :-1, None] + inside)
 
     def at(self, s: Array) -> Array:
-        return _inverse(self.W._sf(s)) * _inverse(self.C._sf(s)) - self.integral(s)
+        return inverse(self.W._sf(s)) * inverse(self.C._sf(s)) - self.integral(s)
 
     def after_event(self, s: Array) -> Array:
         return -self.integral_before(s)
@@ -236,9 +237,9 @@ def _stieltjes(C: Univariate, W: Univariate, edges: Array) -> tuple[Array, Array
     """
     xp = namespace(edges)
     t, _ = nodes(edges[:, :-1], edges[:, 1:], ORDER)
-    g = _inverse(at_nodes(C._sf, t))
+    g = inverse(at_nodes(C._sf, t))
     slope = (g - g[:, :, :1]) @ convert(_differentiation(), edges)
-    integrand = _inverse(at_nodes(W._sf, t)) * slope
+    integrand = inverse(at_nodes(W._sf, t)) * slope
     whole = xp.vecdot(integrand, convert(legendre(ORDER)[1], edges), axis=-1)
     return whole, integrand @ convert(_integration(), edges)
 
@@ -283,13 +284,6 @@ def _within(edges: Array, start: Array, end: Array) -> Array:
     xp = namespace(edges)
     edges = side_by_side([start, edges, end])
     return xp.sort(xp.minimum(xp.maximum(edges, start), end), axis=1)
-
-
-def _inverse(S: Array) -> Array:
-    """1/S, and zero where S is zero: the checks make sure that nobody is at risk there."""
-    xp = namespace(S)
-    positive = S > 0
-    return xp.where(positive, 1 / xp.where(positive, S, 1.0), xp.zeros_like(S))
 
 
 def numbers_per_subject(*distributions: Univariate) -> int:

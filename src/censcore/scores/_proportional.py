@@ -30,6 +30,7 @@ from censcore._kernels import on_cpu
 from censcore._quadrature import Function
 from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups, weights_at
 from censcore.distributions import PointMass, ProportionalHazards, Step, Univariate
+from censcore.distributions.proportional_hazards import area_tables
 from censcore.scores._shared_panels import (
     NODES,
     Integral,
@@ -100,14 +101,14 @@ def risk_losses(
     loss, weights = np.empty(inputs.n), inverse_probability_weights(inputs)[:, 0]
     curves = _Curves(inputs.F)
     for group in risk_groups(inputs.F.risk):
-        some, rows = inputs.take(group.rows), group.rows
+        subjects, rows = inputs.take(group.rows), group.rows
         if len(rows) < FEW:
-            loss[rows] = otherwise(some)
+            loss[rows] = otherwise(subjects)
             continue
-        first = _below(some, None if below is None else below.take(rows), group, curves)
-        second = _beyond(some, beyond.take(rows), group, curves)
+        first = _below(subjects, None if below is None else below.take(rows), group, curves)
+        second = _beyond(subjects, beyond.take(rows), group, curves)
         value, error = (u + weights[rows] * v for u, v in zip(first, second, strict=True))
-        loss[rows] = mended(value, accurate(value, error), some, otherwise)
+        loss[rows] = mended(value, accurate(value, error), subjects, otherwise)
     return loss
 
 
@@ -138,7 +139,7 @@ def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves
     observed: np.ndarray = inputs.y.time
     k = np.searchsorted(curves.since[1:], observed, side="left")
     way = y - at[k]
-    return Integral(*group.read_in_parts(lambda some: passed[:, k[some]] + squares[:, k[some]] * way[some]))
+    return Integral(*group.read_in_parts(lambda i: passed[:, k[i]] + squares[:, k[i]] * way[i]))
 
 
 def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves: _Curves) -> Integral:
@@ -153,9 +154,7 @@ def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curve
     observed: np.ndarray = inputs.y.time
     k = np.searchsorted(curves.since[1:], observed, side="right")
     way = area(C, inputs.time, curves.until[k, None])[:, 0]
-    return Integral(
-        *group.read_in_parts(lambda some: later[:, k[some]] + _product(squares[:, k[some]], way[some]))
-    )
+    return Integral(*group.read_in_parts(lambda i: later[:, k[i]] + _product(squares[:, k[i]], way[i])))
 
 
 def _product(heights: np.ndarray, widths: np.ndarray) -> np.ndarray:
@@ -259,15 +258,15 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
     if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
         step = inputs.n
     left, reach = [], inverse_probability_weights(inputs)[:, 0]
-    for group, areas in C._area_tables(inverse=end is not None):
+    for group, areas in area_tables(C, inverse=end is not None):
         if len(group.rows) < FEW_CURVES:
             left.append(group.rows)
             continue
         for start in range(0, len(group.rows), step):
             part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
             if kernel is None:
-                some = inputs.take(part.rows)
-                loss[part.rows], error = _by_formula(some, part, areas, end, reach[part.rows])
+                subjects = inputs.take(part.rows)
+                loss[part.rows], error = _by_formula(subjects, part, areas, end, reach[part.rows])
             else:
                 loss[part.rows], error = _by_kernel(inputs, part, areas, kernel, reach[part.rows])
             left.append(part.rows[~accurate(loss[part.rows], error)])

@@ -67,14 +67,14 @@ class Weights(NamedTuple):
         """
         if C._degree != 0 or self.ipcw is beyond or isinstance(C, PointMass):
             return _moments_of_one(panels, beyond)
-        kept: dict[Any, StepWeights] = C._remember("moments of steps", dict)
-        made = kept.get((panels, beyond))
+        by_panels: dict[Any, StepWeights] = C._remember("moments of steps", dict)
+        made = by_panels.get((panels, beyond))
         if made is None:
-            if len(kept) >= MOST_KEPT:
-                kept.clear()
+            if len(by_panels) >= MOST_KEPT:
+                by_panels.clear()
             times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
             values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if self.ipcw else G
-            made = kept[panels, beyond] = StepWeights(Pieces(panels, times[0]), values, beyond=beyond)
+            made = by_panels[panels, beyond] = StepWeights(Pieces(panels, times[0]), values, beyond=beyond)
         return made
 
     def applied(self, squares: Array, C: Univariate, t: Array, *, beyond: bool) -> Array:
@@ -186,10 +186,10 @@ class _OnPanels:
         below, beyond = (self.weights.moments(C, self.panels, beyond=far) for far in (False, True))
 
         def part(rows: slice) -> Array:
-            some = inputs.take(rows)
+            subjects = inputs.take(rows)
             mix = None if self.group is None else self.group.mix[rows]
-            loss, error = self._losses(some, _Mixed(below, mix), _Mixed(beyond, mix))
-            return mended(loss, accurate(loss, error), some, self.otherwise)
+            loss, error = self._losses(subjects, _Mixed(below, mix), _Mixed(beyond, mix))
+            return mended(loss, accurate(loss, error), subjects, self.otherwise)
 
         return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
 
@@ -213,8 +213,8 @@ class _OnPanels:
             if rows.size:
                 at = Places(places.t[rows], places.panel[rows], places.Q[rows])
                 C = inputs.C if len(inputs.C) == 1 else inputs.C.take(rows)
-                some = F if F.shape[0] == 1 else F[rows]
-                gain, noise = self._beyond(C, weight[rows], some, t, at, beyond.take(rows), falls)
+                F_of_rows = F if F.shape[0] == 1 else F[rows]
+                gain, noise = self._beyond(C, weight[rows], F_of_rows, t, at, beyond.take(rows), falls)
                 loss[rows], error[rows] = loss[rows] + gain, error[rows] + noise
         return loss, error
 

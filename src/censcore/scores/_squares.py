@@ -55,8 +55,8 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
         times, G = C._steps()
-        return integrate_steps(lambda t: F._cdf(t) ** 2, edges, _nodes_for_square(F), times, _inverse(G))
-    return integrate(lambda t: F._cdf(t) ** 2 * _inverse(C._sf(t)), edges, _order(F, C, inverse=True))
+        return integrate_steps(lambda t: F._cdf(t) ** 2, edges, _nodes_for_square(F), times, inverse(G))
+    return integrate(lambda t: F._cdf(t) ** 2 * inverse(C._sf(t)), edges, _order(F, C, inverse=True))
 
 
 def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
@@ -123,7 +123,7 @@ def as_steps(distribution: Univariate) -> Step:
     )
 
 
-def _inverse(G: Array) -> Array:
+def inverse(G: Array) -> Array:
     """1/G, and zero where follow-up has ended: callers have made sure that nobody is followed there.
 
     It stays finite for the smallest G: infinity times an interval of length zero would be NaN.
@@ -158,8 +158,8 @@ def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) 
 def weighted_time_of(C: Univariate) -> Function:
     r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it stands still where follow-up has ended."""
     times, G = C._steps()
-    inverse = Step._trusted(times, _inverse(G), falls=True)
-    return lambda t: sum(inverse._area_before(t))
+    weight = Step._trusted(times, inverse(G), falls=True)
+    return lambda t: sum(weight._area_before(t))
 
 
 def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike
+from censcore.scores._alignment import in_dtype_of
 from censcore.scores._augmentation import (
     augmented_indicator,
     augmented_integral,
@@ -273,8 +274,7 @@ def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:
     if not W._is_neutral:
         one_namespace(outcome=time, event_model=W._reference)
     common_rows(outcome=inputs.n, event_model=len(W))
-    fits = not W._is_neutral and W._reference.dtype == time.dtype
-    W = W if fits else W.like(time)
+    W = cast(Univariate, in_dtype_of(W, time))
     return W.given_survival(known_to_exceed(inputs.y.entry)) if inputs.y.has_delayed_entry else W
 
 
