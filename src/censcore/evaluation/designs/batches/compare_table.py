@@ -75,8 +75,8 @@ def _result(asked: Request, ready: TablePlan, losses: PartialSums, values: Value
     diagnostic = _diagnostic(ready, losses)
     design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, diagnostic)
     return Comparison(
-        kind=ready.kind, design=design, scores=plan.scores, losses=of_losses,
-        means=Means(values, method_of(censoring)), cases={}, subsets=plan.subsets,
+        kind=ready.kind, design=design, models=list(plan.forecasts), scores=plan.scores,
+        losses=of_losses, means=Means(values, method_of(censoring)), cases={}, subsets=plan.subsets,
         resolved_censoring=censoring, reference=ready.reference, confidence=asked.confidence,
         discrimination=False, seed=asked.seed, notes=notes, time_unit=asked.time_unit,
     )  # fmt: skip
@@ -251,10 +251,6 @@ class Batches(Design):
     def case(self, of: Comparison) -> NoReturn:
         """Not in memory."""
         self.refuse("the outcome, or a curve,")
-
-    def models(self, of: Comparison) -> list[str]:
-        """Names of the forecasts."""
-        return list(self.plan.forecasts)
 
     def any_case(self, of: Comparison) -> Case:
         """The outcomes that were counted, without a forecast."""
