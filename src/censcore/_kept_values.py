@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
-
-Made = TypeVar("Made")
+from typing import Any
 
 
 class KeepsValues:
@@ -14,15 +11,6 @@ class KeepsValues:
     A copy or pickle takes what is kept at that moment: the same numbers whether or not a thread adds to it in
     the meantime, which would otherwise end the copy with an error.
     """
-
-    made: dict[Any, Any]  #: by key, see :meth:`once`
-
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What ``make`` gives, which is called on first use of the key."""
-        if key not in self.made:
-            self.made[key] = make()
-        made: Made = self.made[key]
-        return made
 
     def __getstate__(self) -> dict[str, Any]:
         state = vars(self).copy()  # in one step, as are the copies of dictionaries below

@@ -240,10 +240,10 @@ class Source:
 
 def takes_source(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the fields of :class:`Source` as options, from which its first argument is made."""
-    shared = {
-        name: part.replace(annotation=Annotated[part.annotation, _option(name, part.default)])
-        for name, part in signature(Source, eval_str=True).parameters.items()
-    }
+    shared = {}
+    for name, part in signature(Source, eval_str=True).parameters.items():
+        option: Any = typer.Argument if part.default is Parameter.empty else typer.Option
+        shared[name] = part.replace(annotation=Annotated[part.annotation, option(help=HELP[name])])
     own = list(signature(command, eval_str=True).parameters.values())[1:]
 
     def run(**options_given: Any) -> None:
@@ -254,10 +254,6 @@ def takes_source(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {part.name: part.annotation for part in options}
     run.__name__, run.__doc__ = command.__name__, f"{command.__doc__}\n\n\b{COLUMNS_HELP}"
     return run
-
-
-def _option(name: str, default: Any) -> Any:
-    return (typer.Argument if default is Parameter.empty else typer.Option)(help=HELP[name])
 
 
 def tell_changes(*tables: Any) -> None:

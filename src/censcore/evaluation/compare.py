@@ -278,7 +278,7 @@ def _compared(asked: Request) -> Comparison:
     notes += losses.notes + means.notes
     notes += reading_notes(cases, losses, means, weight, asked.confidence, asked.seed)
     return Comparison(
-        plan.kind, Design(), plan.scores, losses, means, cases, subsets, censoring, plan.reference,
-        asked.confidence, asked.discrimination, asked.seed, asked.sample.X, groups, train_groups,
-        notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
+        plan.kind, Design(), list(cases), plan.scores, losses, means, cases, subsets, censoring,
+        plan.reference, asked.confidence, asked.discrimination, asked.seed, asked.sample.X, groups,
+        train_groups, notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
     )  # fmt: skip

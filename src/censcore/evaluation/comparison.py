@@ -47,6 +47,8 @@ class Comparison(Outputs, KeepsValues):
         Of the outcome, and what it can be asked for.
     design : Design
         Where the losses come from: fixed forecasts, folds, or batches of a table.
+    models : list of str
+        Names of the forecasts, the reference last where it was added.
     scores : list of CaseScore
         What the forecasts were scored by.
     losses, means : Losses, Means
@@ -100,6 +102,7 @@ class Comparison(Outputs, KeepsValues):
 
     kind: Kind
     design: Design
+    models: list[str]
     scores: list[CaseScore]
     losses: Losses
     means: Means
@@ -119,11 +122,6 @@ class Comparison(Outputs, KeepsValues):
     made: dict[Any, Any] = field(default_factory=dict, init=False)
 
     # ---- what was compared -------------------------------------------------------------------------
-
-    @property
-    def models(self) -> list[str]:
-        """Names of the forecasts, the reference last where it was added."""
-        return self.design.models(self)
 
     @property
     def scope(self) -> Scope:

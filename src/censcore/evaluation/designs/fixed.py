@@ -51,10 +51,6 @@ class Design:
         """One forecast with the outcome, which all forecasts share; an error where it is not in memory."""
         return self.any_case(of)
 
-    def models(self, of: Comparison) -> list[str]:
-        """Names of the forecasts."""
-        return list(of.cases)
-
     def last_time(self, of: Comparison) -> float:
         """End of follow-up."""
         return float(to_numpy(self.any_case(of).y.time).max())

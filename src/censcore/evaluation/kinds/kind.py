@@ -89,10 +89,6 @@ class Kind(ABC):
         """The kind of other subjects, with the names that were settled before."""
         return replace(self, y=self.read_outcome(y))
 
-    def bare(self) -> Self:
-        """The kind without an outcome, which :meth:`of_subjects` gives it."""
-        return replace(self, y=None)
-
     def events_of(self, y: Any) -> Any:
         """The times and events of this or another sample as cases have them."""
         return y

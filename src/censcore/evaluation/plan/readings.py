@@ -43,7 +43,7 @@ def readings_of(cases: Mapping[str, Case]) -> dict[str, str]:
 
 def on_grid(times: np.ndarray, distributions: Mapping[str, Distribution], horizon: float) -> np.ndarray:
     """Evaluation times, moved to the nearest times that all interpolated matrices share, if any."""
-    grids = [columns_of(F) for F in distributions.values() if _is_interpolated(F)]
+    grids = [columns_of(distributions[name]) for name in _interpolated(distributions)]
     if not grids or any((grid != grid[0]).any() for grid in grids):
         return times
     common = grids[0][0]
@@ -56,16 +56,10 @@ def on_grid(times: np.ndarray, distributions: Mapping[str, Distribution], horizo
     return np.unique(common[np.abs(times[:, None] - common).argmin(axis=1)])
 
 
-def _is_interpolated(F: Distribution) -> bool:
-    reading = reading_of(F)
-    return reading is not None and not reading.exact
-
-
-def _reading(F: Distribution) -> Reading:
-    """How a forecast that is a matrix is read."""
-    reading = reading_of(F)
-    assert reading is not None
-    return reading
+def _interpolated(distributions: Mapping[str, Distribution]) -> dict[str, Reading]:
+    """How matrices that are interpolated between their times are read, by the name of the forecast."""
+    readings = {name: reading_of(F) for name, F in distributions.items()}
+    return {name: reading for name, reading in readings.items() if reading is not None and not reading.exact}
 
 
 # ---- notes ---------------------------------------------------------------------------------------
@@ -78,16 +72,17 @@ def reading_notes(
     matrices = {name: case for name, case in cases.items() if reading_of(case.F) is not None}
     if not matrices:
         return []
-    notes = [*_chosen(matrices), *_repairs(matrices), *_beyond(matrices), *_infinite(matrices, losses)]
-    notes += _same_for_all(matrices)
+    readings = {name: reading for name, case in matrices.items() if (reading := reading_of(case.F))}
+    repaired = {name: reading.repair for name, reading in readings.items() if reading.repair is not None}
+    notes = [*_chosen(readings), *(f"{name!r}: {repair}." for name, repair in repaired.items())]
+    notes += [*_beyond(matrices), *_infinite(matrices, losses), *_same_for_all(matrices, readings)]
     return [*notes, *_depends(cases, losses, means, weight, confidence, seed)]
 
 
-def _chosen(matrices: Mapping[str, Case]) -> list[str]:
+def _chosen(readings: Mapping[str, Reading]) -> list[str]:
     """What was decided for the caller."""
     by_reading: dict[str, list[str]] = {}
-    for name, case in matrices.items():
-        reading = _reading(case.F)
+    for name, reading in readings.items():
         if reading.reason not in ("as asked", "the model is a step function"):
             J = reading.size
             by_reading.setdefault(f"of {J} time{'s' * (J > 1)}: {reading}", []).append(name)
@@ -98,18 +93,13 @@ def _chosen(matrices: Mapping[str, Case]) -> list[str]:
     ]
 
 
-def _repairs(matrices: Mapping[str, Case]) -> list[str]:
-    repairs = {name: _reading(case.F).repair for name, case in matrices.items()}
-    return [f"{name!r}: {repair}." for name, repair in repairs.items() if repair is not None]
-
-
 def _beyond(matrices: Mapping[str, Case]) -> list[str]:
     """Where a forecast ends before the comparison does."""
     by_end: dict[tuple[float, str], list[str]] = {}
-    for name, case in matrices.items():
-        last = float(columns_of(case.F)[:, -1].min())
-        if _is_interpolated(case.F) and last < case.horizon:
-            by_end.setdefault((last, _reading(case.F).tail), []).append(name)
+    for name, reading in _interpolated({name: case.F for name, case in matrices.items()}).items():
+        last = float(columns_of(matrices[name].F)[:, -1].min())
+        if last < matrices[name].horizon:
+            by_end.setdefault((last, reading.tail), []).append(name)
     horizon = next(iter(matrices.values())).horizon
     return [
         f"{', '.join(map(repr, names))}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What "
@@ -132,26 +122,21 @@ def _infinite(matrices: Mapping[str, Case], losses: Losses) -> list[str]:
     return notes
 
 
-def _same_for_all(matrices: Mapping[str, Case]) -> list[str]:
+def _same_for_all(matrices: Mapping[str, Case], readings: Mapping[str, Reading]) -> list[str]:
     notes = []
     for name, case in matrices.items():
         F = case.F.marginal(0)
-        if len(F) == 1:
-            continue
         sf = to_numpy(F.sf(case.times[None, :]))
         same = case.times[(sf == sf[:1]).all(axis=0)]
-        if len(same):
+        if len(F) > 1 and len(same):
+            first = float(columns_of(case.F)[:, 0].min())
+            steps = readings[name].interpolation == "step" and (same < first).all()
+            why = f" (read as steps, before its first time {first:.4g})" if steps else ""
             notes.append(
                 f"{name!r} gives all subjects the same survival at t = {', '.join(f'{t:.4g}' for t in same)}"
-                f"{_before_first(case, same)}: it cannot rank them there, and an AUC of 0.5 says nothing."
+                f"{why}: it cannot rank them there, and an AUC of 0.5 says nothing."
             )
     return notes
-
-
-def _before_first(case: Case, times: np.ndarray) -> str:
-    first = float(columns_of(case.F)[:, 0].min())
-    steps = _reading(case.F).interpolation == "step"
-    return f" (read as steps, before its first time {first:.4g})" if steps and (times < first).all() else ""
 
 
 # ---- does the answer depend on the reading? ------------------------------------------------------
@@ -165,7 +150,7 @@ def _depends(
     Other readings are tried on a sample of subjects. They move the mean loss of a forecast by the mean of the
     changes there; the standard errors stay.
     """
-    open_ = [name for name, case in cases.items() if _is_interpolated(case.F)]
+    open_ = _interpolated({name: case.F for name, case in cases.items()})
     if not open_ or len(cases) < 2:
         return []
     rows = np.nonzero(weight > 0)[0]
@@ -175,11 +160,12 @@ def _depends(
     pairs = []
     for a, b in combinations(cases, 2):
         answers: Answers = {}
-        for score in losses.scores if {a, b} & set(open_) else []:
+        for score in losses.scores if a in open_ or b in open_ else []:
             for j, answer in _answers(a, b, score.name, means, shifts, 1 - confidence).items():
                 answers.setdefault(answer, {}).setdefault(score, []).append(float(score.at(cases[a])[j]))
         if answers:
-            pairs.append(_too_coarse(a, b, answers, cases))
+            sizes = {open_[name].size for name in (a, b) if name in open_}
+            pairs.append(_too_coarse(a, b, answers, " and ".join(map(str, sorted(sizes)))))
     if not pairs:
         return []
     return [
@@ -236,9 +222,7 @@ def _winners(difference: Estimate, a: str, b: str, alpha: float) -> list[str]:
     ]
 
 
-def _too_coarse(a: str, b: str, answers: Answers, cases: Mapping[str, Case]) -> str:
-    sizes = {_reading(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
-    J = " and ".join(map(str, sorted(sizes)))
+def _too_coarse(a: str, b: str, answers: Answers, J: str) -> str:
     details = []
     for answer, where in answers.items():
         titles = (

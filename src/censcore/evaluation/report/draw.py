@@ -43,7 +43,12 @@ def figure_of(chart: Chart) -> Figure:
         for panel, axes in zip(panels, grid.flat, strict=False):
             _panel(axes, panel, letters // columns - 8, 0.6 / max(len(chart.legend), 5))
         if chart.legend:
-            handles = [_handle(name, look) for name, look in chart.legend.items()]
+            from matplotlib.lines import Line2D
+
+            handles = [
+                Line2D([], [], label=label_of(name, LETTERS - 20), ms=5, marker=SIGNS[look.marker],
+                       **line_style(look)) for name, look in chart.legend.items()
+            ]  # fmt: skip
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
             if any(panel.title for panel in panels):  # which stands where the legend would
                 figure.legend(handles=handles, ncols=letters * beside // LETTERS, loc="outside lower left")
@@ -62,14 +67,6 @@ def _columns_of(chart: Chart) -> int:
 def _short(name: str, most: int) -> str:
     text = one_line(name)
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _handle(name: str, look: Look) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D(
-        [], [], label=label_of(name, LETTERS - 20), ms=5, **line_style(look), marker=SIGNS[look.marker]
-    )
 
 
 def line_style(look: Look) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from censcore._validation import check_option
 from censcore.exceptions import InvalidInputError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Outputs"]
 
+Made = TypeVar("Made")
+
 
 class Outputs:
     """What a comparison shows and writes; :class:`Comparison` inherits it."""
@@ -26,6 +29,14 @@ class Outputs:
     @property
     def _comparison(self) -> Comparison:
         return cast("Comparison", self)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` gives, made on first use: text, notebook and page read it several times."""
+        made = self._comparison.made
+        if key not in made:
+            made[key] = make()
+        value: Made = made[key]
+        return value
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
         """Options of the pictures of a kind that a page shows, one entry per picture."""

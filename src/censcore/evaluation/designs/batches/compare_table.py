@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.batches.counts import Counted, Counts
+from censcore.evaluation.designs.batches.counts import Counted
 from censcore.evaluation.designs.batches.decisions import TablePlan
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.passes import (
@@ -75,8 +75,8 @@ def _result(asked: Request, ready: TablePlan, losses: PartialSums, values: Value
     diagnostic = _diagnostic(ready, losses)
     design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, diagnostic)
     return Comparison(
-        kind=ready.kind, design=design, scores=plan.scores, losses=of_losses,
-        means=Means(values, method_of(censoring)), cases={}, subsets=plan.subsets,
+        kind=ready.kind, design=design, models=list(plan.forecasts), scores=plan.scores,
+        losses=of_losses, means=Means(values, method_of(censoring)), cases={}, subsets=plan.subsets,
         resolved_censoring=censoring, reference=ready.reference, confidence=asked.confidence,
         discrimination=False, seed=asked.seed, notes=notes, time_unit=asked.time_unit,
     )  # fmt: skip
@@ -238,11 +238,6 @@ class Batches(Design):
     n_groups: int | None
     diagnostic: CensoringDiagnostic  #: of the censoring distribution
 
-    @property
-    def counts(self) -> Counts:
-        """How long subjects were followed."""
-        return self.counted.follow_up
-
     def can_draw(self, picture: str) -> bool:
         """Differences alone."""
         return picture == "differences"
@@ -257,18 +252,15 @@ class Batches(Design):
         """Not in memory."""
         self.refuse("the outcome, or a curve,")
 
-    def models(self, of: Comparison) -> list[str]:
-        """Names of the forecasts."""
-        return list(self.plan.forecasts)
-
     def any_case(self, of: Comparison) -> Case:
         """The outcomes that were counted, without a forecast."""
-        y, plan = self.counts.subjects(None).y, self.plan
+        y, plan = self.counted.follow_up.subjects(None).y, self.plan
         return Case(y, None, None, plan.horizon, plan.times, plan.levels)  # type: ignore[arg-type]
 
     def sizes(self, of: Comparison) -> tuple[int, int, int | None]:
         """How many subjects, events and groups were counted."""
-        return self.counts.n, self.counts.n_events, self.n_groups
+        counts = self.counted.follow_up
+        return counts.n, counts.n_events, self.n_groups
 
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Everything that was decided."""

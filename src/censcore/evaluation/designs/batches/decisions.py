@@ -133,7 +133,7 @@ class TablePlan(Plan):
             self.estimate = fitted_regression(self.estimator, self.before, self.followed or train)
             check_columns(self.estimate.columns, self.there, "the table")
             self._identify(None)
-        counting = Counting(self.columns, self.table.rows, kind.bare(), self.estimate)
+        counting = Counting(self.columns, self.table.rows, replace(kind, y=None), self.estimate)
         self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
         self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
         sample = self.counted.sample(kind)
@@ -219,7 +219,7 @@ class TablePlan(Plan):
 
     def settle_forecasts(self) -> None:
         """Forecasts of the first rows; the reference serves all of them."""
-        one = self.kind.bare().of_subjects(self.first.y)
+        one = self.kind.of_subjects(self.first.y)
         added = {name: F for name, F in self.forecasts.items() if name not in self.models}
         self.models |= added
         head = self.forecasts | read_forecasts(one, added, self.first, self.events)
@@ -246,15 +246,16 @@ class TablePlan(Plan):
         """What every task knows; cases are made batch by batch."""
         parts, end, estimate = self.counted.parts, self.horizon, self.estimate
         subsets, by_curve = _subsets(self.counted, self.columns), _edges_by_curve(estimate, parts, end)
+        bare = replace(self.kind, y=None)
         self.task = BatchPlan(
-            self.columns, self.kind.bare(), self.table.rows, self.models, self.scores, end, self.times,
+            self.columns, bare, self.table.rows, self.models, self.scores, end, self.times,
             self.levels, estimate, subsets, self.events, _edges(parts, end), by_curve, self.asked.seed,
         )  # fmt: skip
         first = self.task.named(self.first)
         self.cases, self.part = self.task.cases(first), self.task.part(first)
         if any(score.counted(next(iter(self.cases.values()))) is not None for score in self.scores):
             raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
-        self.kind = self.kind.bare() if self.sample is None else self.kind
+        self.kind = bare if self.sample is None else self.kind
 
 
 # ---- what is read ----------------------------------------------------------------------------------------
