@@ -407,6 +407,47 @@ def scenarios_of_no_choice() -> str:
     return f"in {counts['best']} of the {counts['of']} on which no choice was made"
 
 
+def _covered(target: str, hard: bool | None = None) -> str:
+    """Per cent of cases that intervals cover, with a sine and a sign of 30 covariates, without, or all."""
+    covered = table("stack_scenarios/intervals")
+    chosen = covered if hard is None else covered[covered["scenario"].str.startswith("sine") == hard]
+    return spread(100 * chosen[target], ".0f")
+
+
+@QUOTES.on("results/stack_scenarios.md")
+def what_intervals_cover() -> str:
+    return (
+        f"They cover the mean forecast in {_covered('mean forecast')} % of the cases and the mean true "
+        f"risk of subjects with such a forecast in {_covered('such forecasts')} %. They cover the true risk "
+        f"of the subject itself in {_covered('own risk', False)} % in five scenarios, and in "
+        f"{_covered('own risk', True)} % with a sine and a sign of 30 covariates, which all models of the "
+        "stack miss."
+    )
+
+
+@QUOTES.on("results/stack_scenarios.md")
+def data_sets_of_intervals() -> str:
+    count = table("stack_scenarios/intervals")["data sets"]
+    assert count.nunique() == 1
+    return f"censcore reproduce stack-intervals --seeds {count[0]} "
+
+
+@QUOTES.on("censored_engression.md")
+def intervals_of_the_stack() -> str:
+    return (
+        f"In six simulated scenarios it covers that in {_covered('mean forecast')} % of the cases, and the "
+        f"true risk of the subject itself in {_covered('own risk', False)} % in five of them."
+    )
+
+
+@QUOTES.on("censored_engression.md")
+def what_no_interval_knows() -> str:
+    return (
+        "In the sixth scenario, a sine and a sign of 30 covariates, it covers the true risk of the subject "
+        f"in {_covered('own risk', True)} %."
+    )
+
+
 @QUOTES.on("results/stack_scenarios.md")
 def three_event_times() -> str:
     today = output("engression_excess").partition("Older code")[0]
@@ -415,6 +456,16 @@ def three_event_times() -> str:
     return (
         f"the excess of the stack is {excess[0]}, {excess[1]} and {excess[2]} % (seeds 100 to 102), that of "
         f"one network of censored engression {alone} % (seed 100)"
+    )
+
+
+@QUOTES.on("results/stack_scenarios.md")
+def five_and_ten_event_times() -> str:
+    today = output("engression_excess").partition("Older code")[0]
+    five, ten = (re.findall(rf"^ +{k} +10[0-2] +([\d.]+)", today, re.M) for k in (5, 10))
+    return (
+        f"With five event times the excess is {five[0]}, {five[1]} and {five[2]} %, with ten {ten[0]}, "
+        f"{ten[1]} and {ten[2]} %."
     )
 
 
