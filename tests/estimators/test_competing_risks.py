@@ -131,7 +131,7 @@ def test_cause_specific_cox_by_its_formula():
 
 
 def test_cause_specific_weibull_finds_the_truth():
-    X, y = data(4000)
+    X, y = data(2000)
     model = cs.CauseSpecific(cs.WeibullRegression()).fit(X, y)
     x = np.array([[0.0, 0.0], [1.0, 0.0]])
     truth = cs.CauseSpecificHazards([cs.Weibull(1.4, 2.0 * np.exp(-0.5 * x[:, 0])), cs.Weibull(0.9, 3.0)])

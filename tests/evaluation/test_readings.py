@@ -111,10 +111,10 @@ def test_a_fine_grid_needs_no_warning():
 
 def test_step_models_at_their_jump_times_keep_their_numbers():
     rng = np.random.default_rng(1)
-    x = rng.normal(size=(600, 1))
-    T, C = rng.weibull(1.5, 600) * np.exp(x[:, 0]), rng.uniform(0, 4, 600)
+    x = rng.normal(size=(240, 1))
+    T, C = rng.weibull(1.5, 240) * np.exp(x[:, 0]), rng.uniform(0, 4, 240)
     y = cs.RightCensored(np.minimum(T, C), T <= C)
-    a, b = slice(0, 300), slice(300, 600)
+    a, b = slice(0, 120), slice(120, 240)
     F = cs.CoxRegression().fit(x[a], y[a]).predict_distribution(x[b])
     jumps = np.unique(y[a].time[y[a].event])
     frame = pd.DataFrame(F.sf(jumps[None, :]).T, index=jumps)
