@@ -359,9 +359,11 @@ class Comparison(KeepsValues):
             If a subject has P(C > t) = 0, and C is not known for all. Where it is, the observed risk is that
             of the subjects followed beyond t.
         """
-        one, key = self._one("calibration", outcome), f"calibration of {model!r} at {time}, {bins}, {span}"
+        one = self._one("calibration", outcome)
+        one.design.case(one)  # an error where the subjects are not in memory
+        time = one.one_time(time)
+        key = f"calibration of {model!r} at {time}, {bins}, {span}"
         if key not in one.made:
-            one.design.case(one)  # an error where the subjects are not in memory
             one.made[key] = calibration_curve(one, model, time, bins, span)
         curve: CalibrationCurve = one.made[key]
         return curve
