@@ -343,9 +343,11 @@ class Comparison(Outputs, KeepsValues):
             If a subject has P(C > t) = 0, and C is not known for all. Where it is, the observed risk is that
             of the subjects followed beyond t.
         """
-        one, key = self.one("calibration", outcome), f"calibration of {model!r} at {time}, {bins}, {span}"
+        one = self.one("calibration", outcome)
         one.design.case(one)  # an error where the subjects are not in memory
-        return one.once(key, lambda: calibration_curve(one, model, time, bins, span))
+        t = one.one_time(time)
+        key = f"calibration of {model!r} at {t}, {bins}, {span}"
+        return one.once(key, lambda: calibration_curve(one, model, t, bins, span))
 
     def net_benefit(
         self, time: float | None = None, thresholds: Any = None, outcome: str | None = None

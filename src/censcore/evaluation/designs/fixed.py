@@ -70,7 +70,7 @@ class Design:
 
     def told(self, of: Comparison) -> dict[str, Any]:
         """The settings that all kinds have, in their order."""
-        from importlib.metadata import version
+        from censcore import __version__
 
         subjects, events, groups = self.sizes(of)
         case, readings = self.any_case(of), readings_of(of.cases)
@@ -89,7 +89,7 @@ class Design:
             "reference": of.reference,
             "confidence": of.confidence,
             "seed": of.seed,
-            "censcore": version("censcore"),
+            "censcore": __version__,
         }
 
     # ---- numbers ---------------------------------------------------------------------------------------

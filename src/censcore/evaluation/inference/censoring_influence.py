@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,14 @@ class KaplanMeierPart(Part):
 
     estimator: KaplanMeier
 
-    def _jumps(self, i: int) -> np.ndarray:
-        """The entries of the event table at which the curve of a stratum can move."""
+    @cached_property
+    def _jumps(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Entries of the event table at which the curve of each stratum can move, and their times."""
         table = self.estimator.event_table_
-        return np.nonzero((table["stratum"] == i) & (table["sf"] > 0))[0]
+        moves = [
+            (table["stratum"] == i) & (table["sf"] > 0) for i in range(len(self.estimator.distributions_))
+        ]
+        return [(np.nonzero(some)[0], table["time"][some]) for some in moves]
 
     def pieces(self, case: Case, weight: np.ndarray) -> dict[int, Piece]:
         """One for every stratum with subjects whose curve has jumps."""
@@ -126,10 +131,10 @@ class KaplanMeierPart(Part):
         if curve.stratify is not None:
             stratum = np.searchsorted(curve.strata_, column_of(self.X, curve.stratify))
         pieces = {}
-        for i, C in enumerate(curve.distributions_):
-            subjects, jumps = self.subjects[stratum == i], self._jumps(i)
-            if len(subjects) and len(jumps):
-                under, u = self._restricted(case, subjects, C), curve.event_table_["time"][jumps]
+        for i, (C, (_, u)) in enumerate(zip(curve.distributions_, self._jumps, strict=True)):
+            subjects = self.subjects[stratum == i]
+            if len(subjects) and len(u):
+                under = self._restricted(case, subjects, C)
                 pieces[i] = Piece(subjects, under, weight[subjects], u, self.by_visit)
         return pieces
 
@@ -137,7 +142,7 @@ class KaplanMeierPart(Part):
         """From A(u) under each stratum's curve."""
         by_hazard = np.zeros((len(self.estimator.event_table_), m, q))
         for i, of_stratum in A.items():
-            by_hazard[self._jumps(i)] = np.moveaxis(of_stratum, 0, 1)
+            by_hazard[self._jumps[i][0]] = np.moveaxis(of_stratum, 0, 1)
         xi = self.estimator.influence(by_hazard.reshape(len(by_hazard), m * q))  # the table may be empty
         return xi.reshape(len(xi), m, q)
 
@@ -155,18 +160,30 @@ class CoxPart(Part):
 
     def pieces(self, case: Case, weight: np.ndarray) -> dict[int, Piece]:
         """One, with a curve per subject, and the weights (n, m (1 + p)) of A and of all A_p."""
+        everyone = len(self.subjects) == len(case.y)
+        own = case.C.marginal(self.coordinate if self.coordinate and case.C.k > 1 else 0)
+        C = own if everyone else self._distribution
+        w = (weight[self.subjects][:, :, None] * self._moves[:, None, :]).reshape(len(self.subjects), -1)
+        under = self._restricted(case, self.subjects, C)
+        return {0: Piece(self.subjects, under, w, self._jumps, self.by_visit)}
+
+    @cached_property
+    def _distribution(self) -> Distribution:
+        """The censoring distribution of the scored subjects of this part."""
+        C = self.estimator.predict_distribution(self.X)
+        return C if self.end is None else C.censor_at(self.end)
+
+    @cached_property
+    def _moves(self) -> np.ndarray:
+        """How the hazard of each scored subject moves with the baseline and the coefficients: r (1, x)."""
         model = self.estimator
-        if len(self.subjects) == len(case.y):
-            C: Distribution = case.C.marginal(self.coordinate if self.coordinate and case.C.k > 1 else 0)
-        else:
-            C = model.predict_distribution(self.X)
-            C = C if self.end is None else C.censor_at(self.end)
         X = as_matrix(model, self.X, reset=False)
         x = np.zeros((1, 0)) if X is None else X - model.center_
-        moves = np.exp(x @ model.coef_)[:, None] * np.column_stack([np.ones(len(x)), x])  # r (1, x)
-        w = (weight[self.subjects][:, :, None] * moves[:, None, :]).reshape(len(self.subjects), -1)
-        jumps = model.baseline_times_[np.isfinite(model.baseline_hazard_)]
-        return {0: Piece(self.subjects, self._restricted(case, self.subjects, C), w, jumps, self.by_visit)}
+        return np.exp(x @ model.coef_)[:, None] * np.column_stack([np.ones(len(x)), x])
+
+    @cached_property
+    def _jumps(self) -> np.ndarray:
+        return self.estimator.baseline_times_[np.isfinite(self.estimator.baseline_hazard_)]
 
     def influence(self, A: dict[int, np.ndarray], m: int, q: int) -> np.ndarray:
         """From A(u) and the derivative by the coefficients."""

@@ -185,8 +185,7 @@ class Case(KeepsValues):
                 rows = slice(start, start + CHUNK)
                 part = self if len(first) <= CHUNK else self.take(rows)
                 losses = as_losses(brier_score(part.scored, part.F, part.C, middle, horizon=self.horizon))
-                for column, of_column in zip(weight[rows].T, sums, strict=True):
-                    of_column += sums_at(first[rows], column, losses, len(self.cells))
+                sums += sums_at(first[rows], weight[rows], losses, len(self.cells))
             self._made.update(weight=weight, sums=sums)
         return self._made["sums"]
 
@@ -310,14 +309,19 @@ def as_losses(values: Any) -> np.ndarray:
 
 
 def sums_at(first: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
-    """Weighted sums of ``values`` (n, q) over subjects with the same ``first``, (J + 1, q).
+    """Sums of ``values`` (n, q) under weights (n, m) over subjects with the same ``first``, (m, J + 1, q).
 
     ``first`` is the first of J ascending times that a subject counts for, J for none. Infinite values, whose
     mean has no error, are left out.
     """
     from scipy.sparse import csr_array
 
-    n = len(first)
-    counts = csr_array((weight, first, np.arange(n + 1)), shape=(n, J + 1)).T
-    sums = counts @ values
-    return sums if np.isfinite(sums).all() else counts @ np.where(np.isfinite(values), values, 0.0)
+    n, m = weight.shape
+    counts = csr_array((np.ones(n), first, np.arange(n + 1)), shape=(n, J + 1)).T
+    sums = np.empty((m, J + 1, values.shape[1]))
+    for j, column in enumerate(weight.T):
+        counts.data = np.ascontiguousarray(column)
+        sums[j] = counts @ values
+    if np.isfinite(sums).all():
+        return sums
+    return sums_at(first, weight, np.where(np.isfinite(values), values, 0.0), J)

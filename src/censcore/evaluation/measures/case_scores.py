@@ -192,10 +192,9 @@ def of_single_times(
 
     ``first`` is the place in u of the first time that reaches the observed time of a subject, (n,).
     """
-    sums = np.stack([sums_at(first, column, losses, len(u)) for column in weight.T])
+    sums = sums_at(first, weight, losses, len(u))
     if ipcw and entry is not None:  # only the hazard after its entry is in the weights of a subject
-        entered = np.searchsorted(u, entry, side="right")
-        since = np.stack([sums_at(entered, column, losses, len(u)) for column in weight.T])
+        since = sums_at(np.searchsorted(u, entry, side="right"), weight, losses, len(u))
         return up_to(sums - since, times, u, ipcw=False)
     return up_to(sums, times, u, ipcw)
 
@@ -266,19 +265,17 @@ class Pinball(CaseScore):
         y, q, J = case.time, case.quantiles, len(u)
         a_q, a_u = (to_numpy(G.integrated_sf(0.0, t.reshape(1, -1))) for t in (q, u))
         a_q, began = a_q.reshape(q.shape), np.searchsorted(u, y)
+        a_h = float(to_numpy(G.integrated_sf(0.0, case.horizon))[0])
         A = np.empty((event.shape[1], J, q.shape[1]))
         for k, level in enumerate(case.levels):
             ended = np.searchsorted(u, np.maximum(y, q[:, k]))
             values = np.column_stack([a_q[:, k], np.ones(len(y))])
-            for m in range(len(A)):
-                before, after = (summed(at, event[:, m], values, J) for at in (began, ended))
-                area, number = before - after
-                A[m, :, k] = (1 - level) * (area - a_u[0] * number)
-                if case.never.any():
-                    before, after = (summed(at, never[:, m], values, J) for at in (began, ended))
-                    a_h = float(to_numpy(G.integrated_sf(0.0, case.horizon))[0])
-                    rest = a_h * before[1] - (before - after)[0] - a_u[0] * after[1]
-                    A[m, :, k] += level * rest
+            before, after = (summed(at, event, values, J) for at in (began, ended))
+            area, number = before - after
+            A[:, :, k] = (1 - level) * (area - a_u[0] * number)
+            if case.never.any():
+                before, after = (summed(at, never, values, J) for at in (began, ended))
+                A[:, :, k] += level * (a_h * before[1] - (before - after)[0] - a_u[0] * after[1])
         return np.where((u < case.horizon)[:, None], A, 0.0)  # sums leave rounding where nothing is left
 
     def _under_many(
@@ -300,8 +297,8 @@ class Pinball(CaseScore):
 
 
 def summed(at: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
-    """Weighted sums of ``values`` (n, q) over subjects up to each of J places, (q, J)."""
-    return np.cumsum(sums_at(at, weight, values, J), axis=0)[:-1].T
+    """Sums of ``values`` (n, q) under weights (n, m) over subjects up to each of J places, (q, m, J)."""
+    return np.moveaxis(np.cumsum(sums_at(at, weight, values, J), axis=1)[:, :-1], 2, 0)
 
 
 def interpolated(A: np.ndarray, knots: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Self
+from itertools import compress
+from typing import Any, Self
 
 import numpy as np
 
@@ -112,15 +113,18 @@ def discriminate(
     """AUC of F(t), after other measures: concordance of the expected time up to the horizon."""
     first = next(iter(cases.values()))
     result = Discrimination([*others, *(DynamicAUC("auc", "auc", "time", float(t)) for t in first.times)])
+    counted = scope.subsets[0].weight > 0
     for s, subset in enumerate(scope.subsets):
         statistics = _statistics(result, s, cases, subset.weight)
-        influences = _influences(statistics, result.measures, first, subset.weight, scope.censoring)
-        for (model, k), statistic in statistics.items():
-            deviations = np.zeros((len(first.y), 1))
-            deviations[subset.weight > 0, 0] = statistic.deviations
-            xi, counted = influences[model, k], scope.subsets[0].weight > 0
-            influence = mean_with_influence(deviations, subset.weight, scope.clusters, xi, counted).influence
-            result.values[s, model, k] = Estimate(np.array([statistic.value]), influence)
+        if not statistics:
+            continue
+        deviations = np.zeros((len(first.y), len(statistics)))
+        deviations[subset.weight > 0] = np.column_stack([each.deviations for each in statistics.values()])
+        weighted = np.array([result.measures[k].weighted for _, k in statistics])
+        xi = _influences(list(statistics.values()), weighted, first, subset.weight, scope.censoring)
+        influence = mean_with_influence(deviations, subset.weight, scope.clusters, xi, counted).influence
+        for j, ((model, k), statistic) in enumerate(statistics.items()):
+            result.values[s, model, k] = Estimate(np.array([statistic.value]), influence[:, [j]])
     return result if scope.censoring.refit is None else _with_refits(result, cases, scope)
 
 
@@ -128,12 +132,13 @@ def _statistics(
     result: Discrimination, s: int, cases: dict[str, Case], weight: np.ndarray
 ) -> dict[tuple[str, int], PairStatistic]:
     """All measures of all models in a subset; those that are not available are noted."""
-    samples, statistics = _Samples(np.nonzero(weight > 0)[0]), {}
-    share = weight[weight > 0] / weight.sum()
+    subjects, kept, statistics = np.nonzero(weight > 0)[0], dict[Any, Followed](), {}
+    share = weight[subjects] / weight.sum()
     for model, case in cases.items():
         for k, measure in enumerate(result.measures):
             try:
-                statistic = pair_statistic(measure.pairs(case, samples.of(case, measure)), share)
+                some = _followed(case, measure, subjects, kept)
+                statistic = pair_statistic(measure.pairs(case, some), share)
             except PositivityError as error:
                 result.unavailable[s, model, k] = str(error)
                 continue
@@ -144,41 +149,30 @@ def _statistics(
     return statistics
 
 
-class _Samples:
-    """What all forecasts of a subset share, as long as their outcomes and censoring distributions are one."""
-
-    def __init__(self, subjects: np.ndarray) -> None:
-        self.subjects = subjects
-        self.known: dict[bool, Followed] = {}
-
-    def of(self, case: Case, measure: Measure) -> Followed:
-        """The subjects, followed until C, or as they are seen."""
-        C = case.C if measure.weighted else UNWEIGHTED
-        last = self.known.get(measure.weighted)
-        if last is None or last.y is not case.y or last.censoring is not C:
-            last = self.known[measure.weighted] = Followed(case.y, C, self.subjects)
-        return last
+def _followed(case: Case, measure: Measure, subjects: np.ndarray, kept: dict[Any, Followed]) -> Followed:
+    """The subjects, followed until C, or as they are seen; forecasts share those of one outcome and one C."""
+    C = case.C if measure.weighted else UNWEIGHTED
+    if (key := (id(case.y), id(C))) not in kept:
+        kept[key] = Followed(case.y, C, subjects)
+    return kept[key]
 
 
 def _influences(
-    statistics: dict[tuple[str, int], PairStatistic],
-    measures: list[Measure],
+    statistics: list[PairStatistic],
+    weighted: np.ndarray,
     case: Case,
     weight: np.ndarray,
     censoring: ResolvedCensoring,
-) -> dict[tuple[str, int], np.ndarray]:
-    """What each training subject adds to each statistic by the estimated censoring distribution."""
-    n, nothing = len(weight), np.zeros((censoring.n_train, 1))
-    xi = dict.fromkeys(statistics, nothing)
-    keys = [(model, k) for model, k in statistics if measures[k].weighted]
-    if not keys or not censoring.parts:
+) -> np.ndarray:
+    """What each training subject adds to each statistic by the estimated C, (n_train, statistics)."""
+    xi, n = np.zeros((censoring.n_train, len(statistics))), len(weight)
+    if not weighted.any():
         return xi
-    moved = _Moved([statistics[key] for key in keys], np.nonzero(weight > 0)[0], n)
-    total = np.zeros((censoring.n_train, len(keys)))
+    moved = _Moved(list(compress(statistics, weighted)), np.nonzero(weight > 0)[0], n)
+    numbers, equally = np.repeat(np.arange(n)[:, None], weighted.sum(), axis=1), np.ones((n, 1))
     for part in censoring.parts:
-        numbers, equally = np.repeat(np.arange(n)[:, None], len(keys), axis=1), np.ones((n, 1))
-        total[part.training] += part.influence_on([moved], [numbers], case, equally)[:, 0]
-    return xi | {key: total[:, [j]] for j, key in enumerate(keys)}
+        xi[np.ix_(part.training, weighted)] += part.influence_on([moved], [numbers], case, equally)[:, 0]
+    return xi
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,4 +213,4 @@ def _with_refits(without: Discrimination, cases: dict[str, Case], scope: Scope) 
 
 def _share(measure: Measure, case: Case, weight: np.ndarray) -> float:
     subjects = np.nonzero(weight > 0)[0]
-    return share_of_pairs(measure.pairs(case, _Samples(subjects).of(case, measure)), weight[subjects])
+    return share_of_pairs(measure.pairs(case, _followed(case, measure, subjects, {})), weight[subjects])
