@@ -97,6 +97,20 @@ def test_it_is_compared_cause_by_cause():
     assert found.loc["fine-gray", "mean"] < found.loc["pooled", "mean"]
 
 
+def test_an_outcome_of_one_cause_tells_the_cause():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(150, 2)), cs.CompetingRisks(rng.exponential(size=150), rng.integers(0, 3, 150))
+    whole, one = cs.FineGray(cause=2).fit(X, y), cs.FineGray().fit(X, y.cause(2))
+    np.testing.assert_array_equal(one.coef_, whole.coef_)
+    np.testing.assert_array_equal(one.standard_errors_, whole.standard_errors_)
+    comparison = cs.cross_validate({"fine-gray": cs.FineGray()}, X, y.cause(2), cv=3, scores="crps")
+    assert comparison.models == ["fine-gray", "aalen-johansen"]
+    with pytest.raises(
+        cs.exceptions.FoldError, match="Judge a model of one cause by the outcome"
+    ):
+        cs.cross_validate({"fine-gray": cs.FineGray()}, X, y, cv=3)
+
+
 def test_what_it_does_not_take_is_named():
     X, y, _ = sample(30)
     with pytest.raises(InvalidInputError, match="cause"):

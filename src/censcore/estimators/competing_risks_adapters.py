@@ -88,7 +88,8 @@ def as_competing_forecast(
         if not isinstance(predicted, TimeAndCause):
             raise InvalidTypeError(
                 f"{type(forecast).__name__} predicts {type(predicted).__name__}, the distribution of one "
-                "event time; expected one of time and cause, as AalenJohansen and CauseSpecific predict it."
+                "event time; expected one of time and cause, as AalenJohansen and CauseSpecific predict it. "
+                "Judge a model of one cause by the outcome y.cause(j)."
             )
         return predicted
     if hasattr(forecast, "predict_cumulative_incidence"):

@@ -13,7 +13,7 @@ from censcore.estimators.cox_equations import PartialScore
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.risk_sets import RiskSets
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_competing_risks
+from censcore.outcomes import EventOfCause, RightCensored, as_competing_risks
 
 __all__ = ["FineGray"]
 
@@ -30,12 +30,13 @@ class FineGray(CoxRegression):
     time, cause and x. Breslow's rule at ties.
 
     Models of several causes are fitted one by one, and their incidences may exceed one together. Judge one
-    cause at a time: ``compare({"fine-gray": F}, y.cause(1), C)``.
+    cause at a time: ``compare({"fine-gray": F}, y.cause(1), C)``, or
+    ``cross_validate({"fine-gray": FineGray()}, X, y.cause(1))``.
 
     Parameters
     ----------
     cause : int
-        j.
+        j; of an outcome ``y.cause(j)``, it is the cause of the outcome.
     alpha : float
         Ridge penalty, as in :class:`CoxRegression`.
 
@@ -81,18 +82,19 @@ class FineGray(CoxRegression):
         self.alpha = alpha
 
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Estimate coefficients and baseline from CompetingRisks."""
-        y = as_competing_risks(y)
-        cause = as_count(self.cause, "cause", most=y.n_causes)
+        """Estimate coefficients and baseline from CompetingRisks, or from ``y.cause(j)`` of one cause."""
+        if not isinstance(y, EventOfCause):
+            whole = as_competing_risks(y)
+            y = whole.cause(as_count(self.cause, "cause", most=whole.n_causes))
         first = y.any_cause().require_no_entry("FineGray")
         covariates, weight = self._check_inputs(X, len(first), sample_weight)
         used = np.nonzero(weight > 0)[0]
-        causes = to_numpy(y.causes)[used]
-        if not (causes == cause).any():
+        event = to_numpy(y.event)[used]
+        if not event.any():
             raise InvalidInputError(
-                f"FineGray learns from events of cause {cause}; got none among {len(used)} subjects."
+                f"FineGray learns from events of cause {self.cause}; got none among {len(used)} subjects."
             )
-        sets = _SubdistributionSets(first.take(used), causes == cause, weight[used])
+        sets = _SubdistributionSets(first.take(used), event, weight[used])
         self._fit_to(covariates, weight, sets, _FineGrayScore)
         self._reference = first.time[:0]
         return self
