@@ -94,9 +94,10 @@ class AreaTable:
     def up_to(self, t: np.ndarray, k: np.ndarray | None = None) -> np.ndarray:
         """Integrals to times (q,) with k jumps before them, (q, RISKS); they stand still at the end."""
         k = searchsorted(self._times[None], t[None], "left")[0] if k is None else k
-        heights, way = self._heights[k], (t - self._starts[k])[:, None]
+        # rows are gathered several times faster by take than by an index
+        heights, way = self._heights.take(k, axis=0), (t - self._starts.take(k))[:, None]
         if np.isinf(t).any():
             way = np.where(heights > 0, way, 0.0)
         heights *= way
-        heights += self._passed[k]
+        heights += self._passed.take(k, axis=0)
         return heights

@@ -244,6 +244,8 @@ def take_rows(array: Array, rows: Any) -> Array:
     if is_torch(rows) and not is_torch(array):
         rows = to_numpy(rows)  # NumPy takes a tensor of one place for a number, and drops the axis
     try:
+        if type(rows) is type(array) is np.ndarray and rows.dtype == np.intp:
+            return array.take(rows, axis=0)  # several times faster than by an index
         return array[rows]
     except (IndexError, OverflowError) as error:
         raise InvalidIndexError(

@@ -126,7 +126,7 @@ def _bisect(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
 def take_along(array: Array, index: Array) -> Array:
     """``array`` (1 or n, J) read at ``index`` (n, q) along its second axis, one row serving all."""
     if array.shape[0] == 1:
-        return array[0][index]
+        return array[0][index] if is_torch(array) else array[0].take(index)
     if index.shape[0] == 1:
         return namespace(array).take(array, index[0], axis=1)
     if is_torch(array):

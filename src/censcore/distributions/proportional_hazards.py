@@ -217,10 +217,10 @@ class ProportionalHazards(Univariate):
                 subjects = group.rows[i]
                 at_risks = table.up_to(high[subjects, j], before_high[subjects, j])
                 if one_start:
-                    at_risks -= since[i]
+                    at_risks -= since.take(i, axis=0)
                 else:
                     at_risks -= table.up_to(low[subjects, j], before_low[subjects, j])
-                value = area[subjects, j] = np.einsum("pk,pk->p", at_risks, group.mix[i])
+                value = area[subjects, j] = np.einsum("pk,pk->p", at_risks, group.mix.take(i, axis=0))
                 slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high[subjects, j]
                 bad = np.unique(subjects[interpolation_error(at_risks) > slack])
                 if bad.size:

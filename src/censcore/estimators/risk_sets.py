@@ -123,7 +123,7 @@ class RiskSets:
 
 
 def _in_time(time: np.ndarray, event: np.ndarray) -> np.ndarray:
-    """The order of the times, events first at ties, else as they came; faster than ``numpy.lexsort``."""
+    """The order of the times, events first at ties, otherwise stable; faster than ``numpy.lexsort``."""
     order, n = np.argsort(time), len(time)
     tied = time[order[1:]] == time[order[:-1]]
     if not tied.any():

@@ -364,6 +364,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         chosen = self._training_censoring = TrainingCensoring.choose(
             self._training.objective, X, followed_outcome(y), censoring, groups, counted
         )
+        _log.info("censoring distribution for censored engression: %s", chosen.words)
         latest, drawn = y, y
         if first is not None:
             latest, drawn = self._other_outcome(first.extreme.y), self._other_outcome(first.drawn.y)

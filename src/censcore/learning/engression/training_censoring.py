@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
@@ -24,8 +23,6 @@ from censcore.scores.inputs import known_censoring
 __all__ = ["TrainingCensoring"]
 
 _TESTED = 20_000  # subjects, at most, that the test looks at
-
-_log = logging.getLogger("censcore")
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,31 @@ class TrainingCensoring:
         all subjects, from their counts; other estimators are fitted to the sample.
         """
         chosen = cls._without_estimate(objective, y, censoring, counted)
-        if chosen is None:
-            chosen = cls._estimated(X, y, censoring, groups, counted)
-        _log.info("censoring distribution for censored engression: %s", chosen.words)
-        return chosen
+        if chosen is not None:
+            return chosen
+        automatic = is_automatic(censoring)
+        covariates = X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0
+        source, why = "the training subjects", ""
+        sampled = source if counted is None else f"a sample of {len(y):,} training subjects"
+        estimator = KaplanMeier() if censoring is None or automatic else censoring
+        if automatic and covariates:
+            choice = choose_censoring(X, y, groups=groups)
+            told = choice.words if counted is None else f"{sampled}: {choice.words}"
+            estimator, why = choice.censoring, f" ({told})"
+        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        distribution = fitted = None
+        if counted is None:
+            fitted = estimator.fit(X, y)
+            distribution = fitted.predict_distribution(X)
+        elif not isinstance(estimator.estimator, KaplanMeier):
+            source, fitted = sampled, estimator.fit(X, y)
+        elif estimator.estimator.stratify is not None:
+            fitted = counted.by_stratum(estimator, estimator.estimator.stratify, X)
+        else:
+            distribution = counted.pooled(estimator)
+        if distribution is not None and len(distribution) == 1 and covariates and not automatic:
+            _warn_if_covariates_predict(X, y, groups)
+        return cls(f"estimated from {source} by {estimator!r}{why}", distribution, fitted, True)
 
     @classmethod
     def _without_estimate(
@@ -92,39 +110,6 @@ class TrainingCensoring:
         if counted.known:
             return cls("known: the outcome has all censoring times")
         return None if counted.censored else cls("known: nothing is censored", never)
-
-    @classmethod
-    def _estimated(
-        cls,
-        X: Any,
-        y: RightCensored,
-        censoring: Any,
-        groups: np.ndarray | None,
-        counted: CountedFollowUp | None,
-    ) -> Self:
-        automatic = is_automatic(censoring)
-        covariates = X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0
-        source, why = "the training subjects", ""
-        sampled = source if counted is None else f"a sample of {len(y):,} training subjects"
-        estimator = KaplanMeier() if censoring is None or automatic else censoring
-        if automatic and covariates:
-            choice = choose_censoring(X, y, groups=groups)
-            told = choice.words if counted is None else f"{sampled}: {choice.words}"
-            estimator, why = choice.censoring, f" ({told})"
-        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-        distribution = fitted = None
-        if counted is None:
-            fitted = estimator.fit(X, y)
-            distribution = fitted.predict_distribution(X)
-        elif not isinstance(estimator.estimator, KaplanMeier):
-            source, fitted = sampled, estimator.fit(X, y)
-        elif estimator.estimator.stratify is not None:
-            fitted = counted.by_stratum(estimator, estimator.estimator.stratify, X)
-        else:
-            distribution = counted.pooled(estimator)
-        if distribution is not None and len(distribution) == 1 and covariates and not automatic:
-            _warn_if_covariates_predict(X, y, groups)
-        return cls(f"estimated from {source} by {estimator!r}{why}", distribution, fitted, True)
 
     def widest(self, X: Any, y: RightCensored) -> Distribution:
         """A censoring distribution that reaches as far as any, of a sample of covariates and the latest y."""
@@ -186,5 +171,5 @@ def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | N
             "Kaplan-Meier estimate, which is biased then. Pass censoring='auto', which chooses between "
             "Kaplan-Meier and Cox regression, or censoring=Censoring(CoxRegression()).",
             CensoringWarning,
-            stacklevel=7,
+            stacklevel=6,
         )
