@@ -448,8 +448,7 @@ def test_text_json_and_page(comparison):
 def test_pictures_and_page(comparison):
     pytest.importorskip("matplotlib")
     shared = comparison.resolved_censoring.distribution.k == 1
-    shown = [options.get("outcome") for options in comparison.pictured("brier")]
-    assert shown == (["relapse", "death", "either", "both"] if shared else NAMES)
+    assert comparison.pictured("brier") == (["relapse", "death", "either", "both"] if shared else NAMES)
     figure = comparison.plot("brier", outcome="death")
     assert figure._suptitle.get_text().startswith("death: Brier score over time")
     page = comparison.to_html()

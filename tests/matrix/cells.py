@@ -135,11 +135,11 @@ def _key(line: Any, model: str) -> Key:
 
 def _shares(comparison: Any, found: Found) -> None:
     """D-calibration: the bars of its picture, less what they should be."""
-    for options in comparison.pictured("d-calibration") or [{}]:
-        for panel in comparison.chart("d-calibration", **options).panels:
+    for outcome in comparison.pictured("d-calibration") or [""]:
+        for panel in comparison.chart("d-calibration", outcome=outcome or None).panels:
             shares, model = panel.marks[0].heights, panel.marks[0].name
             for k, share in enumerate(shares):
-                key = ("D-calibration", "", "all", options.get("outcome", ""), k, model)
+                key = ("D-calibration", "", "all", outcome, k, model)
                 found.values[key] = share - 1 / len(shares)
                 found.errors[key] = np.sqrt((1 - 1 / len(shares)) / len(shares) / len(comparison.outcome))
 

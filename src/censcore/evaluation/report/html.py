@@ -60,7 +60,7 @@ CALIBRATED = {True: ("yes", "✓"), False: ("no", "✗"), None: ("unknown", "?")
 def page(comparison: Comparison, title: str) -> str:
     """The whole page: a part for every outcome, which tabs choose, and what holds for all of them."""
     outcomes = list(dict.fromkeys(verdict.outcome for verdict in comparison.verdicts))
-    pictured = [options.get("outcome", "") for kind in CAPTIONS for options in comparison.pictured(kind)]
+    pictured = [outcome for kind in CAPTIONS for outcome in comparison.pictured(kind)]
     outcomes += [name for name in dict.fromkeys(pictured) if name and name not in outcomes]
     censoring = _figures(comparison, "censoring", "")
     censoring = censoring or "".join(_figures(comparison, "censoring", name) for name in outcomes[:1])
@@ -312,7 +312,7 @@ def _notes(comparison: Comparison) -> str:
 
 def _calibration(comparison: Comparison, outcome: str) -> str:
     """Numbers and curves of calibration, at the middle one of the evaluation times at first."""
-    if _options(comparison, "calibration", outcome) is None:
+    if outcome not in comparison.pictured("calibration"):
         return ""
     note = comparison.design.calibration_note
     told = f"<p>p-values of calibration are {html_text(note)}.</p>" if note else ""
@@ -342,16 +342,11 @@ def _pictures(comparison: Comparison, outcome: str) -> str:
     return shown + (_folded(folded, f"<div class='pictures'>{more}</div>") if more else "")
 
 
-def _options(comparison: Comparison, kind: str, outcome: str) -> dict[str, Any] | None:
-    """Options of the picture of a kind that belongs to the outcome; None where there is none."""
-    options = {"outcome": outcome} if outcome else {}
-    return options if options in comparison.pictured(kind) else None
-
-
 def _figures(comparison: Comparison, kind: str, outcome: str, **more: Any) -> str:
-    options = _options(comparison, kind, outcome)
-    if options is None:
+    """The pictures of a kind that belong to the outcome; nothing where there are none."""
+    if outcome not in comparison.pictured(kind):
         return ""
+    options = {"outcome": outcome or None}
     if kind not in AT_A_TIME:
         return _figure(comparison, kind, options | more)
     # of several outcomes, what is folded away is shown at the middle time alone: pages stay small

@@ -38,13 +38,10 @@ class Outputs:
         value: Made = made[key]
         return value
 
-    def pictured(self, kind: str) -> list[dict[str, Any]]:
-        """Options of the pictures of a kind that a page shows, one entry per picture."""
-        of = self._comparison
-        if not of.design.can_draw(kind):
-            return []
-        outcomes = of.kind.pictured(kind, {score.outcome for score in of.scores})
-        return [{"outcome": outcome} if outcome else {} for outcome in outcomes]
+    def pictured(self, kind: str) -> list[str]:
+        """The outcomes of which a page shows a picture; one empty name for a picture of all."""
+        of, scored = self._comparison, {score.outcome for score in self._comparison.scores}
+        return of.kind.pictured(kind, scored) if of.design.can_draw(kind) else []
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """A picture, by matplotlib.

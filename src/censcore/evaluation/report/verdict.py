@@ -277,8 +277,7 @@ def calibration_lines(comparison: Comparison, outcome: str) -> list[Line]:
     the time nor the D-calibration over all times (Bonferroni over the two tests), and None where neither test
     can tell. Empty where there is no such picture of the outcome, or the data do not reach the time.
     """
-    options = {"outcome": outcome} if outcome else {}
-    if options not in comparison.pictured("calibration"):
+    if outcome not in comparison.pictured("calibration"):
         return []
     try:
         return comparison.once(f"calibrated, {outcome}", lambda: _lines(comparison, outcome))
