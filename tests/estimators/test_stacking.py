@@ -409,6 +409,16 @@ def test_the_interval_is_that_of_the_jackknife():
     np.testing.assert_allclose(found[..., 1], np.sin(middle + 2.353363 * error) ** 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "held_out", "folds"), [(1000, 1000, 5), (1001, 401, 2), (4001, 801, 1)])
+def test_how_many_are_held_out(n, held_out, folds):
+    data = WeibullScenario("uniform").sample(n, seed=0)
+    stack = cs.Stacking([("km", KM)], random_state=0).fit(data.X, data.y)
+    rows = [test for _, test in stack._folds(np.arange(n))]
+    assert len(rows) == folds
+    assert len(np.unique(np.concatenate(rows))) == held_out
+    assert len(stack._without_fold) == (5 if folds == 5 else 0)
+
+
 def test_intervals_of_every_kind(rng):
     member = [("km", cs.JointFromMargins(KM))]
     joint = cs.Stacking(member, random_state=0).fit(JOINT.X, JOINT.y)
@@ -421,5 +431,5 @@ def test_intervals_of_every_kind(rng):
     p = np.moveaxis(stack.predict_cumulative_incidence(None, [0.5, 1.0]), 2, 1)
     assert ((ends[:, 1:, :, 0] < p) & (p < ends[:, 1:, :, 1])).all()
     few = cs.Stacking([("km", KM)], random_state=0).fit(DATA.X[:8], DATA.y[:8])
-    with pytest.raises(InvalidInputError, match=r"less than two held-out folds.*cv=5"):
+    with pytest.raises(InvalidInputError, match=r"not held out every subject once.*cv=5"):
         few.risk_interval(DATA.X[:2], 0.1)

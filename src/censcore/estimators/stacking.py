@@ -36,7 +36,7 @@ from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRis
 
 __all__ = ["Stacking"]
 
-_FEW = 1000  # up to so many subjects every fold is held out, else the first one alone
+_FEW, _SOME = 1000, 4000  # up to so many subjects every fold is held out, or two of five, else one
 _SMALLEST = 0.01  # a weight below is none
 #: By name, for every fold a model that has not seen its subjects, and others that it is pooled with.
 HeldOut = dict[str, list[tuple[Any, ...]]]
@@ -62,8 +62,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     baselines : sequence of str
         Names of simple models among the estimators, which share as a group with the others.
     cv : int or "auto"
-        Number of folds, of which each is held out once. ``"auto"`` is 5 up to 1,000 subjects; of more, one
-        fifth is held out.
+        Number of folds, of which each is held out once. ``"auto"`` is 5 up to 1,000 subjects; up to 4,000
+        two fifths are held out, of more one.
     leave_out : bool
         Leave an estimator out that cannot be fitted to the data (no covariates, an event at time zero), and
         say so in :meth:`summary`, instead of raising its error.
@@ -252,7 +252,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
             if self.weights_[name] > 0
         }
         self._without_fold = []
-        for i in range(G if G > 1 else 0):
+        everybody = sum(len(held) for _, held in subjects.folds) == len(subjects.y)
+        for i in range(G if everybody else 0):
             weights = self._weights(names, losses[:i] + losses[i + 1 :], events)
             of_fold = {name: held[name][i][0] for name in names if weights[name] > 0}
             self._without_fold.append((weights, of_fold))
@@ -324,7 +325,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         count = FOLDS if automatic else as_count(self.cv, "cv", least=2)
         if len(units) < 2 * FOLDS or len(np.unique(units)) < count:
             return []
-        return held_out_folds(units, count, self._seed)[: 1 if automatic and len(units) > _FEW else count]
+        folds = held_out_folds(units, count, self._seed)
+        return folds[: 2 if len(units) <= _SOME else 1] if automatic and len(units) > _FEW else folds
 
     def _held_out(self, pairs: list[tuple[str, Any]], subjects: StackSubjects) -> HeldOut:
         """Models that have not seen the held-out subjects; notes those that cannot be fitted."""
@@ -453,8 +455,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         p = 1 - self.predict_survival_function(X, times)
         if not self._without_fold:
             raise InvalidInputError(
-                "risk_interval: got a stack with less than two held-out folds, by which forecasts vary. "
-                "Fit it with cv=5, to ten or more subjects."
+                "risk_interval: got a stack that has not held out every subject once, by which forecasts "
+                "vary. Fit it with cv=5, to ten or more subjects."
             )
         without = []
         with warnings.catch_warnings():
