@@ -254,12 +254,12 @@ def test_calibration_of_one_cause():
 
 
 def test_the_murphy_diagram_of_a_cause_integrates_to_its_brier_score():
-    from censcore.evaluation.measures.murphy import Elementary
+    from censcore.evaluation.measures.murphy import elementary
 
     y = observed(50, 8)
     found = cs.compare({"true": TRUTH}, y, cs.Uniform(0.0, 5.0), scores="brier_score[death]", **OPTIONS)
     theta = (np.arange(2000) + 0.5) / 2000
-    losses = Elementary(2.0, theta).losses(found.of("death").cases["true"]).mean(axis=1)
+    losses = elementary(2.0, theta).losses(found.of("death").cases["true"]).mean(axis=1)
     brier = cs.brier_score(y.cause(2), TRUTH.cause(2), cs.Uniform(0.0, 5.0), 2.0)
     np.testing.assert_allclose(losses, brier, atol=2e-3)
 

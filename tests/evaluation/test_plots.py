@@ -5,7 +5,7 @@ import pytest
 
 import censcore as cs
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.murphy import Elementary
+from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.report.plots import CHARTS, looks_of
 from censcore.exceptions import InvalidInputError
 
@@ -82,7 +82,7 @@ def test_elementary_scores_integrate_to_the_brier_score(split):
     F = split.forecasts["cox"].predict_distribution(split.x)
     theta = (np.arange(20_000) + 0.5) / 20_000
     case = Case(split.y, F, cs.Uniform(0.0, 3.0), 2.5, np.array([1.0]), np.array([0.5]))
-    found = Elementary(1.0, theta).losses(case).mean(axis=1)
+    found = elementary(1.0, theta).losses(case).mean(axis=1)
     expected = cs.brier_score(split.y, F, cs.Uniform(0.0, 3.0), 1.0, horizon=2.5)
     np.testing.assert_allclose(found, expected, atol=2e-4)
 
@@ -94,7 +94,7 @@ def test_elementary_scores_are_proper_under_censoring():
     y = cs.RightCensored(np.minimum(T, C), T <= C)
     theta = np.array([0.2, 0.4, 0.6, 0.8])
     means = [
-        Elementary(1.0, theta)
+        elementary(1.0, theta)
         .losses(Case(y, cs.Exponential(rate), cs.Uniform(0.0, 3.0), 2.9, np.ones(1), np.ones(1) / 2))
         .mean(axis=0)
         for rate in (1.0, 0.4, 2.5)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from censcore.evaluation.measures.murphy import Elementary
+from censcore.evaluation.measures.murphy import elementary
 from censcore.exceptions import CenscoreError
 from tests.matrix import continuous
 from tests.matrix.designs import DESIGNS, LANDMARK, SOURCES
@@ -169,7 +169,7 @@ def _curves(outcome: str, view: Any, found: Found) -> None:
                 found.values[key] = curve.observed
                 found.errors[key] = (curve.observed_high - curve.observed_low) / 3.92
         decisions = found.number("net benefit", lambda t=t: view.net_benefit(t, THRESHOLDS))
-        score = Elementary(t, thresholds=THRESHOLDS)
+        score = elementary(t, thresholds=THRESHOLDS)
         murphy = found.number("Murphy diagram", lambda t=t, score=score: _murphy(view, t, score))
         for i, threshold in enumerate(THRESHOLDS):
             for model in MODELS:
@@ -184,7 +184,7 @@ def _curves(outcome: str, view: Any, found: Found) -> None:
                     found.errors["Murphy diagram", *place] = float(estimate.standard_error[i])
 
 
-def _murphy(view: Any, t: float, score: Elementary) -> Any:
+def _murphy(view: Any, t: float, score: Any) -> Any:
     if view.cases:
         view.one_time(t)  # as the diagram does, which is of one event
     return view.curve(score)

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import censcore as cs
-from censcore.evaluation.measures.murphy import Elementary
+from censcore.evaluation.measures.murphy import elementary
 from censcore.published import d_calibration
 from tests.matrix import continuous
 from tests.matrix.cells import TARGETS
@@ -193,7 +193,7 @@ def _curves(rep: Representative, found: Any, w: World) -> Iterator[tuple[Key, In
         line = view.net_benefit(t, [THRESHOLD]).query("model == @MODELS[0]").iloc[0]
         yield ("net benefit", outcome, t, "mean"), (line.net_benefit, line.low, line.high)
     if "Murphy diagram" in rep.measures:
-        losses = view.curve(Elementary(t, thresholds=np.array([THRESHOLD])))
+        losses = view.curve(elementary(t, thresholds=np.array([THRESHOLD])))
         a, b = (losses[model] for model in MODELS)
         for of, estimate in (("mean", a), ("difference", a - b)):
             low, high = estimate.interval(0.95)

@@ -127,7 +127,7 @@ class Design:
         cases = [case if times is None else replace(case, times=times) for case in of.cases.values()]
         weight = of.subsets[s].weight
         if not isinstance(score, Measure):
-            return score.effective_events(cases, weight, of.groups)
+            return effective_events(score.counted_events(cases), weight, of.groups)
         if score.outcome:
             view = of.kind.view(score.outcome)
             weight = shares_of(weight[:, None], view.counted(cases[0]))[:, 0]
@@ -143,7 +143,8 @@ class Design:
             "times": case.times if times is None else times,
             "levels": case.levels if levels is None else levels,
         }
-        return self._means(of, score, {m: replace(case, **at) for m, case in of.cases.items()})  # type: ignore[arg-type]
+        means = self._means(of, score, {m: replace(case, **at) for m, case in of.cases.items()})  # type: ignore[arg-type]
+        return {model: mean for model, mean in means.items() if not np.isnan(mean.value).any()}
 
     def mean_of(self, of: Comparison, score: CaseScore, model: str) -> Estimate:
         """The mean of a score that is made for one of the models, over all subjects."""

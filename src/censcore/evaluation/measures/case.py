@@ -19,7 +19,7 @@ from censcore.exceptions import PositivityError
 from censcore.outcomes import EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import brier_score
-from censcore.scores.inputs import scoring_inputs, without_forecast
+from censcore.scores.inputs import ScoringInputs, scoring_inputs, without_forecast
 from censcore.scores.known_at import seen_beyond, weights_of_events
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CELLS", "Case", "RiskAt", "as_losses", "cells_of", "counted_events", "effective_events", "first_event",
-    "in_time", "sums_at", "weighted_events", "weights_of_counted",
+    "in_time", "risk_at", "sums_at", "weighted_events", "weights_of_counted",
 ]  # fmt: skip
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
@@ -49,7 +49,7 @@ class RiskAt:
     p: np.ndarray  #: forecast risk of the event by t, given survival to the entry
     event: np.ndarray  #: weights of "event by t", zero where it is not known
     free: np.ndarray  #: weights of "no event by t", zero where it is not known
-    counted: np.ndarray | None  #: the subjects that means are over; None for all
+    counted: np.ndarray | None = None  #: the subjects that means are over; None for all
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,11 +143,15 @@ class Case(KeepsValues):
         since = entries_of(self.y)
         return None if since is None else np.minimum(since, self.horizon)
 
-    def risk_at(self, t: float) -> RiskAt:
-        """Forecast risks of the event by t, and what is known of it; made once."""
-        if ("risk", t) not in self._made:
-            self._made["risk", t] = _risk_at(self, t)
-        return self._made["risk", t]
+    def risk_at(self, t: float, scale: str | None = None) -> RiskAt:
+        """Forecast risks of the event by t, and what is known of it on a scale; made once.
+
+        Without a scale weights are those that means over the counted subjects need.
+        """
+        if ("risk", t, scale) not in self._made:
+            inputs = scoring_inputs(self.y, self.F, self.C, self.horizon, one_cause=True)
+            self._made["risk", t, scale] = _risk_at(inputs, t) if scale is None else risk_at(inputs, t, scale)
+        return self._made["risk", t, scale]
 
     def first(self, u: np.ndarray) -> np.ndarray:
         """The place in the ascending times u of the first that reaches the observed time, (n,).
@@ -208,12 +212,10 @@ def _plain(D: Distribution) -> Distribution:
     return groups[0][1] if len(groups) == 1 else D
 
 
-def _risk_at(case: Case, t: float) -> RiskAt:
-    """What a case says at a time before its horizon; an error where P(C > t) = 0 of an unknown C."""
-    inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
-    n, at = inputs.n, inputs.xp.full_like(inputs.time[:1], t)
+def _risk_at(inputs: ScoringInputs, t: float) -> RiskAt:
+    """What is known at a time before the horizon; an error where P(C > t) = 0 of an unknown C."""
     beyond = seen_beyond(inputs.C, t)
-    counted = np.ones(n, dtype=bool) if beyond is None else np.broadcast_to(beyond, (n,))
+    counted = np.broadcast_to(True if beyond is None else beyond, (inputs.n,))
     if inputs.y.entry is not None:
         counted = counted & (to_numpy(inputs.y.entry) < t)
     if not counted.any():
@@ -221,12 +223,16 @@ def _risk_at(case: Case, t: float) -> RiskAt:
             f"No subject says anything of the risk by t = {t:g}: got none that enters before it and is "
             "followed beyond it. Choose another time."
         )
-    known = inputs.known_at(at, "ipcw" if beyond is None else "localized", remedy="Choose an earlier time.")
-    p, event, free = (
-        np.broadcast_to(to_numpy(part)[:, 0], (n,)).astype(np.float64)
-        for part in (inputs.F._cdf(at), *known.weights())
-    )
-    return RiskAt(p, event, free, None if counted.all() else counted)
+    known = risk_at(inputs, t, "ipcw" if beyond is None else "localized", remedy="Choose an earlier time.")
+    return replace(known, counted=None if counted.all() else counted)
+
+
+def risk_at(inputs: ScoringInputs, t: float, scale: str, **options: str) -> RiskAt:
+    """The forecast risk by a time, and the weights of "event by t" and of "no event by t"."""
+    at = inputs.xp.full_like(inputs.time[:1], t)
+    parts = (inputs.F._cdf(at), *inputs.known_at(at, scale, **options).weights())
+    each = (np.broadcast_to(to_numpy(part)[:, 0], (inputs.n,)).astype(np.float64) for part in parts)
+    return RiskAt(*each)
 
 
 def cells_of(time: np.ndarray, horizon: float) -> np.ndarray:

@@ -30,7 +30,6 @@ from censcore.evaluation.measures.case import (
     RiskAt,
     as_losses,
     counted_events,
-    effective_events,
     first_event,
     sums_at,
 )
@@ -126,10 +125,6 @@ class CaseScore(ABC):
         """
         return counted_events(self, cases)
 
-    def effective_events(self, cases: list[Case], weight: np.ndarray, groups: Any) -> np.ndarray:
-        """How many events its mean is based on, (q,)."""
-        return effective_events(self.counted_events(cases), weight, groups)
-
 
 class WithoutCensoring(CaseScore):
     """The censoring distribution cancels, as in the log score."""
@@ -150,33 +145,35 @@ OF_RISK = ScoreInfo("risk", lambda *_: None, "risk by a time", formula="", refer
 
 
 @dataclass(frozen=True, eq=False)
-class AtOneTime(CaseScore):
-    """Losses that depend on C at the one time ``time``, whatever their columns are."""
+class OfRisk(CaseScore):
+    """The mean of a function of the risk by ``time`` and of the weights of what is known then.
+
+    Net benefit, sensitivity, predictive values and the observed risk are made of such means, and say without
+    a ``scale`` what uncensored data would.
+    """
 
     info: ScoreInfo = field(default=OF_RISK, kw_only=True)
     time: float
-
-    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        times = np.full(losses.shape[1], self.time)
-        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
-
-
-@dataclass(frozen=True, eq=False)
-class OfRisk(AtOneTime):
-    """What uncensored data would say of the risk by ``time``: the mean of a function of it and its weights.
-
-    Net benefit, sensitivity, predictive values and the observed risk are made of such means.
-    """
-
     values: Callable[[RiskAt], np.ndarray]  #: one number per subject and column, (n, q)
+    scale: str | None = None  #: on which all subjects count, "localized" or "ipcw"
+
+    @property
+    def ipcw(self) -> bool:
+        """Whether losses are divided by P(C > t)."""
+        return self.scale != "localized"
 
     def losses(self, case: Case) -> np.ndarray:
         """The values at the time."""
-        return self.values(case.risk_at(self.time))
+        return self.values(case.risk_at(self.time, self.scale))
 
     def counted(self, case: Case) -> np.ndarray | None:
         """The subjects that enter before the time and, where C is known for all, are followed beyond it."""
-        return case.risk_at(self.time).counted
+        return case.risk_at(self.time, self.scale).counted
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """That of every score of a single time."""
+        times = np.full(losses.shape[1], self.time)
+        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
 
 
 def of_single_times(

@@ -2,19 +2,18 @@ r"""Elementary scores under censoring, of which every proper score of :math:`F(\
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from censcore._arrays import Array
+from censcore._validation import as_number
 from censcore.distributions import Distribution
-from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import AtOneTime
-from censcore.evaluation.measures.net_benefit import check_thresholds, risk_at
+from censcore.evaluation.measures.case import RiskAt, risk_at
+from censcore.evaluation.measures.case_scores import OfRisk
+from censcore.evaluation.measures.net_benefit import check_thresholds
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
+from censcore.scores.inputs import check_scale, scoring_inputs
 
-__all__ = ["Elementary", "elementary_score"]
+__all__ = ["elementary", "elementary_score"]
 
 
 def elementary_score(
@@ -68,28 +67,18 @@ def elementary_score(
     (array([0.1, 0.4]), array([0.1, 0.4]))
     """
     check_scale(scale)
-    return _of_inputs(scoring_inputs(y, forecast, censoring, one_cause=True), time, thresholds, scale)
+    inputs = scoring_inputs(y, forecast, censoring, one_cause=True)
+    known = risk_at(inputs, as_number(time, "time", least=0), scale)
+    return _elementary(known, check_thresholds(thresholds))
 
 
-def _of_inputs(inputs: ScoringInputs, time: float, thresholds: Array, scale: str) -> np.ndarray:
-    theta = check_thresholds(thresholds)
-    p, event, free = (part[:, None] for part in risk_at(inputs, time, scale))
+def _elementary(known: RiskAt, theta: np.ndarray) -> np.ndarray:
+    p, event, free = known.p[:, None], known.event[:, None], known.free[:, None]
     return 2 * np.where(p > theta, theta * free, (1 - theta) * event)
 
 
-@dataclass(frozen=True, eq=False)
-class Elementary(AtOneTime):
+def elementary(time: float, thresholds: Array, scale: str = "localized") -> OfRisk:
     """:func:`elementary_score` of F(time) in a comparison, one column per threshold."""
-
-    thresholds: np.ndarray
-    scale: str = "localized"
-
-    @property
-    def ipcw(self) -> bool:
-        """Whether losses are divided by P(C > t)."""
-        return self.scale == "ipcw"
-
-    def losses(self, case: Case) -> np.ndarray:
-        """One loss per subject and threshold, (n, q)."""
-        inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
-        return _of_inputs(inputs, self.time, self.thresholds, self.scale)
+    check_scale(scale)
+    theta = check_thresholds(thresholds)
+    return OfRisk(time, lambda known: _elementary(known, theta), scale)

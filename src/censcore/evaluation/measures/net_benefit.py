@@ -11,11 +11,11 @@ from censcore._validation import as_number, check_levels
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate, effective_number
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line
-from censcore.evaluation.measures.case import Case, RiskAt
+from censcore.evaluation.measures.case import Case, RiskAt, risk_at
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
+from censcore.scores.inputs import check_scale, scoring_inputs
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -103,16 +103,9 @@ def net_benefit(
     theta, treated = check_thresholds(thresholds), None
     if not isinstance(forecast, Distribution):
         treated, forecast = as_number(forecast, "forecast", least=0, most=1), PointMass(np.inf)
-    p, event, free = risk_at(scoring_inputs(y, forecast, censoring, one_cause=True), time, scale)
-    return _benefit(p if treated is None else treated, event, free, theta)
-
-
-def risk_at(inputs: ScoringInputs, time: float, scale: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The forecast risk by a time, and the weights of "event by t" and of "no event by t", (n,) each."""
-    t = inputs.xp.full_like(inputs.time[:1], as_number(time, "time", least=0))
-    parts = (inputs.F._cdf(t), *inputs.known_at(t, scale).weights())
-    p, event, free = (to_numpy(part)[:, 0] for part in parts)
-    return p, event, free
+    inputs = scoring_inputs(y, forecast, censoring, one_cause=True)
+    known = risk_at(inputs, as_number(time, "time", least=0), scale)
+    return _benefit(known.p if treated is None else treated, known, theta)
 
 
 def check_thresholds(thresholds: Array) -> np.ndarray:
@@ -124,10 +117,10 @@ def check_thresholds(thresholds: Array) -> np.ndarray:
     return theta
 
 
-def _benefit(p: np.ndarray | float, event: np.ndarray, free: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _benefit(p: np.ndarray | float, known: RiskAt, theta: np.ndarray) -> np.ndarray:
     """The net benefit (n, q) of a risk p, from the weights of "event by t" and of "no event by t"."""
     treated = np.reshape(p, (-1, 1)) > theta
-    return np.where(treated, event[:, None] - theta / (1 - theta) * free[:, None], 0.0)
+    return np.where(treated, known.event[:, None] - theta / (1 - theta) * known.free[:, None], 0.0)
 
 
 # ---- decision curves ---------------------------------------------------------------------------------
@@ -141,8 +134,7 @@ def decision_lines(comparison: Comparison, time: float | None = None, thresholds
     events = least_events(comparison.cases[first], t, comparison.subsets[0].weight, comparison.groups)
 
     def of_risk_and_of_all(known: RiskAt) -> np.ndarray:
-        treated = (known.p, 1.0)
-        return np.concatenate([_benefit(p, known.event, known.free, theta) for p in treated], axis=1)
+        return np.concatenate([_benefit(p, known, theta) for p in (known.p, 1.0)], axis=1)
 
     both = comparison.curve(OfRisk(t, of_risk_and_of_all))
     curves = {model: means.columns(slice(len(theta))) for model, means in both.items()}

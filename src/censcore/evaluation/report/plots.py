@@ -16,7 +16,7 @@ from censcore.distributions import PointMass
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.lines import MINIMUM_EVENTS
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
-from censcore.evaluation.measures.murphy import Elementary
+from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.report import risk_charts
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Mark, Panel, Rule, look_of
 from censcore.evaluation.report.risk_charts import GREY, at_time, curves_chart, level_of, looks_of, time_label
@@ -122,7 +122,7 @@ def murphy_chart(comparison: Comparison, time: float | None = None, scale: str =
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
     check_scale(scale)
     t, theta = comparison.one_time(time), np.linspace(0, 1, 51)[1:-1]
-    lines = _curves(comparison, theta, comparison.curve(Elementary(t, theta, scale)))
+    lines = _curves(comparison, theta, comparison.curve(elementary(t, theta, scale)))
     labels = ("threshold θ", "elementary score" if scale == "localized" else f"elementary score, {scale}")
     title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)})"
     return curves_chart(comparison, title, lines, *labels, xlim=(0.0, 1.0), ylim=_top(lines))
