@@ -105,9 +105,7 @@ def test_an_outcome_of_one_cause_tells_the_cause():
     np.testing.assert_array_equal(one.standard_errors_, whole.standard_errors_)
     comparison = cs.cross_validate({"fine-gray": cs.FineGray()}, X, y.cause(2), cv=3, scores="crps")
     assert comparison.models == ["fine-gray", "aalen-johansen"]
-    with pytest.raises(
-        cs.exceptions.FoldError, match="Judge a model of one cause by the outcome"
-    ):
+    with pytest.raises(cs.exceptions.FoldError, match="Judge a model of one cause by the outcome"):
         cs.cross_validate({"fine-gray": cs.FineGray()}, X, y, cv=3)
 
 

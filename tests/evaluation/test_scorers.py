@@ -144,3 +144,15 @@ def test_small_tied_real_data_work_by_default(name):
         assert np.isfinite(found[f"test_{score}"]).all()
     assert (found["test_horizon"] <= y.time.max()).all()
     assert (found["test_horizon"] > np.median(y.time)).all()
+
+
+def test_the_horizon_counts_subjects_at_risk_as_a_comparison_does():
+    rng = np.random.default_rng(0)
+    T, c, late = rng.exponential(3.0, 40), rng.uniform(3, 6, 40), np.linspace(2.5, 5.0, 40)
+    T[:3], c[:3], entry = 7.0, 6.0, np.append(np.zeros(40), late)
+    time = np.append(np.minimum(T, c), late + 0.05)  # forty who are seen one after the other
+    y = cs.RightCensored(time, np.append(c >= T, np.ones(40)), entry=entry)
+    model = cs.WithCensoring(cs.KaplanMeier(), cs.Censoring(cs.KaplanMeier())).fit(None, y)
+    C = model.predict_censoring()
+    comparison = cs.compare({"F": cs.Exponential(0.3)}, y, C, scores="crps", discrimination=False)
+    assert model.horizon_ == comparison.horizon

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array
 from censcore._validation import as_numbers, check_levels, check_method
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
@@ -21,7 +21,13 @@ from censcore.evaluation.inference.resolved_censoring import as_censoring
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case, in_time
 from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, case_score
-from censcore.evaluation.plan.horizon import default_times, follow_up_end, given_horizon
+from censcore.evaluation.plan.horizon import (
+    default_times,
+    follow_up,
+    follow_up_end,
+    given_horizon,
+    of_censoring_time,
+)
 from censcore.evaluation.plan.readings import on_grid
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
@@ -106,7 +112,7 @@ class WithCensoring(BaseEstimator):
         self.censoring_: Censoring | None = estimator
         self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
-        self._train_times = _times_of(followed, weight)
+        self._followed = Sample(None, followed, weight)
         end = given_horizon(asked.horizon)
         self.horizon_ = self._supported(self._censoring_of(X, followed)) if end is None else end
         each = kind.pooled(Sample(None, outcome, weight))
@@ -128,10 +134,8 @@ class WithCensoring(BaseEstimator):
 
     def _supported(self, C: Distribution) -> float:
         """The horizon that follow-up supports, for every C where each event time has one."""
-        return min(
-            follow_up_end(C.marginal(j), *(self._train_times if C.k == 1 else self._train_times[j : j + 1]))
-            for j in range(C.k)
-        )
+        times = [of_censoring_time(self._followed, C, j) for j in range(C.k)]
+        return min(follow_up_end(C.marginal(j), *follow_up(each)) for j, each in enumerate(times))
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """The forecast of the model."""
@@ -184,13 +188,6 @@ class WithCensoring(BaseEstimator):
 def _settled(X: Any, y: Any, censoring: Any, horizon: float | str) -> tuple[Kind, Request]:
     """The outcome of subjects, settled as in a comparison."""
     return kind_of(y).settle(Request({}, Sample(X, y), censoring, horizon=horizon))
-
-
-def _times_of(y: RightCensored, weight: np.ndarray | None) -> list[np.ndarray]:
-    """How long subjects that count were followed: one array for each C of a subject."""
-    time = to_numpy(y.time).reshape(len(y), -1)
-    time = time if weight is None else time[weight > 0]
-    return [time.max(axis=1)] if y.shares_censoring else list(time.T)
 
 
 def scorer(

@@ -25,8 +25,10 @@ __all__ = [
     "default_levels",
     "default_times",
     "find_horizon",
+    "follow_up",
     "follow_up_end",
     "given_horizon",
+    "of_censoring_time",
     "reach_of",
     "settle_horizon",
     "times_and_levels",
@@ -129,7 +131,7 @@ def _supported(reach: float | None, samples: list[FollowUp]) -> float:
     return min(reach, *(sample.end() for sample in samples))
 
 
-def followed(subjects: Sample, groups: np.ndarray | None) -> list[FollowUp]:
+def follow_up(subjects: Sample, groups: np.ndarray | None = None) -> list[FollowUp]:
     """Follow-up of subjects that count, and of groups: how long any subject of each was followed.
 
     A subject with a weight is one subject, and so are its copies in one group.
@@ -176,11 +178,11 @@ def find_horizon(
     C, ends = censoring.distribution, list[tuple[float, list[str]]]()
     for j in range(C.k):
         told: list[str] = []
-        one, sample = censoring.of_time(j), _of_censoring_time(scored, C, j)
-        samples = followed(sample, groups)
+        one, sample = censoring.of_time(j), of_censoring_time(scored, C, j)
+        samples = follow_up(sample, groups)
         if one.train is not None:
-            train = _of_censoring_time(one.train, C, j)
-            samples += followed(train, groups if one.in_sample else train_groups)
+            train = of_censoring_time(one.train, C, j)
+            samples += follow_up(train, groups if one.in_sample else train_groups)
         reach = reach_of(one.distribution, None if len(one.distribution) == 1 else scored.weight)
         ends.append((settle_horizon(horizon, reach, samples, told, one.distribution), told))
         if C.k > 1:
@@ -190,7 +192,7 @@ def find_horizon(
     return end
 
 
-def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
+def of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
     """Subjects as followed for censoring time j, (n,): for one that all event times share, the last time."""
     if sample.y.time.ndim == 1 or C.k > 1:
         return replace(sample, y=sample.y.marginal(j))
