@@ -23,7 +23,7 @@ def jackknife_interval(p: np.ndarray, without: np.ndarray, level: float) -> np.n
     Examples
     --------
     >>> jackknife_interval(np.array(0.2), np.array([0.18, 0.2, 0.21, 0.19, 0.22]), 0.95).round(2)
-    array([0.13, 0.29])
+    array([0.13, 0.28])
     """
     from scipy.special import stdtrit
 
