@@ -14,10 +14,16 @@ def jackknife_interval(p: np.ndarray, without: np.ndarray, level: float) -> np.n
 
     .. math:: a(p)\pm t_{G-1}\Big[\frac{G-1}G\sum_{g=1}^G\{a(p_{(g)})-\bar a\}^2\Big]^{1/2},
 
-    with the quantile of Student's t of G - 1 degrees of freedom.
+    with the quantile of Student's t of G - 1 degrees of freedom [1]_.
 
+    References
+    ----------
+    .. [1] P. S. Kott (2001). The delete-a-group jackknife. Journal of Official Statistics 17, 521-526.
+
+    Examples
+    --------
     >>> jackknife_interval(np.array(0.2), np.array([0.18, 0.2, 0.21, 0.19, 0.22]), 0.95).round(2)
-    array([0.13, 0.29])
+    array([0.13, 0.28])
     """
     from scipy.special import stdtrit
 

@@ -252,7 +252,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
             if self.weights_[name] > 0
         }
         self._without_fold = []
-        everybody = sum(len(held) for _, held in subjects.folds) == len(subjects.y)
+        everybody = sum(len(test) for _, test in subjects.folds) == len(subjects.y)
         for i in range(G if everybody else 0):
             weights = self._weights(names, losses[:i] + losses[i + 1 :], events)
             of_fold = {name: held[name][i][0] for name in names if weights[name] > 0}
