@@ -94,6 +94,19 @@ def test_turnbull_of_right_censored_data_is_kaplan_meier(n):
     np.testing.assert_allclose(ours.sf(t), peer.sf(t), atol=1e-7)
 
 
+def test_turnbull_needs_no_least_squares(monkeypatch):
+    """Those of SciPy may give up; the other steps reach the maximum, too."""
+    y, t = data(80)[1], np.linspace(0.2, 8.0, 30)[None]
+    expected = cs.Turnbull().fit(None, y).predict_distribution().sf(t)
+
+    def gives_up(A, b):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", gives_up)
+    found = cs.Turnbull().fit(None, y).predict_distribution().sf(t)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
 def test_weights_count_subjects():
     _, y = data(120)
     weight = np.arange(120) % 3

@@ -228,7 +228,7 @@ class Distribution(KeepsValues, ABC):
         )
         for name in self._kept & self.__dict__.get("_remembered", {}).keys():
             kept = self._remembered[name]
-            taken._remembered[name] = kept[rows] if kept.shape[0] > 1 else kept
+            taken._remembered[name] = take_rows(kept, rows) if kept.shape[0] > 1 else kept
         return taken._of_someone()._estimated_like(self, rows)
 
     def _of_someone(self) -> Self:

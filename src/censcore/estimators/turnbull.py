@@ -242,10 +242,11 @@ class _Likelihood:
         inside = (support >= self.first[:, None]) & (support < self.after[:, None])
         A = np.where(inside, (root / self.probabilities(p))[:, None], 0.0)
         # max of the quadratic expansion is the least squares solution of A q = 2 sqrt(w), sum q = 1
-        q, _ = nnls(
-            np.vstack([A, np.full(len(support), 1e3 * root.max() * len(root))]),
-            np.append(2 * root, 1e3 * root.max() * len(root)),
-        )
+        heavy = 1e3 * root.max() * len(root)
+        try:
+            q, _ = nnls(np.vstack([A, np.full(len(support), heavy)]), np.append(2 * root, heavy))
+        except RuntimeError:  # it may go round in circles (SciPy 1.14); the other steps go on
+            return p
         if not q.sum() > 0:
             return p
         target = np.zeros(self.m)

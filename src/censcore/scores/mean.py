@@ -167,7 +167,8 @@ def clustered_mean(
     elif not everyone:
         influence = influence[used]
     g = influence.shape[0]
-    return mean, influence * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
+    with np.errstate(over="ignore"):
+        return mean, influence * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
 
 
 def _counted(counted: Any, losses: Array) -> Array:
