@@ -269,6 +269,12 @@ def test_tensors_choose_subjects_of_arrays_too(rows):
     np.testing.assert_array_equal(F.marginal(0).take(torch.tensor(rows))._panel_edges(), edges[rows])
 
 
+def test_numbers_that_single_precision_does_not_hold():
+    y, F = cs.RightCensored(TIME, EVENT), cs.Weibull(np.float32([1.5]), np.float32([2.0]))
+    with pytest.raises(InvalidInputError, match=r"up to 1e\+100, which float32 does not hold"):
+        cs.crps(y, F, cs.Uniform(0.0, 1e100))
+
+
 def test_sparse_matrices_are_no_times():
     with pytest.raises(InvalidTypeError, match="sparse"):
         cs.RightCensored(scipy.sparse.csr_matrix(TIME[None]), EVENT)

@@ -30,7 +30,8 @@ def test_the_truth_has_no_excess(name):
         ("pycox LogisticHazard", "squares and products"),
     ],
 )
-def test_models_of_other_libraries(model, scenario):
+def test_models_of_other_libraries(model, scenario, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # pycox keeps its weights in the current folder
     pytest.importorskip(model.split()[0])
     found = score_model({"scenario": scenario, "n": 120, "seed": 0, "model": model})
     assert 0 < found["excess"] < 60

@@ -9,7 +9,12 @@ import pytest
 
 import censcore as cs
 from censcore.distributions.joint_events import in_order
-from censcore.exceptions import ContradictionError, InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import (
+    ContradictionError,
+    InvalidInputError,
+    InvalidTypeError,
+    UnsupportedOutcomeError,
+)
 
 MARGINALS = [cs.Exponential(1.0), cs.Exponential(0.5)]
 TRUTH = cs.Copula("clayton", MARGINALS, theta=3.0)
@@ -562,3 +567,8 @@ def test_entries_with_times_that_are_not_followed():
     mask[3, 0] = False
     with pytest.raises(UnsupportedOutcomeError, match="mask: got event times that are not followed"):
         cs.compare({"true": TRUTH}, cs.Sample(None, y, mask=mask), C_ONE, **OPTIONS)
+
+
+def test_a_reference_that_is_a_class_is_an_error_without_training_subjects_too():
+    with pytest.raises(InvalidTypeError, match="reference: got the class Copula, expected an instance"):
+        cs.compare({"true": TRUTH}, observed(20), C_ONE, reference=cs.Copula)

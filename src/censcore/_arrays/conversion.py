@@ -159,7 +159,17 @@ def convert(array: Array, like: Array) -> Array:
         return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
     if type(array) is not np.ndarray:
         array = to_numpy(array)
-    return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
+    if array.dtype.kind != "f" or array.dtype == like.dtype:
+        return array
+    try:
+        with np.errstate(over="raise"):
+            return array.astype(like.dtype, copy=False)
+    except FloatingPointError as error:
+        largest = np.abs(array[np.isfinite(array)]).max()
+        raise InvalidInputError(
+            f"got numbers up to {largest:g}, which {like.dtype} does not hold. Use double "
+            "precision, or another unit of time."
+        ) from error
 
 
 def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:

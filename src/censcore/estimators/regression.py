@@ -72,7 +72,7 @@ class CoefficientInference(SurvivalEstimator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Covariates (n, p) with p = 0 for None, and the weights, of n subjects."""
         check_rows(X, n)
-        as_number(self.alpha, "alpha", least=0)
+        as_number(self.alpha, "alpha", least=0, most=1e100)
         weight = check_weights(sample_weight, n)
         matrix = as_matrix(self, X, reset=True)
         if matrix is None:

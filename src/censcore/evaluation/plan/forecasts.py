@@ -179,6 +179,7 @@ def add_reference(
     Without training subjects it is the null model of the scored ones. Their curve has the smallest mean of
     all marginal forecasts, so that its mean has, to first order, the error of a fixed forecast.
     """
+    check_instance(reference, "reference")
     default = kind.reference
     if isinstance(reference, str):
         reference = default_or_name(kind, reference, forecasts)
@@ -205,7 +206,6 @@ def add_reference(
     if isinstance(reference, str):
         forecasts[default] = forecast_of(kind, kind.reference_model(train.y), train, X, len(kind))
         return default
-    check_instance(reference, "reference")
     forecasts["reference"] = forecast_of(kind, reference, train, X, len(kind))
     return "reference"
 
