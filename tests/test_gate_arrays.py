@@ -371,6 +371,13 @@ def test_the_forecast_of_a_net_benefit_has_one_event_time():
             lambda: cs.OutcomeTable("t.csv", "time", "event", censoring_time=np.ones(3)),
             "the name of a column",
         ),
+        (lambda: cs.OutcomeTable("t.csv", np.zeros((0, 3)), np.zeros((0, 3))), "got 0 and 0 columns"),
+        (
+            lambda: (
+                cs.Stacking([("km", cs.KaplanMeier())]).fit(None, Y).predict_distribution([[1.0], [1.0, 2]])
+            ),
+            "X must be an array",
+        ),
         (
             lambda: cs.scores.clustered_mean(np.ones(3), np.ones(3) / 3, None, np.ones(3), 0),
             "one boolean per subject",

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 
-from censcore._arrays import Array
+from censcore._arrays import Array, to_numpy
 from censcore._validation import (
     as_confidence,
     as_count,
@@ -263,7 +263,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
 
     def _inputs(self, X: Any, *, reset: bool) -> Any:
         """Covariates as the estimators get them: as they are, with as many columns as in ``fit``."""
-        got = 0 if X is None else int(np.shape(X)[1]) if np.ndim(X) == 2 else -1
+        shape = (0, 0) if X is None else np.shape(X if hasattr(X, "shape") else to_numpy(X, "X"))
+        got = int(shape[1]) if len(shape) == 2 else -1
         if reset:
             self.n_features_in_ = got
         elif got != self.n_features_in_:

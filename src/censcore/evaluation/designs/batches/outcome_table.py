@@ -108,9 +108,12 @@ class OutcomeTable:
             value, many = getattr(self, name), name == "names" or (several and name in ("time", "event"))
             for column in as_list(value, name, "names of columns") if many else [value]:
                 check_kind(column, name, str, "a name" if name == "names" else "the name of a column")
-        if several and len(self.time or ()) != len(self.event or ()):
-            count = f"{len(self.time or ())} and {len(self.event or ())} columns"
-            raise InvalidInputError(f"time, event: got {count}, expected as many of both.")
+        if several:
+            n_times, n_events = (0 if names is None else len(names) for names in (self.time, self.event))
+            if n_times != n_events or not n_times:
+                raise InvalidInputError(
+                    f"time, event: got {n_times} and {n_events} columns, expected as many of both, one at least."
+                )
 
     @property
     def reader(self) -> Callable[[Any], Any]:
