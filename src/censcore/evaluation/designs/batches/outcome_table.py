@@ -112,7 +112,8 @@ class OutcomeTable:
             n_times, n_events = (0 if names is None else len(names) for names in (self.time, self.event))
             if n_times != n_events or not n_times:
                 raise InvalidInputError(
-                    f"time, event: got {n_times} and {n_events} columns, expected as many of both, one at least."
+                    f"time, event: got {n_times} and {n_events} columns, expected as many of both, and at "
+                    "least one."
                 )
 
     @property
