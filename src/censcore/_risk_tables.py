@@ -35,10 +35,10 @@ class RiskGroup(NamedTuple):
         return np.einsum("mk,km->m", self.mix, values), interpolation_error(values.T)
 
     def read_in_parts(self, values: Callable[[slice], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The same from what gives values of some of the subjects: memory does not grow with the tables."""
+        """The same from a function of a slice of the subjects, which bounds the memory of the tables."""
         starts = range(0, len(self.rows), PART)
-        rows = [slice(start, start + PART) for start in starts]
-        parts = [self._replace(mix=self.mix[some]).read(values(some)) for some in rows]
+        slices = [slice(start, start + PART) for start in starts]
+        parts = [self._replace(mix=self.mix[rows]).read(values(rows)) for rows in slices]
         value, error = (np.concatenate(part) for part in zip(*parts, strict=True))
         return value, error
 

@@ -38,10 +38,10 @@ def exp(x: Array) -> Array:
 
 
 def log_of_positive(t: Array) -> Array:
-    """``log(t)`` of positive finite times; zero of others, which stand for nothing then."""
+    """``log(t)`` of positive finite times; zero for the others, whose values are not used."""
     xp, limits = namespace(t), namespace(t).finfo(t.dtype)
-    some = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
-    return xp.log(xp.where(some, t, 1.0))
+    positive = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
+    return xp.log(xp.where(positive, t, 1.0))
 
 
 def ndtr(x: Array) -> Array:

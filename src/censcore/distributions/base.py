@@ -227,8 +227,8 @@ class Distribution(KeepsValues, ABC):
             lambda part: part.take(rows),
         )
         for name in self._kept & self.__dict__.get("_remembered", {}).keys():
-            kept = self._remembered[name]
-            taken._remembered[name] = take_rows(kept, rows) if kept.shape[0] > 1 else kept
+            stored = self._remembered[name]
+            taken._remembered[name] = take_rows(stored, rows) if stored.shape[0] > 1 else stored
         return taken._of_someone()._estimated_like(self, rows)
 
     def _of_someone(self) -> Self:

@@ -258,8 +258,8 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     jumps = []
     for part in parts:
         here, before = part._sf(times), part._sf_left(times)
-        some = (before > 0) & first & xp.isfinite(times)
-        share = xp.where(some, here, 1.0) / xp.where(some, before, 1.0)
+        at_risk = (before > 0) & first & xp.isfinite(times)
+        share = xp.where(at_risk, here, 1.0) / xp.where(at_risk, before, 1.0)
         jumps.append(1 - share)
     total = sum(jumps)
     if bool(xp.any(total > 1)):

@@ -56,8 +56,8 @@ class Censored(Univariate):
     def _degree(self) -> int | None:  # type: ignore[override]
         return self._distribution._degree
 
-    def _until_tau(self, kept: Array, values: Array, after: float) -> Array:
-        return self._xp.where(kept, values, after)
+    def _until_tau(self, unchanged: Array, values: Array, after: float) -> Array:
+        return self._xp.where(unchanged, values, after)
 
     def _sf(self, t: Array) -> Array:
         return self._until_tau(t < self._tau, self._distribution._sf(t), 0.0)

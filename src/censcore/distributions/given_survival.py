@@ -201,10 +201,10 @@ class GivenSurvival(Univariate):
 
     def given_survival(self, a: Array) -> Univariate:
         """The distribution given that T exceeds the larger of both times."""
-        given, column = self._with_start(a)
-        if bool((column <= given._entry).all()):
-            return given
-        later = GivenSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
+        F, column = self._with_start(a)
+        if bool((column <= F._entry).all()):
+            return F
+        later = GivenSurvival(F._distribution, F._xp.maximum(column, F._entry)[:, 0])
         later._neutral = self._neutral and is_neutral(a)
         return later
 
@@ -294,10 +294,10 @@ class GivenJointSurvival(Joint):
 
     def given_survival(self, a: Array) -> Joint:
         """The distribution given that all times exceed the larger of both."""
-        given, column = self._with_start(a)
-        if bool((column <= given._entry).all()):
-            return given
-        return GivenJointSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
+        F, column = self._with_start(a)
+        if bool((column <= F._entry).all()):
+            return F
+        return GivenJointSurvival(F._distribution, F._xp.maximum(column, F._entry)[:, 0])
 
     def _sample(self, m: int, rng: Draws) -> Array:
         """Candidates are drawn until enough of every subject survive to a."""
@@ -313,9 +313,9 @@ class GivenJointSurvival(Joint):
                 return convert(chosen.reshape(size), self._reference)
             draws = _candidates(joint, missing, m, some_draws(rng, missing, stream=16 + round_))
             for i, row in zip(missing, draws, strict=True):
-                kept = row[(row > a[i]).all(axis=1)][: m - count[i]]
-                chosen[i, count[i] : count[i] + len(kept)] = kept
-                count[i] += len(kept)
+                survivors = row[(row > a[i]).all(axis=1)][: m - count[i]]
+                chosen[i, count[i] : count[i] + len(survivors)] = survivors
+                count[i] += len(survivors)
         raise InvalidInputError(
             f"Survival to a is too rare for samples, in {name_subjects(np.nonzero(count < m)[0])}. Score by "
             "log_score, or pass an Ensemble of samples given survival."

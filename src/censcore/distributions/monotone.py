@@ -75,14 +75,14 @@ def monotone(
     inside = xp.clip(levels, min=0.0, max=1.0)
     from_the_end = xp.flip(_running(xp.flip(inside, axis=-1), least=not falls), axis=-1)
     mended = (_running(inside, least=falls) + from_the_end) / 2
-    seen = to_numpy(levels).astype(np.float64)
-    change = np.abs(to_numpy(mended) - seen)
-    largest = change.reshape(len(seen), -1).max(axis=1) if seen.ndim > 1 else change.max(keepdims=True)
+    values = to_numpy(levels).astype(np.float64)
+    change = np.abs(to_numpy(mended) - values)
+    largest = change.reshape(len(values), -1).max(axis=1) if values.ndim > 1 else change.max(keepdims=True)
     wrong = np.nonzero(largest > ROUNDING)[0]
     if not wrong.size:
         return mended, None
     if not repair:
-        _raise(seen, wrong, falls, name, None if times is None else to_numpy(times), remedy)
+        _raise(values, wrong, falls, name, None if times is None else to_numpy(times), remedy)
     return mended, Repair(tuple(map(int, wrong)), float(largest.max()), float(largest[wrong].mean()))
 
 

@@ -245,13 +245,13 @@ def other_readings(F: Any) -> dict[str, Any]:
     curve through the points lies between the two. A reading that rules out survival to the entry is left out.
     """
     if _matrix(F) is not F:
-        found = {}
+        readings = {}
         for name, other in other_readings(_matrix(F)).items():
             try:
-                found[name] = _changed(F, other)
+                readings[name] = _changed(F, other)
             except ImpossibleForecastError:
                 continue
-        return found
+        return readings
     times, sf = F._times[:, : F.reading.size], F._levels[:, : F.reading.size]
     xp = F._xp
     linear = F.reading.interpolation == "linear"
@@ -284,8 +284,8 @@ def on_columns(times: np.ndarray, events: Array, count: Array | None = None) -> 
     """Which share of the events up to the last of the times is at one of them; none of none is zero."""
     t = np.unique(to_numpy(times))
     events = to_numpy(detach(events)).ravel()
-    kept = (events > 0) & (events <= t[-1] * (1 + DIGITS))
-    events, count = events[kept], None if count is None else to_numpy(count)[kept]
+    in_range = (events > 0) & (events <= t[-1] * (1 + DIGITS))
+    events, count = events[in_range], None if count is None else to_numpy(count)[in_range]
     if not len(events) or (np.ndim(times) == 2 and len(times) > 1):
         return 0.0  # the second, where every subject has other times
     near = np.clip(np.searchsorted(t, events), 1, max(len(t) - 1, 1))

@@ -71,9 +71,9 @@ class Univariate(Formulas):
 
     def _repr_html_(self) -> str:
         """Quartiles of the event time of the first subjects."""
-        some, levels = self.take(slice(0, 5)), (0.25, 0.5, 0.75)
-        quartiles = [to_numpy(some.icdf(level)) for level in levels]
-        rows = [[str(i), *(f"{q[i]:.4g}" for q in quartiles)] for i in range(len(some))]
+        first, levels = self.take(slice(0, 5)), (0.25, 0.5, 0.75)
+        quartiles = [to_numpy(first.icdf(level)) for level in levels]
+        rows = [[str(i), *(f"{q[i]:.4g}" for q in quartiles)] for i in range(len(first))]
         return html_table(repr(self), ["subject", *(f"{level:.0%} quantile" for level in levels)], rows)
 
     def cdf(self, t: Array) -> Array:

@@ -130,12 +130,11 @@ def _by_risk(inputs: ScoringInputs, panels: Panels, weights: Weights, otherwise:
     """Losses under a C with proportional hazards: moments at a few risks, mixed for every subject."""
     loss, C = np.empty(inputs.n), inputs.C
     for group in risk_groups(C.risk):
-        some = inputs.take(group.rows)
         at_nodes = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
         method = (
             otherwise if len(group.rows) < FEW else _OnPanels(panels, weights, otherwise, at_nodes, group)
         )
-        loss[group.rows] = method(some)
+        loss[group.rows] = method(inputs.take(group.rows))
     return loss
 
 
@@ -205,8 +204,8 @@ class _OnPanels:
         if not _has_cdf(inputs.F):  # 1 - S is known to eps, F² to 2 F eps: the integral of F < sqrt(y int F²)
             error = error + 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(loss)) * y.time)
         weight = inverse_probability_weights(inputs)[:, 0]
-        for seen, falls in ((y.event, True), (y.never, False)) if inputs.has_never else ((y.event, True),):
-            rows = to_numpy(seen).nonzero()[0]
+        for known, falls in ((y.event, True), (y.never, False)) if inputs.has_never else ((y.event, True),):
+            rows = to_numpy(known).nonzero()[0]
             if rows.size == inputs.n:
                 gain, noise = self._beyond(inputs.C, weight, F, t, places, beyond, falls)
                 return loss + gain, error + noise

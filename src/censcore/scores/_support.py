@@ -43,9 +43,9 @@ def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
 def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
     if not bad.size:
         return
-    some = C if len(C) == 1 else C.take(bad)
+    C_of_bad = C if len(C) == 1 else C.take(bad)
     times = to_numpy(y.time)[bad]
-    end = _largest_horizon(some, times[~to_numpy(y.censored)[bad]])
+    end = _largest_horizon(C_of_bad, times[~to_numpy(y.censored)[bad]])
     raise BeyondFollowUpError(
         f"The censoring distribution gives no chance to follow-up as long as that of {name_subjects(bad)} "
         f"(the earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} "
@@ -95,9 +95,9 @@ def check_unreached_before(inputs: ScoringInputs, end: Array) -> None:
     """
     xp, C = inputs.xp, inputs.C
     endless = xp.isinf(end)
-    seen = xp.where(endless, inputs.y.time, end)
+    latest = xp.where(endless, inputs.y.time, end)
     remedy = f"The largest horizon that works is {{last!r}}. {LOCALIZED}"
-    _check_zero(inputs.n, C, C._sf_left, seen[:, None], remedy)
+    _check_zero(inputs.n, C, C._sf_left, latest[:, None], remedy)
     ends = to_numpy(C._end())[:, 0]
     short = to_numpy(endless) & np.isfinite(ends)
     if short.any():

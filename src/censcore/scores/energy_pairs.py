@@ -101,9 +101,9 @@ def energy_terms(
     limits = [c[..., j if c.shape[-1] > 1 else 0] for j in range(k)]
     limits = limits if c.ndim == 4 else [limit[:, :, None] for limit in limits]
     psi = _censor(members, limits)
-    seen = [y[:, None, None, j] for j in range(k)]
-    seen = seen if draws is None else _censor(seen, limits)
-    accuracy = _mean(_distance(psi, seen, beta), w)
+    observed = [y[:, None, None, j] for j in range(k)]
+    observed = observed if draws is None else _censor(observed, limits)
+    accuracy = _mean(_distance(psi, observed, beta), w)
 
     def spread(partner: Callable[[Array], Array]) -> Array:
         """The sum over the m pairs of a member and its partner, (n, D)."""

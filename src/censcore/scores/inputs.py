@@ -371,7 +371,7 @@ def joint_scoring_inputs(
     end = scoring_inputs(
         y.terminal_event(), forecast.marginal(y.terminal), censoring, horizon, needs_censoring=needs_censoring
     )
-    seen = y if len(y) == end.n else y.take(np.zeros(end.n, dtype=np.int64))
-    seen = seen.like(end.y.time)
-    seen = seen if horizon is None else seen.censor_at(check_horizon(horizon, end.y))
-    return ScoringInputs(cast(RightCensored, seen), forecast.like(end.y.time), end.C, end.reached)
+    outcome = y if len(y) == end.n else y.take(np.zeros(end.n, dtype=np.int64))
+    outcome = outcome.like(end.y.time)
+    outcome = outcome if horizon is None else outcome.censor_at(check_horizon(horizon, end.y))
+    return ScoringInputs(cast(RightCensored, outcome), forecast.like(end.y.time), end.C, end.reached)

@@ -173,8 +173,8 @@ def joint_weights(
 ) -> Array:
     """W(t), (n, q): the product over censoring times of the weights of what is known of the event at t."""
     weight: Any = 1.0
-    seen = [decided_outcome(y, event)] if C.k == 1 else [y.marginal(j) for j in range(C.k)]
-    for outcome, C_j in zip(seen, (C.marginal(j) for j in range(C.k)), strict=True):
+    outcomes = [decided_outcome(y, event)] if C.k == 1 else [y.marginal(j) for j in range(C.k)]
+    for outcome, C_j in zip(outcomes, (C.marginal(j) for j in range(C.k)), strict=True):
         decided, undecided = known_at(outcome, C_j, t, scale, remedy=LOCALIZED).weights()
         weight = weight * (decided + undecided)
     return weight
