@@ -47,7 +47,7 @@ def common_breaks(distributions: Iterable[Formulas], *more: Array) -> Array | No
 
 
 class RunningSums:
-    """Sums of consecutive panels (1 or n, p), from either end, so that the smaller rounding error is had."""
+    """Sums of consecutive panels (1 or n, p), from either end, to keep the rounding error small."""
 
     def __init__(self, panels: Array) -> None:
         xp = namespace(panels)
@@ -82,7 +82,7 @@ def integrated_survival(distribution: Formulas, a: Array, b: Array) -> Array:
     r""":math:`\int_a^b P(T>s)\,ds` for a, b (1 or n, q): whole panels once per subject, two parts per entry.
 
     Beyond the last panel edge the finite part goes on as a power of time, which tells whether its mean is
-    finite; mass at infinity contributes its share of the way.
+    finite; mass at infinity contributes its share of b - a.
     """
     xp = distribution._xp
     edges = distribution._panel_edges()

@@ -201,12 +201,12 @@ class TimeAndCause(Distribution):
         Parameters
         ----------
         a : number or array, (n,)
-            The time to which a subject is known to be free of any event; finite. A negative one says nothing.
+            The time to which a subject is known to be free of any event; finite. If negative, no condition.
 
         Returns
         -------
         TimeAndCause
-            Not the same as ``cause(j).given_survival(a)``, which knows nothing of the other causes.
+            Not the same as ``cause(j).given_survival(a)``, which ignores the other causes.
 
         Raises
         ------

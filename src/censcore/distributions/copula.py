@@ -203,11 +203,11 @@ _STRONGEST = 1e8
 
 
 def _check_strength(theta: Array) -> None:
-    """Beyond, differences of hazards times theta have no digits left."""
+    """Beyond it, differences of hazards times theta have no significant digits."""
     if surely((theta > _STRONGEST).any()):
         raise InvalidInputError(
             f"theta: got {float(detach(theta).max()):g}, expected at most {_STRONGEST:g}, a Kendall's tau "
-            "of almost 1. For times that are one and the same use one event time."
+            "of almost 1. For identical times use one event time."
         )
 
 
@@ -324,7 +324,7 @@ class Gumbel:
         R, log_R, log_share = self._norm(H, theta)
         zero = xp.zeros_like(H)
         column = theta[..., None]
-        # a coordinate with no hazard yet, beside one with some, has an event only under independence
+        # at zero hazard, beside a coordinate with a positive one, events need independence
         impossible = (H == 0) & (R > 0)[..., None] & (column > 1)
         shares = xp.where(impossible, xp.full_like(H, -np.inf), (column - 1) * log_share)
         terms = xp.sum(log_hazard + xp.where(event, shares, zero), axis=-1)

@@ -34,7 +34,7 @@ def check_possible(impossible: Array, a: Array) -> None:
 
 
 def or_one(alive: Array) -> Array:
-    """P(T > a), or one where it underflows: there nothing is left to be divided by it."""
+    """P(T > a), or one where it underflows and all that it divides is zero."""
     xp = namespace(alive)
     return xp.where(alive > 0, alive, 1.0)
 
@@ -52,7 +52,7 @@ class GivenSurvival(Univariate):
     distribution : Univariate
         The distribution of T.
     a : number or array, (n,)
-        What the event time exceeds, one for all subjects or one per subject. A negative one says nothing.
+        What the event time exceeds, one for all subjects or one per subject. Negative values have no effect.
 
     See Also
     --------
@@ -209,7 +209,7 @@ class GivenSurvival(Univariate):
         return later
 
 
-DRAWS = 10_000  # candidates per sample, of those that survive to the entry one is kept
+DRAWS = 10_000  # candidates per sample that survives to the entry, at most
 
 
 class GivenJointSurvival(Joint):
@@ -225,7 +225,7 @@ class GivenJointSurvival(Joint):
     joint : Joint
         The distribution of :math:`(T_j)_j`.
     a : number or array, (n,)
-        What all event times exceed. A negative one says nothing.
+        What all event times exceed. Negative values have no effect.
 
     See Also
     --------
@@ -331,7 +331,7 @@ def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarra
 
 
 class _MarginalGivenSurvival(OfJoint):
-    """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, and say something of it."""
+    """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, which is informative about it."""
 
     def __init__(self, joint: GivenJointSurvival, j: int) -> None:
         self._joint, self._j = joint, j

@@ -55,12 +55,12 @@ def monotone(
 ) -> tuple[Array, Repair | None]:
     r"""Probabilities (..., q) as curves in [0, 1] that are monotone along the last axis; and the changes.
 
-    Curves that are so already are returned as they are. Others become the monotone curve that is nearest in
+    Monotone curves are returned unchanged. Others become the monotone curve that is nearest in
     the largest change of a probability, which is the mean of two envelopes,
 
     .. math:: \tilde S(t_j)=\tfrac12\Bigl\{\min_{i\le j}S(t_i)+\max_{i\ge j}S(t_i)\Bigr\}
 
-    for a falling curve. Changes up to 1e-6 are rounding and are made without a word. Anything larger is an
+    for a falling curve. Changes up to 1e-6 are rounding and are made silently. Anything larger is an
     error, or with ``repair`` a change that is reported. Errors call the levels ``name``, say the ``times`` of
     the columns, and end with the sentence ``remedy``. Gradients are kept.
 
@@ -87,7 +87,7 @@ def monotone(
 
 
 def _is_valid(levels: Array, falls: bool) -> bool:
-    """Whether all is well, in one pass: monotone levels hold no NaN and are extreme at their ends."""
+    """Whether curves are valid, in one pass: monotone levels hold no NaN and are extreme at their ends."""
     xp, q = namespace(levels), int(levels.shape[-1])
     flat = xp.reshape(levels, (-1,))  # one long comparison is faster than one per curve
     ordered = flat[1:] <= flat[:-1] if falls else flat[1:] >= flat[:-1]

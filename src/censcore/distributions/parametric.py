@@ -37,8 +37,8 @@ class Parametric(Univariate):
     Notes
     -----
     Shapes lie between 0.001 and 1e8, scales and rates between 1e-100 and 1e100, logarithms of times between
-    -230 and 230 and their standard deviations between 1e-8 and 100. Outside, formulas have no digits left,
-    and a parameter there is an error.
+    -230 and 230 and their standard deviations between 1e-8 and 100. Outside, formulas lose all digits, and
+    a parameter there is an error.
 
     See Also
     --------

@@ -137,7 +137,7 @@ class Step(Curve):
         return self._changed(times, levels)
 
     def _changed(self, times: Array, levels: Array) -> Step:
-        """The same with other jumps: what is known of the curve stays known."""
+        """The same with other jumps; whether it is an estimate is preserved."""
         other = Step._trusted(times, levels, falls=self._falls)
         other._is_estimate = self._is_estimate
         return other

@@ -257,7 +257,7 @@ class Univariate(Formulas):
         Parameters
         ----------
         a : number or array, (n,)
-            What the event time exceeds; finite. A negative one says nothing, since T >= 0.
+            What the event time exceeds; finite. Negative values have no effect, since T >= 0.
 
         Returns
         -------
@@ -294,7 +294,7 @@ class Univariate(Formulas):
     # ---- shapes --------------------------------------------------------------------------------
 
     def _at_times(self, formula: str, t: Array, below: float, at_infinity: float | None = None) -> Array:
-        """A formula at times from 0 on; below them and, where it is known, at infinity it is not asked."""
+        """A formula at times from 0 on; values at negative times, and at infinity if known, are filled in."""
         distribution = self._fitting(t)
         (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")

@@ -180,7 +180,7 @@ class BoostedHazards(SurvivalEstimator):
         if (events == 0).any():
             raise InvalidInputError(
                 f"BoostedHazards: got {int((events == 0).sum())} events at time zero, expected positive "
-                "times, since a hazard needs time to act. Leave these subjects out, or use KaplanMeier."
+                "times, since no hazard accumulates at zero. Leave these subjects out, or use KaplanMeier."
             )
         pieces = min(_PIECES, max(1, len(events) // _EVENTS))
         self._times = np.unique(np.quantile(events, np.arange(1, pieces + 1) / pieces, method="higher"))

@@ -48,9 +48,9 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     r"""Mixture of the forecasts of several estimators, with weights by a held-out proper score.
 
     The forecast is :math:`\sum_jw_jF_j(\cdot\mid x)`. Every estimator is fitted to parts of the subjects and
-    forecasts the others. The weights that are best for these are known exactly, with standard errors, and
-    stand beside a prior (see Notes); so few held-out subjects do not decide alone. Then the estimators are
-    fitted again to all subjects.
+    forecasts the others. The weights that are best for these have standard errors and are combined with a
+    prior (see Notes), so that few held-out subjects do not decide alone. Then the estimators are fitted again
+    to all subjects.
 
     Parameters
     ----------

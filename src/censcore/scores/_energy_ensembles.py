@@ -94,7 +94,7 @@ class _ScoredAlike:
     known: bool
     draws: int
     all_pairs: bool
-    never: bool = False  # of an event that never happens what is seen is C itself, at each of its values
+    never: bool = False  # with events that never happen: C itself is observed, at each of its values
 
 
 def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
@@ -171,7 +171,7 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: Method, unit: float, ro
 def _moving_with_c(
     z: Array, y: Array, never: Array, c: Array, w: Array, lags: Array, options: dict[str, Any]
 ) -> Array:
-    """The mean over the values c (n, D, 1) of C of the loss at what is then seen: c where nothing happens."""
+    """The mean over the values c (n, D, 1) of C of the loss of what is observed: c without an event."""
     xp = namespace(y)
     if c.shape[1] == 1:
         return energy_loss(z, xp.where(never, c[:, 0], y), c, weights=w, lags=lags, **options)

@@ -9,7 +9,7 @@ and the moments M belong to the panel and the weight alone: a censoring distribu
 costs no more than one with a few, and a forecast is evaluated at the same nodes for all subjects. A family of
 K weights, one per Chebyshev node of the risk of proportional hazards, has K sets of moments.
 
-What is left out is as large as the last coefficients say, so that the error of every subject is estimated.
+The last coefficients estimate what is left out, and so the error of every subject.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from censcore._quadrature import legendre, legendre_antiderivative, to_legendre
 from censcore.scores.inputs import ScoringInputs
 
 Loss = Callable[[ScoringInputs], Array]
-Method = Callable[[], Array] | None  #: computes the losses of an input; None where it is for others
+Method = Callable[[], Array] | None  #: computes the losses of an input; None where it does not apply
 
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge

@@ -220,7 +220,7 @@ class _OnPanels:
     def _beyond(
         self, C: Univariate, weight: Array, F: Array, t: Array, y: Places, moments: _Mixed, falls: bool
     ) -> tuple[Array, Array]:
-        """What S², or F² where the event never comes, costs after y, and the estimate of its error."""
+        """The loss after y, by S², or by F² where the event never comes, and the estimate of its error."""
         f = self.weights.applied((1 - F if falls else F) ** 2, C, t, beyond=True)
         value, error = moments.integral(f, y)
         xp = namespace(F)
@@ -229,7 +229,7 @@ class _OnPanels:
         return weight * value, weight * (error + rounding + early * self._before_nodes(1 - f if falls else f))
 
     def _before_nodes(self, f: Array) -> Array:
-        """What no coefficient tells: before the first node t, f may fall to zero anywhere."""
+        """An error that no coefficient shows: before the first node t, f may fall to zero anywhere."""
         return float(self.panels.nodes[0, 0]) * detach(f[:, 0, 0])
 
 

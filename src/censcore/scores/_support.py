@@ -68,7 +68,7 @@ def _check_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
 
 
 def _largest_horizon(C: Univariate, event_times: np.ndarray) -> float:
-    """Where C ends; the last time that it reaches if an event sits where it has no chance before that."""
+    """The end of C; the last time with P(C >= t) > 0 if an event at or before that end has no chance."""
     end = float(to_numpy(C.isf(0.0)).min())
     return _last_reached(C._sf_left, C) if (event_times <= end).any() else end
 
@@ -91,7 +91,7 @@ def check_unreached_before(inputs: ScoringInputs, end: Array) -> None:
     """Its integral divides by P(C > t) at all times before its end, (n,) or (1,).
 
     A finite end needs P(C >= end) > 0, so that the weights are bounded. An infinite one needs a C without an
-    end, and subjects followed to where its probability is no zero to machine precision.
+    end, and subjects followed to where its probability is positive to machine precision.
     """
     xp, C = inputs.xp, inputs.C
     endless = xp.isinf(end)

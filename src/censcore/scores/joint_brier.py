@@ -66,7 +66,7 @@ def joint_brier_score(
     y : RightCensored, SemiCompetingRisks, structured array or frame
         The outcome of n subjects, k times each.
     forecast : Distribution
-        Joint distribution of T. An ``Ensemble`` is scored as the empirical distribution that it is. Of
+        Joint distribution of T. An ``Ensemble`` is scored as the empirical distribution that it is. For
         another distribution ``members`` draws are scored as a fair sample: :math:`p(1-p)/(m-1)`, by which
         sampling increases the expected square, is subtracted. "either" needs no draws.
     censoring : Distribution, optional
@@ -149,7 +149,7 @@ def event_rule(event: str | JointEvent) -> JointEvent:
 
 
 def _happened_at(event: JointEvent, times: Array) -> Array:
-    """What a function says of times (..., k), where that is one boolean for each of (...)."""
+    """The event at times (..., k); an error unless it is one boolean for each of (...)."""
     happened = event(times)
     shape, expected = getattr(happened, "shape", None), tuple(times.shape[:-1])
     if shape is None or tuple(shape) != expected or happened.dtype != namespace(times).bool:

@@ -181,7 +181,7 @@ def known_at(
     """
     if scale == "ipcw":
         check_unreached(len(y), C, t, before=before, remedy=remedy)
-    if reached is None:  # what happens after the last of the times does not matter, nor its chance
+    if reached is None:  # what happens after the last of the times does not matter
         last = namespace(t).max(t, axis=1)
         reached = C._sf_left(namespace(t).where(y.time > last, last, y.time)[:, None])[:, 0]
     event_weight = over_reached(~y.censored, reached)
