@@ -244,14 +244,14 @@ def __getattr__(name: str) -> Any:
 
 
 def _missing(words: str) -> Exception:
-    """An error that hasattr understands, and of which an import statement leaves the words."""
+    """An error that hasattr understands, or one whose message an import statement preserves."""
     from censcore.exceptions import MissingNameError, MissingPackageError
 
     asking = sys._getframe(2).f_globals.get("__name__")
     return (MissingPackageError if asking in _IMPORTING else MissingNameError)(words)
 
 
-_IMPORTING = ("importlib._bootstrap", "_frozen_importlib")  # of which ``from censcore import name`` asks
+_IMPORTING = ("importlib._bootstrap", "_frozen_importlib")  # what ``from censcore import name`` runs in
 
 
 def __dir__() -> list[str]:

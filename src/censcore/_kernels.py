@@ -7,7 +7,7 @@ arrays are and on what is installed; nothing is measured. Loading a compiler tak
 for millions of numbers: a process loads it once that much work was asked for, and small scripts never do.
 
 So the same call may use the formula early in a process and the kernel later. The two differ by rounding only
-(tests demand 1e-11 of the loss in double precision). Where even that must not be,
+(tests demand 1e-11 of the loss in double precision). Where even that is too much,
 the environment variable ``CENSCORE_KERNELS`` fixes the route for a process: ``always`` loads kernels at the
 first call that is worth it, ``never`` uses formulas throughout.
 """
@@ -31,7 +31,7 @@ _asked: dict[str, float] = {}  # numbers that each module would have worked on s
 def on_cpu(module: str, name: str, like: Array, numbers: float) -> Any:
     """The compiled kernel ``name`` of a module for work on ``numbers`` numbers; None for the formula.
 
-    Tensors have none, nor has little work, nor an installation without numba.
+    There is none for tensors, for little work, or without numba.
     """
     if is_torch(like) or numbers < WORTH_COMPILING or not _pays(module, numbers):
         return None

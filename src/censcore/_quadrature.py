@@ -256,8 +256,7 @@ def tail(f: Function, end: Array) -> Array:
     xp = namespace(end)
     end = xp.where(end > 0, end, 1.0)
     here, there = f(end), f(2 * end)
-    some = detach(here) > 0
-    falls = some & (detach(there) > 0)
+    falls = (detach(here) > 0) & (detach(there) > 0)
     one = xp.ones_like(here)
     p = xp.log(xp.where(falls, here, one) / xp.where(falls, there, one)) / np.log(2)
     endless = falls & (detach(p) - 1 < float(xp.finfo(end.dtype).eps) ** 0.5)

@@ -1,6 +1,6 @@
 r"""Functions of a subject's risk under proportional hazards, from tables at a few risks.
 
-Whatever :math:`\exp\{-rH(t)\}` is integrated to is a smooth function of :math:`\log r`: on an interval
+Every integral of :math:`\exp\{-rH(t)\}` is a smooth function of :math:`\log r`: on an interval
 [2^k, 2^(k+1)) of risks it is known to 1e-10 from its values at twelve Chebyshev nodes. So sums over thousands
 of jumps are made for a few dozen risks and not for every subject.
 """
@@ -35,10 +35,10 @@ class RiskGroup(NamedTuple):
         return np.einsum("mk,km->m", self.mix, values), interpolation_error(values.T)
 
     def read_in_parts(self, values: Callable[[slice], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The same from what gives values of some of the subjects: memory does not grow with the tables."""
+        """The same from a function of a slice of the subjects, which bounds the memory of the tables."""
         starts = range(0, len(self.rows), PART)
-        rows = [slice(start, start + PART) for start in starts]
-        parts = [self._replace(mix=self.mix[some]).read(values(some)) for some in rows]
+        slices = [slice(start, start + PART) for start in starts]
+        parts = [self._replace(mix=self.mix[rows]).read(values(rows)) for rows in slices]
         value, error = (np.concatenate(part) for part in zip(*parts, strict=True))
         return value, error
 
@@ -92,7 +92,7 @@ class AreaTable:
         np.cumsum(self._heights[:-1] * np.diff(self._starts)[:, None], axis=0, out=self._passed[1:])
 
     def up_to(self, t: np.ndarray, k: np.ndarray | None = None) -> np.ndarray:
-        """Integrals to times (q,) with k jumps before them, (q, RISKS); they stand still at the end."""
+        """Integrals to times (q,) with k jumps before them, (q, RISKS); constant after the end."""
         k = searchsorted(self._times[None], t[None], "left")[0] if k is None else k
         # rows are gathered several times faster by take than by an index
         heights, way = self._heights.take(k, axis=0), (t - self._starts.take(k))[:, None]

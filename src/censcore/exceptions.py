@@ -45,7 +45,7 @@ class CensoringWarning(UserWarning):
 
 
 class ExtrapolationWarning(UserWarning):
-    """A forecast was asked for where the data say nothing: beyond follow-up, or far from their covariates."""
+    """A forecast was requested where there are no data: beyond follow-up, or far from their covariates."""
 
 
 class RepairWarning(UserWarning):
@@ -61,7 +61,7 @@ class InvalidInputError(CenscoreError, ValueError):
 
 
 class InvalidIndexError(CenscoreError, IndexError):
-    """Subjects that do not exist were asked for, or by something that is no index (a text, a fraction)."""
+    """Subjects that do not exist were requested, or by an invalid index (a text, a fraction)."""
 
 
 class DerivativeError(CenscoreError, RuntimeError):
@@ -143,7 +143,7 @@ class MissingPackageError(MissingDependencyError, ImportError):
 
 
 class MissingNameError(MissingDependencyError, AttributeError):
-    """A name of ``censcore`` needs an optional package; to ``hasattr`` it is not there."""
+    """A name of ``censcore`` needs an optional package; ``hasattr`` is False for it."""
 
 
 class FoldError(CenscoreError, RuntimeError):

@@ -194,7 +194,7 @@ def _checked_header(path: Path) -> tuple[bytes, dict[str, str]]:
 
 
 def _told(words: str) -> ModelFileError:
-    """An error in which neither the name of a file nor what it holds is obeyed by a terminal."""
+    """An error with the name and contents of a file as text that no terminal interprets."""
     return ModelFileError(one_line(words))
 
 

@@ -1,4 +1,4 @@
-"""Names as text that does nothing: in terminals, pages and figures they are shown and never obeyed."""
+"""Names as inert text: terminals, pages and figures show them and never interpret them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT = "\n\t\u200c\u200d"  # lines of a text; joiners belong to letters of Pers
 
 
 def visible(text: str) -> str:
-    r"""The text with every character that a terminal or page would obey written as its escape.
+    r"""The text with every character that a terminal or page would interpret written as its escape.
 
     Escape sequences of terminals, marks that turn the direction of writing and halves of surrogate pairs
     are shown as Python writes them. Lines and tabs stay.

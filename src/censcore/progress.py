@@ -17,7 +17,7 @@ __all__ = ["ProgressBar", "track"]
 
 Item = TypeVar("Item")
 
-PATIENCE = 2.0  # seconds before a bar appears that nobody asked for
+PATIENCE = 2.0  # seconds before a bar appears by default
 
 
 class ProgressBar:
@@ -30,8 +30,8 @@ class ProgressBar:
     total, done : int
         Steps in all, and those finished before.
     show : bool, optional
-        Whether there is a bar at all. None shows one where somebody may look at it, in a terminal or a
-        notebook, once the work has taken two seconds. Within a bar that is seen there is no other.
+        Whether there is a bar at all. None shows one in a terminal or a notebook, once the work has
+        taken two seconds. Bars are not nested.
 
     Examples
     --------

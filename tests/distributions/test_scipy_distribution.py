@@ -71,7 +71,7 @@ def test_what_is_refused(frozen, error, message):
 def test_torch_is_refused_by_name():
     torch = pytest.importorskip("torch")
     distribution = ScipyDistribution(scipy.stats.expon())
-    with pytest.raises(InvalidTypeError, match="NumPy only and met a torch tensor"):
+    with pytest.raises(InvalidTypeError, match="NumPy only; got a torch tensor"):
         distribution.sf(torch.ones(2))
     with pytest.raises(InvalidTypeError, match="NumPy only"):
         distribution.like(torch.ones(2))

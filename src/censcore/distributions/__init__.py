@@ -18,7 +18,7 @@ or one value per subject, as (n, 1) columns.
 ``_rebuilt(f, g)``       the same with f applied to its arrays and g to its parts
 ``_bound()``             the same distribution, which belongs to the library of its arrays
 ``_remember(name, f)``   what f derives from the arrays, made once
-``_is_estimate``         whether it was estimated, so that all mass at one time is no certainty
+``_is_estimate``         whether it was estimated, so that all mass at one time does not mean certainty
 ``_sample(m, rng)``      m draws per subject, (n, m) or (n, m, k)
 =======================  ======================================================================
 

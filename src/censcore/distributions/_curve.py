@@ -30,8 +30,8 @@ _REPAIR = "as_forecast(..., repair=True) takes the nearest monotone curve."
 class Curve(Univariate):
     """Knots (time, level) per subject; before the first the survival is one.
 
-    Levels are kept as given, survival or CDF, and levels asked for are compared with them as they
-    are: 1 - (1 - p) would miss the exact ones.
+    Levels are stored as given, survival or CDF, and compared without conversion: 1 - (1 - p) may miss a
+    level that is given exactly.
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_times", "_levels")

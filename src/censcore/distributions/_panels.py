@@ -42,12 +42,12 @@ def merge_edges(*parts: Array) -> Array:
 
 def common_breaks(distributions: Iterable[Formulas], *more: Array) -> Array | None:
     """The break points of all distributions, and ``more`` times (1 or n, p); None where there are none."""
-    breaks = [found for distribution in distributions if (found := distribution._breaks()) is not None]
+    breaks = [points for distribution in distributions if (points := distribution._breaks()) is not None]
     return merge_edges(*breaks, *more) if breaks or more else None
 
 
 class RunningSums:
-    """Sums of consecutive panels (1 or n, p), from either end, so that the smaller rounding error is had."""
+    """Sums of consecutive panels (1 or n, p), from either end, to keep the rounding error small."""
 
     def __init__(self, panels: Array) -> None:
         xp = namespace(panels)
@@ -82,7 +82,7 @@ def integrated_survival(distribution: Formulas, a: Array, b: Array) -> Array:
     r""":math:`\int_a^b P(T>s)\,ds` for a, b (1 or n, q): whole panels once per subject, two parts per entry.
 
     Beyond the last panel edge the finite part goes on as a power of time, which tells whether its mean is
-    finite; mass at infinity contributes its share of the way.
+    finite; mass at infinity contributes its share of b - a.
     """
     xp = distribution._xp
     edges = distribution._panel_edges()
@@ -125,12 +125,12 @@ def _beyond(distribution: Formulas, a: Array, b: Array, top: Array) -> Array:
     never = mass * xp.where(endless & (mass > 0), np.inf, width)
 
     left, left_half = distribution._sf(top) - mass, distribution._sf(top / 2) - mass
-    some = (left > 0) & (left_half > 0)
+    falls = (left > 0) & (left_half > 0)
     one = xp.ones_like(left)
-    c = (xp.log(xp.where(some, left_half, one)) - xp.log(xp.where(some, left, one))) / float(np.log(2)) - 1
+    c = (xp.log(xp.where(falls, left_half, one)) - xp.log(xp.where(falls, left, one))) / float(np.log(2)) - 1
     finite_mean = c > float(xp.finfo(top.dtype).eps) ** 0.5
-    begin = xp.where(some, start, 1.0)
-    height = left * top * exp(-c * xp.log(begin / xp.where(some, top, one)))
+    begin = xp.where(falls, start, 1.0)
+    height = left * top * exp(-c * xp.log(begin / xp.where(falls, top, one)))
     far = width / 1e3 > begin  # where width / begin may be too large for a float
     log_ratio = xp.log(xp.where(far, stop, one)) - xp.log(xp.where(far, begin, one))
     way = xp.where(far, log_ratio, xp.log1p(xp.where(far, 0.0, width) / begin))
@@ -139,4 +139,4 @@ def _beyond(distribution: Formulas, a: Array, b: Array, top: Array) -> Array:
         xp.where(finite_mean, 1 / xp.where(finite_mean, c, one), xp.full_like(c, np.inf)),
         way * relative_expm1(c * way),
     )
-    return never + xp.where(some & (stop > start), xp.where(some, height, one) * rest, xp.zeros_like(rest))
+    return never + xp.where(falls & (stop > start), xp.where(falls, height, one) * rest, xp.zeros_like(rest))

@@ -38,10 +38,10 @@ def exp(x: Array) -> Array:
 
 
 def log_of_positive(t: Array) -> Array:
-    """``log(t)`` of positive finite times; zero of others, which stand for nothing then."""
+    """``log(t)`` of positive finite times; zero for the others, whose values are not used."""
     xp, limits = namespace(t), namespace(t).finfo(t.dtype)
-    some = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
-    return xp.log(xp.where(some, t, 1.0))
+    positive = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
+    return xp.log(xp.where(positive, t, 1.0))
 
 
 def ndtr(x: Array) -> Array:
@@ -65,7 +65,7 @@ def decaying_area(height: Array, rate: Array, width: Array) -> Array:
     endless = xp.isinf(width)
     w = xp.where(endless, 0.0, width)
     decays = rate > 0
-    with np.errstate(over="ignore"):  # an infinite rate w has decayed, a subnormal rate never does
+    with np.errstate(over="ignore"):  # rate * w may overflow, and 1 / rate of a subnormal rate
         forever = xp.where(decays, 1 / xp.where(decays, rate, 1.0), xp.full_like(rate, np.inf))
         area = xp.where(endless, forever, w * relative_expm1(rate * w))
     return xp.where(height > 0, height, 1.0) * xp.where(height > 0, area, 0.0)
@@ -243,12 +243,12 @@ def _log_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _log_slope_of_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Derivative of log Q(k, x) in x; none at zero, where x comes from an end or an underflow and stays."""
+    """Derivative of log Q(k, x) in x; zero at x = 0, an end of the support or an underflow."""
     from scipy.special import gammaln
 
     inside = (x > 0) & np.isfinite(x)
     x_inside = np.where(inside, x, 1.0)
-    # finite: the slopes that overflow belong to times that are zero for all purposes
+    # kept finite: slopes overflow only at times that are practically zero
     log_slope = (k - 1) * np.log(x_inside) - x_inside - gammaln(k) - _log_gammaincc(k, x_inside)
     return np.where(inside, -np.exp(np.minimum(log_slope, 709.0)), np.where(x > 0, -1.0, 0.0))
 
@@ -346,7 +346,7 @@ def _guards() -> tuple[Any, Any]:
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
-            # the input is handed on so that the guard lies on every way back to the parameters
+            # the input is passed on, so that all gradients of the parameters go through the guard
             if not torch.is_grad_enabled():
                 return gradient
             return _guards()[1].apply(gradient, *ctx.saved_tensors)

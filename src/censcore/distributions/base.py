@@ -227,15 +227,15 @@ class Distribution(KeepsValues, ABC):
             lambda part: part.take(rows),
         )
         for name in self._kept & self.__dict__.get("_remembered", {}).keys():
-            kept = self._remembered[name]
-            taken._remembered[name] = take_rows(kept, rows) if kept.shape[0] > 1 else kept
+            stored = self._remembered[name]
+            taken._remembered[name] = take_rows(stored, rows) if stored.shape[0] > 1 else stored
         return taken._of_someone()._estimated_like(self, rows)
 
     def _of_someone(self) -> Self:
-        """The distribution itself; one of no subject is an error."""
+        """The distribution itself; an error if it has no subject."""
         if not len(self):
             raise InvalidInputError(
-                f"{type(self).__name__}: got no subject, expected at least one. Choose rows that are there."
+                f"{type(self).__name__}: got no subject, expected at least one. Choose existing rows."
             )
         return self
 
@@ -249,7 +249,7 @@ class Distribution(KeepsValues, ABC):
         return self.take(rows)
 
     def __iter__(self) -> Iterator[Self]:
-        return (self.take([i]) for i in range(len(self)))  # else a shared one would go on for ever
+        return (self.take([i]) for i in range(len(self)))  # by index, a shared one would never end
 
     __array__ = no_array
 
@@ -274,7 +274,7 @@ class Distribution(KeepsValues, ABC):
         """
         if type(array) is not np.ndarray or array.dtype != np.float64:
             array = as_prototype(array)
-            if 0 not in array.shape:  # of an empty one only the place is meant
+            if 0 not in array.shape:  # an empty array only names the library, device and dtype
                 check_entries(array, "array")
 
         def make() -> Any:
@@ -283,7 +283,7 @@ class Distribution(KeepsValues, ABC):
         neutral = self._is_neutral
         if not neutral and self._is_like(array):
             return self
-        # one that serves all subjects is small, and asked for again in every step of training
+        # a distribution that serves all subjects is small, and is needed in every training step
         place = ("like", array.dtype, array.device)
         made = self._remember(place, make) if neutral or len(self) == 1 else make()
         return made if self.estimated_from is None else made._estimated_like(self)

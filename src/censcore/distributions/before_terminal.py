@@ -23,7 +23,7 @@ __all__ = ["BeforeTerminal", "before_terminal"]
 
 
 def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
-    """A joint forecast of which an event after the terminal one is read as one that never happens.
+    """A joint forecast in which an event after the terminal one is one that never happens.
 
     An ensemble of changed members, or :class:`BeforeTerminal`; the forecast itself where it has no event
     after the terminal one, which is the coordinate ``terminal``.
@@ -53,7 +53,7 @@ def _without_later(times: Array, terminal: int) -> Array:
 
 
 class BeforeTerminal(Distribution):
-    r"""The distribution of :math:`T_j'`, which is :math:`T_j` where :math:`T_j\le T_D` and never else.
+    r"""The distribution of :math:`T_j'`, which is :math:`T_j` where :math:`T_j\le T_D`, else infinite.
 
     The likelihood of what is seen of such times is that of the joint distribution of the :math:`T_j`: without
     event j before the terminal one at y, :math:`T_j>y` is all that was seen of it. All times are continuous,
@@ -94,7 +94,7 @@ class BeforeTerminal(Distribution):
         return self.joint.has_density
 
     def marginal(self, j: int) -> Univariate:
-        """The distribution of the time of event ``j``; but for the terminal one it may be infinite."""
+        """The distribution of the time of event ``j``, which may be infinite except for the terminal one."""
         j = self.joint._coordinate(j)
         if j == self.terminal:
             return self.joint.marginal(j)

@@ -39,8 +39,8 @@ class CauseSpecificHazards(TimeAndCause):
 
     Notes
     -----
-    The distributions are a way to write hazards down. Nothing is assumed of event times in the absence of the
-    other causes, of which no data could tell.
+    The distributions are a way to write hazards down. Nothing is assumed about event times in the absence of
+    the other causes, which data do not identify.
 
     Step functions are combined as Aalen and Johansen [1]_ do, with jumps
     :math:`d\Lambda_j(u)=1-P_j(u)/P_j(u-)` and :math:`P(T>t)=\prod_{u\le t}\{1-\sum_jd\Lambda_j(u)\}`; where
@@ -123,7 +123,7 @@ class BySubdensity(Univariate):
     r"""A distribution with mass at infinity by its density, :math:`F(t)=\int_0^tf(s)\,ds`, by quadrature.
 
     A subclass writes ``_logpdf``, and ``_make_panel_edges``: times between which the density is smooth, up to
-    where it is over.
+    the end of its mass.
     """
 
     _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
@@ -136,7 +136,7 @@ class BySubdensity(Univariate):
         return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, 1.0))), xp.zeros_like(t))
 
     def _edges(self) -> Array:
-        """From 0 to where T is over, in panels that are short on the log scale."""
+        """From 0 to the end of T, in panels that are short on the log scale."""
         edges = self._panel_edges()
         zero = self._xp.zeros_like(edges[:, :1])
         return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
@@ -216,7 +216,7 @@ class _SmoothCause(BySubdensity):
 class _StepCause(ByStep):
     """The distribution of the time of cause ``number`` (0: any cause) for hazards that are step functions.
 
-    Curves are made of the hazards when they are asked for: those of few subjects at a time take little room.
+    Curves are computed from the hazards on demand, for few subjects at a time, to save memory.
     """
 
     _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
@@ -258,8 +258,8 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     jumps = []
     for part in parts:
         here, before = part._sf(times), part._sf_left(times)
-        some = (before > 0) & first & xp.isfinite(times)
-        share = xp.where(some, here, 1.0) / xp.where(some, before, 1.0)
+        at_risk = (before > 0) & first & xp.isfinite(times)
+        share = xp.where(at_risk, here, 1.0) / xp.where(at_risk, before, 1.0)
         jumps.append(1 - share)
     total = sum(jumps)
     if bool(xp.any(total > 1)):

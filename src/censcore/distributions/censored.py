@@ -56,8 +56,8 @@ class Censored(Univariate):
     def _degree(self) -> int | None:  # type: ignore[override]
         return self._distribution._degree
 
-    def _until_tau(self, kept: Array, values: Array, after: float) -> Array:
-        return self._xp.where(kept, values, after)
+    def _until_tau(self, unchanged: Array, values: Array, after: float) -> Array:
+        return self._xp.where(unchanged, values, after)
 
     def _sf(self, t: Array) -> Array:
         return self._until_tau(t < self._tau, self._distribution._sf(t), 0.0)
@@ -91,7 +91,7 @@ class Censored(Univariate):
         return self._cut(self._distribution._end())
 
     def _excludes(self, t: Array) -> Array:
-        """Beyond tau nothing is left; tau itself is possible where the distribution reaches it."""
+        """Times beyond tau are excluded; tau itself is possible where the distribution reaches it."""
         before = (t < self._tau) | (self._distribution._sf_left(self._tau) <= 0)
         return (t > self._tau) | (before & self._distribution._excludes(t))
 
@@ -108,7 +108,7 @@ class Censored(Univariate):
         return merge_edges(self._tau) if inner is None else merge_edges(self._cut(inner), self._tau)
 
     def _make_panel_edges(self) -> Array:
-        """Those of the distribution, cut: beyond tau there is nothing to integrate."""
+        """Those of the distribution, cut at tau, beyond which the survival function is zero."""
         return merge_edges(self._cut(self._distribution._panel_edges()), self._tau)
 
     def censor_at(self, tau: Array) -> Univariate:

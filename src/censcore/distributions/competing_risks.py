@@ -157,8 +157,8 @@ class TimeAndCause(Distribution):
         n, m = max(len(self), at.shape[0]), self.n_causes
 
         def part(rows: slice) -> Array:
-            some, times = self.take(rows), at if at.shape[0] == 1 else at[rows]
-            return self._xp.stack([some._of_cause(j).cdf(times) for j in range(1, m + 1)], axis=1)
+            F, times = self.take(rows), at if at.shape[0] == 1 else at[rows]
+            return self._xp.stack([F._of_cause(j).cdf(times) for j in range(1, m + 1)], axis=1)
 
         values = chunked_rows(part, n, m * (at.shape[1] + 500), like=self._reference)
         return values[:, :, 0] if single else values
@@ -201,12 +201,12 @@ class TimeAndCause(Distribution):
         Parameters
         ----------
         a : number or array, (n,)
-            The time to which a subject is known to be free of any event; finite. A negative one says nothing.
+            The time to which a subject is known to be free of any event; finite. If negative, no condition.
 
         Returns
         -------
         TimeAndCause
-            Not the same as ``cause(j).given_survival(a)``, which knows nothing of the other causes.
+            Not the same as ``cause(j).given_survival(a)``, which ignores the other causes.
 
         Raises
         ------

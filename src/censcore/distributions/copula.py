@@ -157,10 +157,10 @@ class Copula(FromMarginals):
         xp = self._xp
         columns = []
         for j, F in enumerate(self._marginals):
-            seen = event[..., j]
-            inner = xp.where(seen, t[..., j], 1.0)
+            exact = event[..., j]
+            inner = xp.where(exact, t[..., j], 1.0)
             zero = xp.zeros_like(inner)
-            columns.append(xp.where(seen, F._logpdf(inner), zero) if possibly(xp.any(seen)) else zero)
+            columns.append(xp.where(exact, F._logpdf(inner), zero) if possibly(xp.any(exact)) else zero)
         return self._stack(columns)
 
     def _sample(self, m: int, rng: Draws) -> Array:
@@ -203,11 +203,11 @@ _STRONGEST = 1e8
 
 
 def _check_strength(theta: Array) -> None:
-    """Beyond, differences of hazards times theta have no digits left."""
+    """Beyond it, differences of hazards times theta have no significant digits."""
     if surely((theta > _STRONGEST).any()):
         raise InvalidInputError(
             f"theta: got {float(detach(theta).max()):g}, expected at most {_STRONGEST:g}, a Kendall's tau "
-            "of almost 1. For times that are one and the same use one event time."
+            "of almost 1. For identical times use one event time."
         )
 
 
@@ -242,10 +242,10 @@ class Clayton:
         xp = namespace(H)
         g = self.exponent(H, theta)
         zero = xp.zeros_like(H)
-        seen = xp.sum(log_hazard + xp.where(event, theta[..., None] * (H - g[..., None]), zero), axis=-1)
+        terms = xp.sum(log_hazard + xp.where(event, theta[..., None] * (H - g[..., None]), zero), axis=-1)
         earlier = xp.where(event, xp.cumsum(xp.astype(event, H.dtype), axis=-1) - 1, zero)
         constants = xp.sum(xp.log1p(earlier * theta[..., None]), axis=-1)
-        return seen + constants - g
+        return terms + constants - g
 
     def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         r"""V ~ Gamma(1/theta), H_j = log(1 + E_j/V)/theta, with log V since V underflows for large theta.
@@ -324,14 +324,14 @@ class Gumbel:
         R, log_R, log_share = self._norm(H, theta)
         zero = xp.zeros_like(H)
         column = theta[..., None]
-        # a coordinate with no hazard yet, beside one with some, has an event only under independence
+        # at zero hazard, beside a coordinate with a positive one, events need independence
         impossible = (H == 0) & (R > 0)[..., None] & (column > 1)
         shares = xp.where(impossible, xp.full_like(H, -np.inf), (column - 1) * log_share)
-        seen = xp.sum(log_hazard + xp.where(event, shares, zero), axis=-1)
+        terms = xp.sum(log_hazard + xp.where(event, shares, zero), axis=-1)
         both = event[..., 0] & event[..., 1]
         cross = xp.where(both, _log_ratio(theta - 1, R, log_R), xp.zeros_like(R))
         at_zero = both & (R == 0) & (theta > 1)
-        return xp.where(at_zero, xp.full_like(R, np.inf), seen + cross - R)
+        return xp.where(at_zero, xp.full_like(R, np.inf), terms + cross - R)
 
     def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         """Positive stable V of index a = 1/theta (Chambers, Mallows and Stuck), H_j = (E_j/V)^a."""

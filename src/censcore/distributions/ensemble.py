@@ -58,8 +58,8 @@ class Ensemble(ByStep):
     _weights: Array
 
     def __init__(self, samples: Array, weights: Array = None) -> None:
-        given = {"samples": samples} if weights is None else {"samples": samples, "weights": weights}
-        self._store(**given)
+        arrays = {"samples": samples} if weights is None else {"samples": samples, "weights": weights}
+        self._store(**arrays)
         self._check_samples()
         if weights is not None:
             self._weights = _normalised(self._weights, self._samples)
@@ -147,12 +147,12 @@ class Ensemble(ByStep):
         if not bool(xp.any(dead)):
             return self
         equal = xp.full_like(x[:1, :, 0] if x.ndim == 3 else x[:1], 1.0)
-        kept = xp.where(beyond, equal if weights is None else weights, xp.zeros_like(equal))
-        total = xp.sum(kept, axis=1, keepdims=True)
+        remaining = xp.where(beyond, equal if weights is None else weights, xp.zeros_like(equal))
+        total = xp.sum(remaining, axis=1, keepdims=True)
         check_possible(total <= 0, column)
         other = ensemble._map(lambda array: array)
         other._arrays = ("_samples", "_weights")  # type: ignore[misc]
-        other._weights = kept / total
+        other._weights = remaining / total
         return other
 
     def log_likelihood(self, time: Array, event: Array) -> Array:

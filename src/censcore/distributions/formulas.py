@@ -41,7 +41,7 @@ class Formulas(Distribution):
     #: quantiles beside the observed time, so that it may lie anywhere in a tail.
     _dense_edges: ClassVar[bool] = False
 
-    #: Whether the distribution was estimated from data, so that all mass at one time is no certainty.
+    #: Whether the distribution was estimated from data, so that all mass at one time does not mean certainty.
     _is_estimate: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -34,7 +34,7 @@ def check_possible(impossible: Array, a: Array) -> None:
 
 
 def or_one(alive: Array) -> Array:
-    """P(T > a), or one where it underflows: there nothing is left to be divided by it."""
+    """P(T > a), or one where it underflows and all that it divides is zero."""
     xp = namespace(alive)
     return xp.where(alive > 0, alive, 1.0)
 
@@ -52,7 +52,7 @@ class GivenSurvival(Univariate):
     distribution : Univariate
         The distribution of T.
     a : number or array, (n,)
-        What the event time exceeds, one for all subjects or one per subject. A negative one says nothing.
+        What the event time exceeds, one for all subjects or one per subject. Negative values have no effect.
 
     See Also
     --------
@@ -201,15 +201,15 @@ class GivenSurvival(Univariate):
 
     def given_survival(self, a: Array) -> Univariate:
         """The distribution given that T exceeds the larger of both times."""
-        given, column = self._with_start(a)
-        if bool((column <= given._entry).all()):
-            return given
-        later = GivenSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
+        F, column = self._with_start(a)
+        if bool((column <= F._entry).all()):
+            return F
+        later = GivenSurvival(F._distribution, F._xp.maximum(column, F._entry)[:, 0])
         later._neutral = self._neutral and is_neutral(a)
         return later
 
 
-DRAWS = 10_000  # candidates per sample, of those that survive to the entry one is kept
+DRAWS = 10_000  # candidates per sample that survives to the entry, at most
 
 
 class GivenJointSurvival(Joint):
@@ -225,7 +225,7 @@ class GivenJointSurvival(Joint):
     joint : Joint
         The distribution of :math:`(T_j)_j`.
     a : number or array, (n,)
-        What all event times exceed. A negative one says nothing.
+        What all event times exceed. Negative values have no effect.
 
     See Also
     --------
@@ -294,10 +294,10 @@ class GivenJointSurvival(Joint):
 
     def given_survival(self, a: Array) -> Joint:
         """The distribution given that all times exceed the larger of both."""
-        given, column = self._with_start(a)
-        if bool((column <= given._entry).all()):
-            return given
-        return GivenJointSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
+        F, column = self._with_start(a)
+        if bool((column <= F._entry).all()):
+            return F
+        return GivenJointSurvival(F._distribution, F._xp.maximum(column, F._entry)[:, 0])
 
     def _sample(self, m: int, rng: Draws) -> Array:
         """Candidates are drawn until enough of every subject survive to a."""
@@ -313,9 +313,9 @@ class GivenJointSurvival(Joint):
                 return convert(chosen.reshape(size), self._reference)
             draws = _candidates(joint, missing, m, some_draws(rng, missing, stream=16 + round_))
             for i, row in zip(missing, draws, strict=True):
-                kept = row[(row > a[i]).all(axis=1)][: m - count[i]]
-                chosen[i, count[i] : count[i] + len(kept)] = kept
-                count[i] += len(kept)
+                survivors = row[(row > a[i]).all(axis=1)][: m - count[i]]
+                chosen[i, count[i] : count[i] + len(survivors)] = survivors
+                count[i] += len(survivors)
         raise InvalidInputError(
             f"Survival to a is too rare for samples, in {name_subjects(np.nonzero(count < m)[0])}. Score by "
             "log_score, or pass an Ensemble of samples given survival."
@@ -331,7 +331,7 @@ def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarra
 
 
 class _MarginalGivenSurvival(OfJoint):
-    """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, and say something of it."""
+    """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, which is informative about it."""
 
     def __init__(self, joint: GivenJointSurvival, j: int) -> None:
         self._joint, self._j = joint, j

@@ -52,7 +52,7 @@ class JointGrid(Joint):
     tail : number, array (k,) or (n, k), or "infinity"
         Rate of the exponential tail beyond the last edge; ``"infinity"`` (a rate of zero) says that
         what has not happened by the last edge never happens. There is no default, since the data
-        behind a grid say nothing of what lies beyond it.
+        behind a grid have no information about later times.
 
     Notes
     -----

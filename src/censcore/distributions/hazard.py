@@ -102,7 +102,7 @@ class ByHazard(Univariate):
         return xp.where(ordinary, inner, detach(t))
 
     def _reachable(self, like: Array) -> Array:
-        """Levels that H reaches, for entries that only stand in for others."""
+        """Levels that H reaches, as placeholders for entries that are replaced."""
         return namespace(like).ones_like(like)
 
     def _logsf(self, t: Array) -> Array:
@@ -135,7 +135,7 @@ class ByHazard(Univariate):
         return self._time_at(0.0 - log1p(-p))
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        """Given T >= y the hazard that is spent before the event exceeds H(y) by a unit exponential."""
+        """Given T >= y, H(T) exceeds H(y) by a unit exponential."""
         xp = self._xp
         return xp.maximum(self._time_at(self._hazard_at(y) - log1p(-p)), y)
 

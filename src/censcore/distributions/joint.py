@@ -30,7 +30,7 @@ class Joint(Distribution):
     See Also
     --------
     FromMarginals : Joint distributions that join given marginals.
-    CensoredJoint : What ``censor_at`` returns unless a subclass knows better.
+    CensoredJoint : What ``censor_at`` returns unless a subclass overrides it.
 
     Examples
     --------
@@ -253,7 +253,7 @@ class OfJoint(Univariate):
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        """Functions of step functions are step functions; nothing else is kept."""
+        """Functions of step functions are step functions; other degrees are not preserved."""
         joint = self._unconditional
         return 0 if all(joint.marginal(j)._degree == 0 for j in range(joint.k)) else None
 
@@ -323,7 +323,7 @@ class First(OfJoint):
         return common_breaks(self._joint.marginal(j) for j in range(self._joint.k))
 
     def _make_panel_edges(self) -> Array:
-        """Of two event times those of both, up to where one is over; quantiles of the first take a search."""
+        """For two event times the edges of both, up to the earlier end; quantiles would need a search."""
         if not isinstance(self._joint, FromMarginals) or self._joint.k > 2:
             return super()._make_panel_edges()
         xp, marginals = self._xp, self._joint._marginals

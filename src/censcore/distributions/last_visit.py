@@ -22,7 +22,7 @@ class LastVisit(Distribution):
     ``Censoring(estimator)`` predicts it from :class:`~censcore.IntervalCensored` data with visits. Subjects
     have visits of their own, so that one distribution of numbers is another distribution of the censoring
     time for each of them: :meth:`on`. Scores and comparisons of interval-censored data place it on the visits
-    by themselves.
+    automatically.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class LastVisit(Distribution):
         return self.numbers._sample(m, rng)
 
     def _not_in_time(self, *args: Any) -> NoReturn:
-        """Nothing about times is known before it is placed on visits."""
+        """An error: there is no distribution of time before it is placed on visits."""
         raise InvalidTypeError(
             "got the distribution of the number of the last visit that subjects attend, expected a "
             "distribution of time. Pass the outcome with its visits, IntervalCensored(..., visits=...), on "

@@ -141,7 +141,7 @@ class Mixture(Mixed, Univariate):
         return max(known) if len(known) == len(degrees) else None
 
     def _sum(self, formula: Callable[[Univariate], Array]) -> Array:
-        """Weighted sum over the components, where a weight of zero silences also an infinite value."""
+        """Weighted sum over the components, where a weight of zero removes even an infinite value."""
         xp = self._xp
         total: Array = 0.0
         for j, F in enumerate(self._components):
@@ -229,7 +229,7 @@ class Mixture(Mixed, Univariate):
         check_possible(alive == -np.inf, column)
         other = mixture._map(lambda array: array)
         other._components = [
-            # a component that is over by then has no weight, and needs no conditional distribution
+            # a component that ends before a has no weight, and needs no conditional distribution
             F.given_survival(xp.where(value > -np.inf, column, -1.0)[:, 0])
             for F, value in zip(mixture._components, logs, strict=True)
         ]

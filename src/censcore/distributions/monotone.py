@@ -55,12 +55,12 @@ def monotone(
 ) -> tuple[Array, Repair | None]:
     r"""Probabilities (..., q) as curves in [0, 1] that are monotone along the last axis; and the changes.
 
-    Curves that are so already are returned as they are. Others become the monotone curve that is nearest in
+    Monotone curves are returned unchanged. Others become the monotone curve that is nearest in
     the largest change of a probability, which is the mean of two envelopes,
 
     .. math:: \tilde S(t_j)=\tfrac12\Bigl\{\min_{i\le j}S(t_i)+\max_{i\ge j}S(t_i)\Bigr\}
 
-    for a falling curve. Changes up to 1e-6 are rounding and are made without a word. Anything larger is an
+    for a falling curve. Changes up to 1e-6 are rounding and are made silently. Anything larger is an
     error, or with ``repair`` a change that is reported. Errors call the levels ``name``, say the ``times`` of
     the columns, and end with the sentence ``remedy``. Gradients are kept.
 
@@ -75,19 +75,19 @@ def monotone(
     inside = xp.clip(levels, min=0.0, max=1.0)
     from_the_end = xp.flip(_running(xp.flip(inside, axis=-1), least=not falls), axis=-1)
     mended = (_running(inside, least=falls) + from_the_end) / 2
-    seen = to_numpy(levels).astype(np.float64)
-    change = np.abs(to_numpy(mended) - seen)
-    largest = change.reshape(len(seen), -1).max(axis=1) if seen.ndim > 1 else change.max(keepdims=True)
+    values = to_numpy(levels).astype(np.float64)
+    change = np.abs(to_numpy(mended) - values)
+    largest = change.reshape(len(values), -1).max(axis=1) if values.ndim > 1 else change.max(keepdims=True)
     wrong = np.nonzero(largest > ROUNDING)[0]
     if not wrong.size:
         return mended, None
     if not repair:
-        _raise(seen, wrong, falls, name, None if times is None else to_numpy(times), remedy)
+        _raise(values, wrong, falls, name, None if times is None else to_numpy(times), remedy)
     return mended, Repair(tuple(map(int, wrong)), float(largest.max()), float(largest[wrong].mean()))
 
 
 def _is_valid(levels: Array, falls: bool) -> bool:
-    """Whether all is well, in one pass: monotone levels hold no NaN and are extreme at their ends."""
+    """Whether curves are valid, in one pass: monotone levels hold no NaN and are extreme at their ends."""
     xp, q = namespace(levels), int(levels.shape[-1])
     flat = xp.reshape(levels, (-1,))  # one long comparison is faster than one per curve
     ordered = flat[1:] <= flat[:-1] if falls else flat[1:] >= flat[:-1]

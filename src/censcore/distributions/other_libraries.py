@@ -96,7 +96,7 @@ class ScipyDistribution(Univariate):
         """The same distributions in the dtype of ``array``, a NumPy array."""
         if is_torch(array):
             raise InvalidTypeError(
-                f"ScipyDistribution({self._dist.name}) computes in NumPy only and met a torch tensor. Use a "
+                f"ScipyDistribution({self._dist.name}) computes in NumPy only; got a torch tensor. Use a "
                 "distribution of censcore (Weibull, LogNormal, Gamma, ...), or convert the outcome to NumPy."
             )
         return super().like(array)
@@ -248,7 +248,7 @@ class TorchDistribution(Univariate):
         """The same distributions in the dtype and on the device of ``array``, a tensor."""
         if not is_torch(array):
             raise InvalidTypeError(
-                f"torch.distributions.{self._family.__name__} computes in torch only and met a NumPy array. "
+                f"torch.distributions.{self._family.__name__} computes in torch only; got a NumPy array. "
                 "Convert the outcome: y.like(tensor)."
             )
         return super().like(array)

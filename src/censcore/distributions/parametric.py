@@ -37,8 +37,8 @@ class Parametric(Univariate):
     Notes
     -----
     Shapes lie between 0.001 and 1e8, scales and rates between 1e-100 and 1e100, logarithms of times between
-    -230 and 230 and their standard deviations between 1e-8 and 100. Outside, formulas have no digits left,
-    and a parameter there is an error.
+    -230 and 230 and their standard deviations between 1e-8 and 100. Outside, formulas lose all digits, and
+    a parameter there is an error.
 
     See Also
     --------
@@ -307,9 +307,9 @@ class Uniform(Parametric):
         """Uniform on [max(a, low), high]."""
         F, column = self._with_start(a)
         check_possible(column >= F._high, column)
-        given = F._map(lambda array: array)
-        given._low = F._xp.maximum(F._low, column)
-        return given
+        conditional = F._map(lambda array: array)
+        conditional._low = F._xp.maximum(F._low, column)
+        return conditional
 
     def _breaks(self) -> Array:
         return self._remember("breaks", lambda: merge_edges(self._low, self._high))

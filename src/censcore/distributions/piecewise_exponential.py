@@ -93,7 +93,7 @@ class PiecewiseExponential(ByHazard):
         return xp.where(endless, np.inf, hazard)
 
     def _inverse_hazard(self, h: Array) -> Array:
-        """In the interval before whose end h is reached; never, if h lies beyond all that there is."""
+        """In the interval in which H reaches h; infinite if H never reaches it."""
         xp = self._xp
         hazards = self._hazards
         j = searchsorted(hazards[:, 1:], h, side="left")

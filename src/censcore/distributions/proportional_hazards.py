@@ -150,7 +150,7 @@ class ProportionalHazards(Univariate):
         return xp.where(p < 1, t, self._isf(xp.zeros_like(p)))
 
     def _first_jump(self, level: Array, reached: Callable[[Array], Array], later: Array) -> Array:
-        """The first jump whose cumulative hazard reaches ``level``, as the probabilities themselves see it.
+        """The first jump whose cumulative hazard reaches ``level``, judged by the probabilities themselves.
 
         Rounding of the logarithm may miss by one jump to either side, so both neighbours are tried.
         """
@@ -167,7 +167,7 @@ class ProportionalHazards(Univariate):
         return xp.where(later, t, 0.0)
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        """The hazard still to go is -log(1 - p), on top of that before y."""
+        """The hazard at the quantile exceeds that before y by -log(1 - p)."""
         xp = self._xp
         before = self._after(self._passed(y, "left"))
         level = before - log1p(-p)

@@ -65,7 +65,7 @@ class SubjectDraws:
     r"""Random numbers of n subjects, each from a generator of its own: SplitMix64 [1]_, started at its key.
 
     Number c of a subject with the key k is :math:`\mathrm{mix}(k+c\gamma)` with an odd constant
-    :math:`\gamma`, whoever else is drawn for. With ``flat`` one distribution serves all subjects: draws of
+    :math:`\gamma`, whatever the others are. With ``flat`` one distribution serves all subjects: draws of
     the shape (1, n m) are then m of each subject.
 
     References

@@ -132,12 +132,12 @@ class Step(Curve):
         if max(rows, self._times.shape[0]) > 1 or jumps >= J:
             return self
         every = -(-J // jumps)
-        kept = slice((J - 1) % every, None, every)
-        times, levels = self._times[:, kept], self._levels[:, kept]
+        columns = slice((J - 1) % every, None, every)
+        times, levels = self._times[:, columns], self._levels[:, columns]
         return self._changed(times, levels)
 
     def _changed(self, times: Array, levels: Array) -> Step:
-        """The same with other jumps: what is known of the curve stays known."""
+        """The same with other jumps; whether it is an estimate is preserved."""
         other = Step._trusted(times, levels, falls=self._falls)
         other._is_estimate = self._is_estimate
         return other
@@ -150,10 +150,10 @@ class Step(Curve):
         xp = distribution._xp
         if bool(xp.isinf(end).all()):
             return distribution
-        kept = int(distribution._knots_passed(end, "left")[0, 0])
-        times = xp.concat([distribution._times[:, :kept], end], axis=1)
+        passed = int(distribution._knots_passed(end, "left")[0, 0])
+        times = xp.concat([distribution._times[:, :passed], end], axis=1)
         all_gone = xp.full_like(distribution._levels[:, :1], 1 - distribution._start)
-        levels = xp.concat([distribution._levels[:, :kept], all_gone], axis=1)
+        levels = xp.concat([distribution._levels[:, :passed], all_gone], axis=1)
         other = distribution._changed(times, levels)
         other._neutral = distribution._neutral and is_neutral(tau)
         return other
@@ -227,7 +227,7 @@ class CompactStep(Univariate):
 
     def _check_levels(self, times: Array) -> None:
         chunked_rows(
-            lambda some: Step(times, sf=self._levels[some])._levels[:, 0],
+            lambda rows: Step(times, sf=self._levels[rows])._levels[:, 0],
             int(self._levels.shape[0]),
             4 * int(self._times.shape[1]),
             self._times,

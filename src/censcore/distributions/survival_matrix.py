@@ -79,7 +79,7 @@ class Reading:
 class MatrixReader:
     r"""Options for reading survival probabilities given at times :math:`t_1<\dots<t_J`.
 
-    A matrix says nothing of what happens between two columns. Two readings are right for what matrices are:
+    A matrix does not say what happens between two columns. Two readings are right for what matrices are:
 
     - ``"step"``: :math:`P(T>t)` keeps its value up to the next column. This is exact for a model whose curves
       are step functions (Kaplan-Meier, Cox, forests), if the columns are the times of all its jumps. On any
@@ -119,7 +119,7 @@ class MatrixReader:
         if (self.interpolation, self.tail) == ("step", "exponential"):
             raise InvalidInputError(
                 "tail: got 'exponential' with interpolation='step', expected 'infinity' or 'last': steps "
-                "have no hazard to go on with."
+                "have no hazard to continue."
             )
 
     def curves(self, times: Array, sf: Array) -> Step | PiecewiseLinear:
@@ -215,7 +215,7 @@ def reread(F: Any, interpolation: str, tail: str = "auto", **changes: Any) -> An
 def up_to(F: Any, horizon: float) -> Any:
     """A matrix with a tail that is exponential, with lines instead up to the horizon; others as they are.
 
-    No score sees what lies beyond the horizon, and lines have integrals in closed form. Where the matrix ends
+    Times beyond the horizon do not matter, and lines have integrals in closed form. Where the matrix ends
     before the horizon they join ``KNOTS`` points of the tail.
     """
     reading = reading_of(F)
@@ -245,13 +245,13 @@ def other_readings(F: Any) -> dict[str, Any]:
     curve through the points lies between the two. A reading that rules out survival to the entry is left out.
     """
     if _matrix(F) is not F:
-        found = {}
+        readings = {}
         for name, other in other_readings(_matrix(F)).items():
             try:
-                found[name] = _changed(F, other)
+                readings[name] = _changed(F, other)
             except ImpossibleForecastError:
                 continue
-        return found
+        return readings
     times, sf = F._times[:, : F.reading.size], F._levels[:, : F.reading.size]
     xp = F._xp
     linear = F.reading.interpolation == "linear"
@@ -281,13 +281,13 @@ def settled(F: Any, events: Array, whose: str = "training events", count: Array 
 
 
 def on_columns(times: np.ndarray, events: Array, count: Array | None = None) -> float:
-    """Which share of the events up to the last of the times is at one of them; none of none is zero."""
+    """The share of the events up to the last time that are at one of the times; zero without events."""
     t = np.unique(to_numpy(times))
     events = to_numpy(detach(events)).ravel()
-    kept = (events > 0) & (events <= t[-1] * (1 + DIGITS))
-    events, count = events[kept], None if count is None else to_numpy(count)[kept]
+    in_range = (events > 0) & (events <= t[-1] * (1 + DIGITS))
+    events, count = events[in_range], None if count is None else to_numpy(count)[in_range]
     if not len(events) or (np.ndim(times) == 2 and len(times) > 1):
-        return 0.0  # the second, where every subject has other times
+        return 0.0  # also where subjects have times of their own
     near = np.clip(np.searchsorted(t, events), 1, max(len(t) - 1, 1))
     below, above = t[near - 1], t[np.minimum(near, len(t) - 1)]
     distance = np.minimum(np.abs(events - below), np.abs(events - above))

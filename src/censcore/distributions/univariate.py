@@ -71,9 +71,9 @@ class Univariate(Formulas):
 
     def _repr_html_(self) -> str:
         """Quartiles of the event time of the first subjects."""
-        some, levels = self.take(slice(0, 5)), (0.25, 0.5, 0.75)
-        quartiles = [to_numpy(some.icdf(level)) for level in levels]
-        rows = [[str(i), *(f"{q[i]:.4g}" for q in quartiles)] for i in range(len(some))]
+        first, levels = self.take(slice(0, 5)), (0.25, 0.5, 0.75)
+        quartiles = [to_numpy(first.icdf(level)) for level in levels]
+        rows = [[str(i), *(f"{q[i]:.4g}" for q in quartiles)] for i in range(len(first))]
         return html_table(repr(self), ["subject", *(f"{level:.0%} quantile" for level in levels)], rows)
 
     def cdf(self, t: Array) -> Array:
@@ -257,7 +257,7 @@ class Univariate(Formulas):
         Parameters
         ----------
         a : number or array, (n,)
-            What the event time exceeds; finite. A negative one says nothing, since T >= 0.
+            What the event time exceeds; finite. Negative values have no effect, since T >= 0.
 
         Returns
         -------
@@ -294,7 +294,7 @@ class Univariate(Formulas):
     # ---- shapes --------------------------------------------------------------------------------
 
     def _at_times(self, formula: str, t: Array, below: float, at_infinity: float | None = None) -> Array:
-        """A formula at times from 0 on; below them and, where it is known, at infinity it is not asked."""
+        """A formula at times from 0 on; values at negative times, and at infinity if known, are filled in."""
         distribution = self._fitting(t)
         (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")

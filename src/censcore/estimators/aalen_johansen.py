@@ -85,7 +85,7 @@ class AalenJohansen(CurveInference):
         return self
 
     def predict_distribution(self, X: Array | None = None) -> CumulativeIncidence:
-        """Predict time and cause of all subjects; with strata, of the stratum of each, which X must tell."""
+        """Predict time and cause of all subjects; with strata, of the stratum of each, which X must hold."""
         self.check_fitted()
         cif = self.cif_
         if self.stratify is not None:

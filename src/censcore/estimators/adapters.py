@@ -100,7 +100,7 @@ def as_forecast(
 
     Notes
     -----
-    A matrix says nothing of what happens between its times. ``interpolation="auto"`` reads it as steps where
+    A matrix does not say what happens between its times. ``interpolation="auto"`` reads it as steps where
     the model is known to be a step function (Kaplan-Meier, Cox, forests, step functions of scikit-survival),
     and where at least 95 % of the event times of ``train`` up to the last time are times of the matrix:
     these then are the jumps of the model, or time is as discrete as the grid. Otherwise, and without it, it

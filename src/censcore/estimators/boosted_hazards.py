@@ -171,19 +171,19 @@ class BoostedHazards(SurvivalEstimator):
 
     def _pool(self, time: np.ndarray, event: np.ndarray, entry: np.ndarray, weight: np.ndarray) -> None:
         """The pooled hazard: pieces between quantiles of the event times, and the follow-up after them."""
-        seen = time[event]
-        if not len(seen):
+        events = time[event]
+        if not len(events):
             raise InvalidInputError(
                 "BoostedHazards: no subject has an event, so that there is no hazard to learn. If this is "
                 "the censoring distribution and nothing is censored, pass PointMass(inf)."
             )
-        if (seen == 0).any():
+        if (events == 0).any():
             raise InvalidInputError(
-                f"BoostedHazards: got {int((seen == 0).sum())} events at time zero, expected positive times, "
-                "since a hazard needs time to act. Leave these subjects out, or use KaplanMeier."
+                f"BoostedHazards: got {int((events == 0).sum())} events at time zero, expected positive "
+                "times, since no hazard accumulates at zero. Leave these subjects out, or use KaplanMeier."
             )
-        pieces = min(_PIECES, max(1, len(seen) // _EVENTS))
-        self._times = np.unique(np.quantile(seen, np.arange(1, pieces + 1) / pieces, method="higher"))
+        pieces = min(_PIECES, max(1, len(events) // _EVENTS))
+        self._times = np.unique(np.quantile(events, np.arange(1, pieces + 1) / pieces, method="higher"))
         spent = exposure(time, self._times) - exposure(entry, self._times)
         self._rates = self._events_by_time(weight @ spent, time, event, weight)
         count = min(int(self.n_intervals), len(self._times))
@@ -313,8 +313,8 @@ class BoostedHazards(SurvivalEstimator):
         """Exp f of every interval, (n, intervals): the mean of the models."""
         K = int(self._interval[-1]) + 1
         Z = np.column_stack([np.repeat(codes, K, axis=0), np.tile(np.arange(K), len(codes))])
-        found = [np.ones(len(Z)) if model is None else model.predict(Z) for model in self._models]
-        return np.mean(found, axis=0).reshape(-1, K)
+        factors = [np.ones(len(Z)) if model is None else model.predict(Z) for model in self._models]
+        return np.mean(factors, axis=0).reshape(-1, K)
 
 
 def exposure(time: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ class CauseSpecific(SurvivalEstimator):
     r"""Competing risks by one model of the hazard of each cause.
 
     The hazard of cause j among those who are free of any event is estimated by a model of one event time, for
-    which events of other causes are censored: for hazards, and for nothing else, that is right. The
+    which events of other causes are censored: this is valid for hazards only. The
     cumulative incidences follow from the hazards of all causes,
 
     .. math:: F_j(t\mid x)=\int_0^tP(T\ge s\mid x)\,d\Lambda_j(s\mid x).

@@ -75,7 +75,7 @@ class Censoring(SurvivalEstimator):
     since a smooth estimate would be wrong on both sides of it. ``CoxRegression(ties="efron")`` is close
     enough there: without covariates its jumps differ from those of Kaplan-Meier by 1/n.
 
-    Of :class:`~censcore.IntervalCensored` data with visits, C is how long a subject attends its own visits,
+    For :class:`~censcore.IntervalCensored` data with visits, C is how long a subject attends its visits,
     which others do not share. So drop-out is estimated by the number of the visit: which share of the
     subjects that were free of the event at visit k, and had another visit planned, did not come to it. The
     prediction is a ``LastVisit``, which scores and comparisons place on the
@@ -146,7 +146,7 @@ class Censoring(SurvivalEstimator):
     ) -> Self:
         """Fit the censoring distribution.
 
-        The outcome, of any kind, is (n,) or (n, k); censored times are the events of C. Of intervals, with
+        The outcome, of any kind, is (n,) or (n, k); censored times are the events of C. For intervals with
         all planned visits, it is drop-out. Several times of which one event ends the follow-up of another, as
         death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
         """

@@ -139,7 +139,7 @@ def _ranks(values: np.ndarray, gone: np.ndarray, weight: np.ndarray) -> np.ndarr
 
 
 def _add_levels(columns: Columns, values: np.ndarray, gone: np.ndarray, name: str, source: int) -> None:
-    """Indicators of the frequent levels but the first; rare ones stand together."""
+    """Indicators of the frequent levels but the first; rare ones are merged."""
     levels, code, count = np.unique(values[~gone].astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-count, kind="stable")
     frequent = [level for level in order if count[level] >= LEAST][:LEVELS]

@@ -30,7 +30,7 @@ class CensoringTest:
     """Test of "the covariates do not predict censoring".
 
     ``p_value`` is for all departures together; at least 1 / 2000, which is what the sign changes resolve.
-    ``kind`` is the departure that speaks loudest, for instance ``"interaction of age and sex"``, and
+    ``kind`` is the most significant departure, for instance ``"interaction of age and sex"``, and
     ``kinds`` has the p-value of each kind (trend, curve, interaction, and each changing over time), adjusted
     for all kinds. ``features`` are the ten largest standardised scores of single features, largest first;
     ``clusters`` and ``censored`` count independent groups, and censorings that were compared with subjects
@@ -286,7 +286,7 @@ def _under_signs(
 
 
 def _decide(z: np.ndarray, features: _Features, columns: np.ndarray) -> dict[str, Any]:
-    """p-values and the loudest departure, from scores (FLIPS + 1, q) of the features that were kept."""
+    """p-values and the most significant departure, from scores (FLIPS + 1, q) of the selected features."""
     kind = np.append(features.shape, features.shape + 3)[columns]
     evidence = {}
     for which in np.unique(kind):

@@ -92,7 +92,7 @@ class CurveInference(SurvivalEstimator):
         -------
         array, (s, q) or (s, m, q)
             Per stratum (as in ``strata_``), cause where there are several, and time. Zero before the first
-            event; also where nobody is left, of whom nothing is known.
+            event; also where nobody is left at risk.
         """
         self.check_fitted()
         check_flag(robust, "robust")
@@ -130,7 +130,7 @@ class CurveInference(SurvivalEstimator):
         -------
         array, (s, q, 2) or (s, m, q, 2)
             Lower and upper ends. NaN where p is zero (but for "plain") or one (but for "plain" and "log"):
-            these formulas say nothing there.
+            the formulas are undefined there.
         """
         from scipy.stats import norm
 

@@ -24,7 +24,7 @@ class FineGray(CoxRegression):
     .. math:: F_j(t\mid x)=1-\exp\{-r(x)\Lambda_0(t)\},\qquad r(x)=e^{(x-\bar x)^\top\gamma}.
 
     Cox's equations for :math:`T_j`, the time of the event if its cause is j and infinite otherwise [1]_. A
-    subject with another event at y stays at risk for good, at time u > y with the probability
+    subject with another event at y stays at risk, at time u > y with the probability
     :math:`P(C\ge u\mid C\ge y)=G(u-)/G(y-)` that it would still be followed. G is the Kaplan-Meier estimate
     of the censoring distribution, with events first at ties [2]_, so that censoring is assumed independent of
     time, cause and x. Breslow's rule at ties.
@@ -36,7 +36,7 @@ class FineGray(CoxRegression):
     Parameters
     ----------
     cause : int
-        j; of an outcome ``y.cause(j)``, it is the cause of the outcome.
+        j; for an outcome ``y.cause(j)``, it is the cause of the outcome.
     alpha : float
         Ridge penalty, as in :class:`CoxRegression`.
 

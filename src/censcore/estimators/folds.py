@@ -40,16 +40,16 @@ def held_out_folds(units: np.ndarray, count: int, seed: int) -> list[Fold]:
     return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in inside]
 
 
-def completed_folds(n: int, given: Sequence[Fold], seed: int) -> list[Fold]:
-    """The given folds, and further ones for the subjects that these do not hold out, five in all.
+def completed_folds(n: int, folds: Sequence[Fold], seed: int) -> list[Fold]:
+    """The folds, and further ones for the subjects that these do not hold out, five in all.
 
-    >>> given = [(np.arange(4), np.array([4]))]
-    >>> [held.tolist() for _, held in completed_folds(5, given, 0)]
+    >>> folds = [(np.arange(4), np.array([4]))]
+    >>> [held.tolist() for _, held in completed_folds(5, folds, 0)]
     [[4], [2], [0], [1], [3]]
     """
-    rest = np.setdiff1d(np.arange(n), np.concatenate([np.empty(0), *(held for _, held in given)]))
+    rest = np.setdiff1d(np.arange(n), np.concatenate([np.empty(0), *(held for _, held in folds)]))
     if not len(rest):
-        return list(given)
-    count = min(len(rest), max(1, FOLDS - len(given)))
+        return list(folds)
+    count = min(len(rest), max(1, FOLDS - len(folds)))
     parts = [rest[held] for _, held in held_out_folds(np.arange(len(rest)), count, seed)]
-    return [*given, *((np.setdiff1d(np.arange(n), held), held) for held in parts)]
+    return [*folds, *((np.setdiff1d(np.arange(n), held), held) for held in parts)]

@@ -168,8 +168,8 @@ class JointFromMargins(SurvivalEstimator):
 def _hazard(model: Any, X: Any, time: np.ndarray) -> np.ndarray:
     """Cumulative hazards at the observed times, the mean of both limits at a step.
 
-    Of flexible models they are those of held-out subjects, where these are known: of others they would be too
-    alike.
+    For flexible models they are those of held-out subjects, where known: those of training subjects vary too
+    little.
     """
     if hasattr(model, "held_out_hazard_"):
         return np.minimum(model.held_out_hazard_, _LARGEST_HAZARD)

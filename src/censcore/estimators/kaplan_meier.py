@@ -85,7 +85,7 @@ class KaplanMeier(CurveInference):
         return self
 
     def predict_distribution(self, X: Array | None = None) -> Univariate:
-        """Predict the curve of all subjects; with strata, of the stratum of each, which X must tell."""
+        """Predict the curve of all subjects; with strata, of the stratum of each, which X must hold."""
         self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]

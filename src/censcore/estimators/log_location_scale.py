@@ -195,8 +195,8 @@ class LogLocationScale(IntervalRegression):
         theta, information = maximise(pooled, np.append(1.0, np.zeros(pooled.Z.shape[1])))
         if theta[0] < 1e-6:
             raise InvalidInputError(
-                "The likelihood grows as the spread of log T grows without bound: no event is found later "
-                f"where it is looked for later, so that {type(self).__name__} does not fit the data. Use "
+                "The likelihood grows as the spread of log T grows without bound: later "
+                f"visits find no later events, so that {type(self).__name__} does not fit the data. Use "
                 "Turnbull."
             )
         strata = len(likelihood.parts)

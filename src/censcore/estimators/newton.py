@@ -48,7 +48,7 @@ def maximise(
 
 
 def _solve(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The Newton step; a flat direction, of which the gradient has no part, is left alone.
+    """The Newton step; flat directions, in which the gradient is zero, are left out.
 
     Where the function is not concave, the step goes up by as much as it would go down.
     """
@@ -62,7 +62,7 @@ def _solve(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
 def _search(
     f: Callable[[np.ndarray], Derivatives], x: np.ndarray, step: np.ndarray, value: float, gain: float
 ) -> tuple[np.ndarray, Derivatives]:
-    """Halve the step until it brings a fair part of what it promises; rounding may hide the last of it."""
+    """Halve the step until it gains a fair part of the predicted increase, up to rounding."""
     rounding = 1e-13 * abs(value)
     for halvings in range(60):
         size = 0.5**halvings

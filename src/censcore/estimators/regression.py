@@ -170,7 +170,7 @@ class CoefficientInference(SurvivalEstimator):
         .. math:: \sum_g\Bigl(\sum_{i\in g}w_i\frac{\partial\hat\gamma}{\partial w_i}\Bigr)
             \Bigl(\sum_{i\in g}w_i\frac{\partial\hat\gamma}{\partial w_i}\Bigr)^\top
 
-        Valid if the model is misspecified and if weights are no counts; with ``groups`` also if subjects of
+        Valid if the model is misspecified and if weights are not counts; with ``groups`` also if subjects of
         one group depend on each other. It is too small where groups are few (below about 30).
 
         Parameters

@@ -36,8 +36,8 @@ def entries_of(y: RightCensored) -> np.ndarray | None:
 def sums_from(entry: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Sums of values, (n,) or (n, p), over subjects with entry >= t, for each of ``times``.
 
-    What is to be taken off a sum over time >= t, which they are in too, to leave those at risk at t. Long
-    doubles, since little may be left.
+    A sum over time >= t less this one is over those at risk at t. In long doubles, since the difference may
+    be small.
     """
     order = np.argsort(entry, kind="stable")
     none = np.zeros((1, *values.shape[1:]), dtype=np.longdouble)
@@ -106,7 +106,7 @@ class RiskSets:
         return sums[self.passed] if self.waited is None else sums[self.passed] - sums[self.waited]
 
     def warn_where_over(self, over: np.ndarray) -> None:
-        """Warn that nothing is left of a curve at a jump that others, who entered later, outlive."""
+        """Warn that a curve is zero after a jump that later entrants outlive."""
         if self.entry is None or not over.any():
             return
         first = int(np.argmax(over))

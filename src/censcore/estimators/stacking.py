@@ -48,9 +48,9 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     r"""Mixture of the forecasts of several estimators, with weights by a held-out proper score.
 
     The forecast is :math:`\sum_jw_jF_j(\cdot\mid x)`. Every estimator is fitted to parts of the subjects and
-    forecasts the others. The weights that are best for these are known exactly, with standard errors, and
-    stand beside a prior (see Notes); so few held-out subjects do not decide alone. Then the estimators are
-    fitted again to all subjects.
+    forecasts the others. The weights that are best for these have standard errors and are combined with a
+    prior (see Notes), so that few held-out subjects do not decide alone. Then the estimators are fitted again
+    to all subjects.
 
     Parameters
     ----------
@@ -235,8 +235,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         pairs = [pair for pair in pairs if pair[0] in held]
         self._mix(dict(pairs), held, subjects)
         self._follow_up = subjects.follow_up
-        some = None if X is None else take_rows(X, np.arange(1))
-        self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
+        first = None if X is None else take_rows(X, np.arange(1))
+        self._exact = self._is_exact([m.predict_distribution(first) for m in self.estimators_.values()])
         self._finish(subjects, held)
         return self
 
@@ -294,13 +294,13 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         """Names of the baselines."""
         names = [name for name, _ in self.estimators]
         text = isinstance(self.baselines, str)
-        given = [] if text else as_list(self.baselines, "baselines", "names of the estimators")
-        strange = [name for name in given if not isinstance(name, str) or name not in names]
+        baselines = [] if text else as_list(self.baselines, "baselines", "names of the estimators")
+        strange = [name for name in baselines if not isinstance(name, str) or name not in names]
         if text or strange:
             raise InvalidInputError(
                 f"baselines: got {self.baselines!r}, expected some of the names {', '.join(names)}."
             )
-        return given
+        return baselines
 
     def _checked(self, y: Any) -> Any:
         """The outcome in NumPy, and what its forecasts look like."""
@@ -394,10 +394,10 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         offset = float(np.random.default_rng(seed).random())
         sizes = shares(m, [self.weights_[name] for name in self.estimators_], offset)
         for start in range(0, n, _AT_ONCE):
-            some = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
+            part = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
             z = mixed(
                 [
-                    self._members.of(model, some, size, seed + 7919 * j)
+                    self._members.of(model, part, size, seed + 7919 * j)
                     for j, (model, size) in enumerate(zip(self.estimators_.values(), sizes, strict=True))
                     if size
                 ]

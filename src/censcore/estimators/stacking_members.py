@@ -77,8 +77,8 @@ class MemberDraws:
         for start in range(0, int(count.max()), size):
             rows = np.flatnonzero((turn >= start) & (turn < start + size))
             kinds, place = np.unique(group[rows], return_inverse=True)
-            some = None if X is None else take_rows(X, first[kinds])
-            z = self.of(model, some, m * size, seed + 104_729 * start)
+            distinct = None if X is None else take_rows(X, first[kinds])
+            z = self.of(model, distinct, m * size, seed + 104_729 * start)
             z = z.reshape(len(z), size, m, *z.shape[2:])
             parts.append((rows, z[place, turn[rows] - start]))
         drawn = np.empty((n, *parts[0][1].shape[1:]))

@@ -96,14 +96,14 @@ def taken(C: Distribution, rows: np.ndarray) -> Distribution:
     return C if len(C) == 1 else C.take(rows)
 
 
-def censoring_of(X: Any, y: Any, given: Any) -> Any:
+def censoring_of(X: Any, y: Any, censoring: Any) -> Any:
     """The censoring distribution: given, known, or estimated; None where intervals need none."""
-    if isinstance(given, Distribution) or isinstance(y, IntervalCensored):
-        return given
+    if isinstance(censoring, Distribution) or isinstance(y, IntervalCensored):
+        return censoring
     followed = y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
     followed = followed.any_cause() if isinstance(followed, CompetingRisks) else followed
-    if given is None and (known := known_censoring(followed)) is not None:
+    if censoring is None and (known := known_censoring(followed)) is not None:
         return known
-    estimator = KaplanMeier() if given is None else given
+    estimator = KaplanMeier() if censoring is None else censoring
     estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
     return estimator.fit(X, followed).predict_distribution(X)

@@ -36,7 +36,7 @@ class QuadraticLosses:
         """The share of the first mixture beside the second with the smallest loss, and its squared error."""
         step, share = first - second, self.share
         curvature = -float(step @ np.einsum("i,ijk->jk", share, self.D) @ step)
-        if curvature <= 0:  # nothing beyond the noise of draws distinguishes them: no subject can tell
+        if curvature <= 0:  # they do not differ beyond the noise of draws
             return 0.0, np.inf
         slope = self.s @ step - np.einsum("j,ijk,k->i", second, self.D, step)
         return -float(share @ slope) / curvature, _squared_error(slope, share) / curvature**2
@@ -57,7 +57,7 @@ class LogLosses:
     def along(self, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
         """The share of the first mixture beside the second with the smallest loss, and its squared error."""
         f, g = self.f @ first, self.f @ second
-        known = f + g > 0  # a subject that neither thinks possible decides nothing
+        known = f + g > 0  # a subject that both exclude has no influence
         f, g, share = f[known], g[known], self.share[known]
 
         def loss(q: float) -> float:
@@ -81,16 +81,16 @@ def stacked_weights(
 ) -> np.ndarray:
     r"""Weights of members and of baselines.
 
-    Two mixtures share by what held-out subjects say, and by what is known beforehand: the best share
+    The shares of two mixtures follow from held-out subjects and from a prior: the best share
     :math:`\hat q` of the first has a standard error e, which follows from the spread of the slope of the
-    loss over the subjects, and a normal prior with mean :math:`q_0` and standard deviation :math:`\tau`
-    stands beside it. The first gets the posterior mean
+    loss over the subjects, and a normal prior with mean :math:`q_0` and standard deviation
+    :math:`\tau`. The first gets the posterior mean
     :math:`(\hat q/e^2+q_0/\tau^2)/(1/e^2+1/\tau^2)`, cut to [0, 1].
 
     The members share one after the other, with equal shares beforehand and :math:`\tau=0.2`, and so do the
     baselines, with :math:`\tau=0.35`. The two mixtures share with the prior mean :math:`E/(E+200)` for E
-    events per event time and :math:`\tau=0.35`: flexible models learn from many events what a simple model
-    knows beforehand.
+    events per event time and :math:`\tau=0.35`: flexible models need many events to be better than
+    simple ones.
 
     ``members`` and ``baselines`` are places among the J models. Without losses the prior decides.
 

@@ -55,7 +55,7 @@ class Shared:
 
     ``in_order`` where the samples are the same subjects in the same order. ``certain`` unless ties may hide
     more than a fifth of the smaller sample; ``undecided`` is about how many more there are, by the number of
-    equal pairs, of whom nobody can say which they are.
+    equal pairs, which cannot be identified.
     """
 
     pairs: np.ndarray
@@ -82,7 +82,7 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
         +\frac{\#\text{equal pairs in }b}{n_b(n_b-1)/2}\Bigr\}
 
     equal pairs between the samples are expected of it. Pairs are believed where E is at most 5 % of what
-    was found. Elsewhere nobody can say which of them are the same subject, and none are paired: those that
+    was found. Elsewhere it is unknown which of them are the same subject, and none are paired: those that
     chance does not explain are counted as ``undecided``, and the result is not ``certain`` if there may be
     many, the number found being E and three times its standard deviation or more.
     """

@@ -26,7 +26,7 @@ class Turnbull(SurvivalEstimator):
     .. math:: \max_F\ \sum_iw_i\log\{F(U_i)-F(L_i)\}
 
     Only the mass in each of the maximal intersections of the observed intervals is determined
-    (:attr:`intervals_`); where in the intersection it lies the data do not say. Without intervals, on
+    (:attr:`intervals_`); the data do not determine where it lies within one. Without intervals, on
     right-censored data, it is the Kaplan-Meier estimate. Assumes that the examination times are independent
     of T.
 
@@ -245,7 +245,7 @@ class _Likelihood:
         heavy = 1e3 * root.max() * len(root)
         try:
             q, _ = nnls(np.vstack([A, np.full(len(support), heavy)]), np.append(2 * root, heavy))
-        except RuntimeError:  # it may go round in circles (SciPy 1.14); the other steps go on
+        except RuntimeError:  # it may cycle (SciPy 1.14); the other steps go on
             return p
         if not q.sum() > 0:
             return p

@@ -47,14 +47,13 @@ class BestForecast(Stacking):
     (:class:`BoostedHazards`), Kaplan-Meier, Cox and Weibull models, whose times are joined by a Clayton
     copula (:class:`JointFromMargins`), weighed by the energy score of held-out subjects. A
     model that the data do not allow, such as one without covariates or with events at time zero, is left out.
-    With delayed entry, trees and simple models remain; of interval-censored times Turnbull's estimate and
+    With delayed entry, trees and simple models remain; for interval-censored times Turnbull's estimate and
     parametric regressions are mixed, by the log score.
 
-    Several times share with the same mixture with its times in all orders, as far as held-out subjects allow:
-    which of nearly exchangeable times comes first is then learned with less noise; not so where they are
-    ``ordered``. After the last event
-    the tail is exponential, and at most as heavy on events as half an event in the follow-up there: long
-    follow-up without events speaks for subjects who never have one.
+    For several times, unless they are ``ordered``, the mixture is combined with the same one with its times
+    in all orders, by the score of held-out subjects: which of nearly exchangeable times comes first is then
+    learned with less noise. After the last event the tail is exponential, with a hazard of at most half an
+    event in the follow-up there: long follow-up without events suggests subjects who never have one.
 
     Covariates go in as they are. Text and categories of a frame become indicators of their levels, where a
     level that the fit did not have counts as the first one; a missing number becomes the median, with an
@@ -244,7 +243,7 @@ def _probability_of_second(losses: QuadraticLosses | LogLosses) -> float:
     r"""The probability that the best share q of the first of two forecasts is 0, where it is else 1.
 
     With the estimate :math:`\hat q\sim N(q,e^2)` and even odds: :math:`1/[1+\exp\{(\hat q-\frac12)/e^2\}]`.
-    A share between them would be noise: times are exchangeable, or they are not.
+    Other shares are not considered: times are exchangeable, or they are not.
     """
     q, variance = losses.along(*np.eye(2))
     return float(expit((0.5 - q) / max(variance, 1e-12)))

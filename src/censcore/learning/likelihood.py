@@ -304,7 +304,7 @@ class ParameterEstimator(LikelihoodEstimator):
     epochs, patience, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
     training : Training, optional
-        Of its fields those that concern any network; ``default_training`` of the class if omitted, of which
+        Its fields that concern any network; ``default_training`` of the class if omitted, of which
         :func:`dataclasses.replace` changes some.
 
     Attributes

@@ -45,7 +45,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     .. math:: \log T\mid x\sim\sum_c w_c(x)\prod_j N\{\mu_{cj}(x),\sigma_{cj}(x)^2\}
 
-    Within a component the times are independent; that they share it makes them dependent. A few small
+    Within a component the times are independent; sharing it makes them dependent. A few small
     networks, which differ in their first weights, are trained side by side and pooled. Assumes that C is
     independent of T given x. An event at time zero has no log-normal density and is an error.
 
@@ -80,7 +80,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     Competing and semi-competing risks: the components describe times :math:`T_j` of which an event that
     comes first, or a terminal one, prevents the others. What is seen has the likelihood of such times,
-    censored by the event that prevents them, and no more than what can be seen is forecast: an ensemble of
+    censored by the event that prevents them, and only what can be observed is forecast: an ensemble of
     ``n_samples`` draws, with infinity for what never happens. Otherwise the forecast has a density, so that
     the log score exists: a :class:`~censcore.Mixture` for one time, a :class:`~censcore.JointMixture` for
     several.

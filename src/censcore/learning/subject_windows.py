@@ -1,4 +1,4 @@
-"""Random numbers that belong to subjects: each uses a window, which its covariates tell, of shared ones."""
+"""Random numbers that belong to subjects: each uses a window of shared ones, by its covariates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POOL = 2**14  # numbers that subjects share, at least; as any number of them, a
 
 
 class SubjectWindows:
-    """Random numbers that all subjects share, of which each uses m from where its covariates tell."""
+    """Random numbers that all subjects share, of which each uses m from a place that its covariates give."""
 
     def __init__(self, m: int, device: torch.device) -> None:
         self.m, self.device, self.size = m, device, max(_POOL, 4 << (m - 1).bit_length())

@@ -183,15 +183,15 @@ def _average_over_follow_up(inputs: ScoringInputs, each: np.ndarray, E: np.ndarr
     p = (np.arange(POINTS) + 0.5) / POINTS
     passed = np.nonzero(to_numpy(inputs.y.never))[0]
     for rows in np.array_split(passed, -(-len(passed) // CHUNK)):
-        some = inputs.take(rows)
-        c = some.C.icdf_beyond(some.y.time, some.xp.asarray(p[None, :], dtype=some.time.dtype))
-        never = some.F._mass_at_infinity()[:, None]  # known of those who are followed for ever
-        S = to_numpy(some.xp.where(some.xp.isinf(c), never, some.F.sf(c))).astype(np.float64).reshape(-1)
+        part = inputs.take(rows)
+        c = part.C.icdf_beyond(part.y.time, part.xp.asarray(p[None, :], dtype=part.time.dtype))
+        never = part.F._mass_at_infinity()[:, None]  # what is known where follow-up never ends
+        S = to_numpy(part.xp.where(part.xp.isinf(c), never, part.F.sf(c))).astype(np.float64).reshape(-1)
         censored, bins = np.zeros(S.shape, dtype=bool), each.shape[1]
         added = _contributions(S, S, censored, bins, closed)
         expected = _observed_and_expected(S, S, censored, bins, closed)[1]
-        for part, values in ((each, added), (E, expected)):
-            part[rows] = values.reshape(len(rows), POINTS, bins).mean(axis=1)
+        for target, values in ((each, added), (E, expected)):
+            target[rows] = values.reshape(len(rows), POINTS, bins).mean(axis=1)
 
 
 def _contributions(
@@ -263,7 +263,7 @@ def _test(
     covariance = deviation.T @ deviation * (g / (g - 1))
     mean, squares = float(np.trace(covariance)), float((covariance**2).sum())
     if not mean > 0:
-        return np.nan, np.nan, np.nan, "All subjects (or groups) say the same; their spread is not known."
+        return np.nan, np.nan, np.nan, "All subjects (or groups) contribute the same; the spread is unknown."
     degrees = mean**2 / squares
     p = float(fdtrc(degrees, degrees * (g - 1), Q / mean))
     return Q / mean * degrees, degrees, max(p, np.finfo(float).tiny), ""

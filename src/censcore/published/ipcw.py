@@ -197,7 +197,7 @@ def _prepare(
     if not isinstance(convention, Convention):
         check_option(convention, "convention", CONVENTIONS)
         convention = CONVENTIONS[convention]
-    # events that the censoring distribution excludes are for the convention to judge
+    # the convention decides on events that the censoring distribution excludes
     inputs = scoring_inputs(
         y, forecast, censoring, check_censoring=False, without_entry="A score as published elsewhere"
     )

@@ -20,7 +20,7 @@ from censcore.scores.known_at import known_to_exceed
 
 
 def check_given_entry(y: EventOfCause, F: Univariate) -> None:
-    """One cause is scored given that no event of any cause came before the entry, of which F_j is silent."""
+    """One cause is scored given no event of any cause before the entry, which F_j does not determine."""
     passed = to_numpy(F.cdf(known_to_exceed(y.entry))) > 1e-6
     bad = np.nonzero(np.broadcast_to(passed, (len(y),)))[0]
     if bad.size:

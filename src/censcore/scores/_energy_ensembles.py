@@ -94,7 +94,7 @@ class _ScoredAlike:
     known: bool
     draws: int
     all_pairs: bool
-    never: bool = False  # of an event that never happens what is seen is C itself, at each of its values
+    never: bool = False  # with events that never happen: C itself is observed, at each of its values
 
 
 def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
@@ -142,12 +142,12 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: Method, unit: float, ro
 
     def losses(part: slice) -> Array:
         index = rows.index[part]
-        some, random = inputs.take(index), method.random.take(index)
-        z, w = members_of(some.F), some.F.weights
-        y = some.y.time.reshape(some.n, -1)
-        middle = namespace(y).full_like(y[:, None, : some.C.k], 0.5)
-        levels = middle if rows.known else random.levels(some.C.k, like=y)
-        c = compatible_times(some.y, some.C, levels)
+        subset, random = inputs.take(index), method.random.take(index)
+        z, w = members_of(subset.F), subset.F.weights
+        y = subset.y.time.reshape(subset.n, -1)
+        middle = namespace(y).full_like(y[:, None, : subset.C.k], 0.5)
+        levels = middle if rows.known else random.levels(subset.C.k, like=y)
+        c = compatible_times(subset.y, subset.C, levels)
         lags = None
         if not rows.all_pairs:
             z, w = z[:, order], None if w is None else w[:, order]
@@ -156,7 +156,7 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: Method, unit: float, ro
             z, y, c = z / unit, y / unit, c / unit
         options: dict[str, Any] = {"beta": method.beta, "fair": method.fair, "terms": terms}
         if rows.never:
-            return _moving_with_c(z, y, some.y.never.reshape(some.n, -1), c, w, lags, options)
+            return _moving_with_c(z, y, subset.y.never.reshape(subset.n, -1), c, w, lags, options)
         return energy_loss(
             z, y, c, weights=w, mask=None if mask is None else mask[index], lags=lags, **options
         )
@@ -171,7 +171,7 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: Method, unit: float, ro
 def _moving_with_c(
     z: Array, y: Array, never: Array, c: Array, w: Array, lags: Array, options: dict[str, Any]
 ) -> Array:
-    """The mean over the values c (n, D, 1) of C of the loss at what is then seen: c where nothing happens."""
+    """The mean over the values c (n, D, 1) of C of the loss of what is observed: c without an event."""
     xp = namespace(y)
     if c.shape[1] == 1:
         return energy_loss(z, xp.where(never, c[:, 0], y), c, weights=w, lags=lags, **options)
@@ -207,13 +207,13 @@ def score_of_causes(
     options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or not as_it_is}
 
     def losses(rows: slice) -> Array:
-        some, numbers = inputs.take(rows), random.take(rows)
+        subset, numbers = inputs.take(rows), random.take(rows)
         z = _by_cause(F.take(rows), members, numbers, as_it_is)
-        c = compatible_times(some.y, some.C, numbers.levels(1, like=some.y.time))
+        c = compatible_times(subset.y, subset.C, numbers.levels(1, like=subset.y.time))
         lags = None
         if method.pairs == "lagged" or (method.pairs == "auto" and z.shape[1] > FEW_MEMBERS):
-            lags = convert(numbers.lags(z.shape[1]), some.y.time)
-        return _moving_with_c(z, some.time, ~of_cause[rows], c, None, lags, options)
+            lags = convert(numbers.lags(z.shape[1]), subset.y.time)
+        return _moving_with_c(z, subset.time, ~of_cause[rows], c, None, lags, options)
 
     size = F.samples.time.shape[1] if as_it_is else members
     return chunked_rows(losses, inputs.n, 4 * m * size, inputs.y.time)

@@ -64,7 +64,7 @@ def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
     weight = inverse_probability_weights(inputs)[:, 0]
     inner, slack = _between_knots(F, y, inputs.C)
     beyond = inner + _tail(F, y, inputs.C)
-    # what lies beyond a censored time may be infinite, and counts nothing
+    # the integral beyond a censored time may be infinite, and has no weight
     loss = below + weight * xp.where(weight > 0, beyond, 0.0)
     return mended(loss, to_numpy(weight * slack <= TOLERANCE * detach(loss)), inputs, otherwise)
 

@@ -43,7 +43,7 @@ from censcore.scores._shared_panels import (
     mended,
 )
 from censcore.scores._smooth import has_many_risks
-from censcore.scores._squares import area, as_steps, square_below, square_beyond, weighted_time_of
+from censcore.scores._squares import area, as_steps, square_below, square_beyond, times_area, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than sums
@@ -148,18 +148,13 @@ def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curve
     if len(C) > 1:
         each = _on_panels if C._degree is None else _under_risks
         return each(inputs, C, group, curves, squares, beyond=True)
-    pieces = _product(squares, area(C, curves.since[None], curves.until[None])[0])
+    pieces = times_area(squares, area(C, curves.since[None], curves.until[None])[0])
     later = np.zeros_like(squares)
     later[:, :-1] = np.cumsum(pieces[:, :0:-1], axis=1)[:, ::-1]
     observed: np.ndarray = inputs.y.time
     k = np.searchsorted(curves.since[1:], observed, side="right")
     way = area(C, inputs.time, curves.until[k, None])[:, 0]
-    return Integral(*group.read_in_parts(lambda i: later[:, k[i]] + _product(squares[:, k[i]], way[i])))
-
-
-def _product(heights: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Their product, zero where the height is, however wide."""
-    return np.multiply(heights, widths, out=np.zeros_like(heights), where=heights > 0)
+    return Integral(*group.read_in_parts(lambda i: later[:, k[i]] + times_area(squares[:, k[i]], way[i])))
 
 
 def _on_panels(
@@ -216,13 +211,13 @@ def _under_risks(
         at_nodes, noise = np.empty((2, len(squares), len(rows)))
         for a, square in enumerate(squares):
             heights = G * square
-            areas = _product(heights, until - since)
+            areas = times_area(heights, until - since)
             far = np.zeros_like(areas)
             if beyond:
                 far[:, :-1] = np.cumsum(areas[:, :0:-1], axis=1)[:, ::-1]
             else:
                 np.cumsum(areas[:, :-1], axis=1, out=far[:, 1:])
-            own = _product(heights[:, piece[rows]], way[rows])
+            own = times_area(heights[:, piece[rows]], way[rows])
             at_nodes[a], noise[a] = of_C.read(far[:, piece[rows]] + own)
         value[rows], error[rows] = group._replace(mix=group.mix[rows]).read(at_nodes)
         error[rows] += LEBESGUE * noise.max(axis=0)

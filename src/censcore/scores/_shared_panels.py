@@ -9,7 +9,7 @@ and the moments M belong to the panel and the weight alone: a censoring distribu
 costs no more than one with a few, and a forecast is evaluated at the same nodes for all subjects. A family of
 K weights, one per Chebyshev node of the risk of proportional hazards, has K sets of moments.
 
-What is left out is as large as the last coefficients say, so that the error of every subject is estimated.
+The last coefficients estimate what is left out, and so the error of every subject.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from censcore._quadrature import legendre, legendre_antiderivative, to_legendre
 from censcore.scores.inputs import ScoringInputs
 
 Loss = Callable[[ScoringInputs], Array]
-Method = Callable[[], Array] | None  #: computes the losses of an input; None where it is for others
+Method = Callable[[], Array] | None  #: computes the losses of an input; None where it does not apply
 
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
@@ -113,19 +113,19 @@ class StepWeights:
         self.panels, self.beyond, self._pieces = pieces.panels, beyond, pieces
         before = np.concatenate([np.full((len(values), 1), start), values], axis=1, dtype=np.float64)
         self._weight = before.T[pieces.passed]
-        kept = (
+        read = (
             np.arange(len(pieces.start))
             if reads is None
             else np.unique(pieces.start.searchsorted(reads, side="right") - 1)
         )
         self._slot = np.zeros(len(pieces.start), dtype=np.intp)
-        self._slot[kept] = np.arange(len(kept))
+        self._slot[read] = np.arange(len(read))
         panels = np.arange(len(self.panels.edges))
         first = np.searchsorted(pieces.panel, panels)
         numbers = self._weight.size * pieces.Q_start.shape[1]
         kernel = on_cpu("censcore.scores._panels_numba", "sum_pieces", self._weight, numbers)
         sums: Callable[..., tuple[np.ndarray, np.ndarray]] = kernel or _sum_pieces
-        self.whole, self._aside = sums(self._weight, pieces.Q_start, pieces.Q_stop, first, kept, beyond)
+        self.whole, self._aside = sums(self._weight, pieces.Q_start, pieces.Q_stop, first, read, beyond)
 
     def at(self, y: Places) -> np.ndarray:
         """The moments between each time and the far end of its panel, (n, K, NODES)."""
@@ -162,20 +162,20 @@ class StepWeights:
 
 
 def _sum_pieces(
-    weight: np.ndarray, start: np.ndarray, stop: np.ndarray, first: np.ndarray, kept: np.ndarray, beyond: bool
+    weight: np.ndarray, start: np.ndarray, stop: np.ndarray, first: np.ndarray, read: np.ndarray, beyond: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Moments of each panel, (K, P, D), and on the far side of the kept pieces in their panel, (m, K, D).
+    """Moments of each panel, (K, P, D), and on the far side of the pieces that are read, (m, K, D).
 
     Pieces have weights (n, K) and integrals of polynomials where they start and stop, (n, D); ``first`` is
-    the first piece of each panel, (P + 1,), ``kept`` are the places of pieces, ascending, (m,).
+    the first piece of each panel, (P + 1,), ``read`` are the places of these pieces, ascending, (m,).
     """
     K, D = weight.shape[1], start.shape[1]
-    whole, aside, step = np.empty((K, len(first) - 1, D)), np.empty((len(kept), K, D)), -1 if beyond else 1
-    first_kept = np.searchsorted(kept, first)
-    for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
+    whole, aside, step = np.empty((K, len(first) - 1, D)), np.empty((len(read), K, D)), -1 if beyond else 1
+    first_read = np.searchsorted(read, first)
+    for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_read), strict=True)):
         gains = weight[a:b, :, None] * (stop[a:b] - start[a:b])[:, None, :]
         sums = np.cumsum(np.concatenate([np.zeros_like(gains[:1]), gains[::step]]), axis=0)
-        whole[:, p], aside[i:j] = sums[-1], sums[:-1][::step][kept[i:j] - a]
+        whole[:, p], aside[i:j] = sums[-1], sums[:-1][::step][read[i:j] - a]
     return whole, aside
 
 
@@ -225,9 +225,9 @@ def last_coefficients(f: Array) -> tuple[Array, Array]:
     f, or by the square of how they fell since the middle: a narrow hump upon a broad one has a small share.
     """
     xp = namespace(f)
-    found = abs(f @ convert(_to_estimates(), f))
-    last, middle = xp.maximum(found[..., 0], found[..., 1]), xp.maximum(found[..., 2], found[..., 3])
-    mean, falls = found[..., 4], last / xp.where(middle > 0, middle, 1.0)
+    sizes = abs(f @ convert(_to_estimates(), f))
+    last, middle = xp.maximum(sizes[..., 0], sizes[..., 1]), xp.maximum(sizes[..., 2], sizes[..., 3])
+    mean, falls = sizes[..., 4], last / xp.where(middle > 0, middle, 1.0)
     return last, xp.maximum(last / xp.where(mean > 0, mean, 1.0), falls * falls)
 
 

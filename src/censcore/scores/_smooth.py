@@ -130,12 +130,11 @@ def _by_risk(inputs: ScoringInputs, panels: Panels, weights: Weights, otherwise:
     """Losses under a C with proportional hazards: moments at a few risks, mixed for every subject."""
     loss, C = np.empty(inputs.n), inputs.C
     for group in risk_groups(C.risk):
-        some = inputs.take(group.rows)
         at_nodes = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
         method = (
             otherwise if len(group.rows) < FEW else _OnPanels(panels, weights, otherwise, at_nodes, group)
         )
-        loss[group.rows] = method(some)
+        loss[group.rows] = method(inputs.take(group.rows))
     return loss
 
 
@@ -205,8 +204,8 @@ class _OnPanels:
         if not _has_cdf(inputs.F):  # 1 - S is known to eps, F² to 2 F eps: the integral of F < sqrt(y int F²)
             error = error + 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(loss)) * y.time)
         weight = inverse_probability_weights(inputs)[:, 0]
-        for seen, falls in ((y.event, True), (y.never, False)) if inputs.has_never else ((y.event, True),):
-            rows = to_numpy(seen).nonzero()[0]
+        for known, falls in ((y.event, True), (y.never, False)) if inputs.has_never else ((y.event, True),):
+            rows = to_numpy(known).nonzero()[0]
             if rows.size == inputs.n:
                 gain, noise = self._beyond(inputs.C, weight, F, t, places, beyond, falls)
                 return loss + gain, error + noise
@@ -221,7 +220,7 @@ class _OnPanels:
     def _beyond(
         self, C: Univariate, weight: Array, F: Array, t: Array, y: Places, moments: _Mixed, falls: bool
     ) -> tuple[Array, Array]:
-        """What S², or F² where the event never comes, costs after y, and the estimate of its error."""
+        """The loss after y, by S², or by F² where the event never comes, and the estimate of its error."""
         f = self.weights.applied((1 - F if falls else F) ** 2, C, t, beyond=True)
         value, error = moments.integral(f, y)
         xp = namespace(F)
@@ -230,7 +229,7 @@ class _OnPanels:
         return weight * value, weight * (error + rounding + early * self._before_nodes(1 - f if falls else f))
 
     def _before_nodes(self, f: Array) -> Array:
-        """What no coefficient tells: before the first node t, f may fall to zero anywhere."""
+        """An error that no coefficient shows: before the first node t, f may fall to zero anywhere."""
         return float(self.panels.nodes[0, 0]) * detach(f[:, 0, 0])
 
 

@@ -11,7 +11,7 @@ Five routes, each exact where exactness exists:
 - all else is Gauss-Legendre quadrature between the quantiles and break points of both distributions, with as
   many nodes as the polynomials ask for where both are piecewise polynomials.
 
-Gradients: a smooth forecast is differentiated at fixed nodes, break points take their panels along.
+Gradients: a smooth forecast is differentiated at fixed nodes, break points move their panels.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) 
 
 
 def weighted_time_of(C: Univariate) -> Function:
-    r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it stands still where follow-up has ended."""
+    r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it is constant where follow-up has ended."""
     times, G = C._steps()
     weight = Step._trusted(times, inverse(G), falls=True)
     return lambda t: sum(weight._area_before(t))

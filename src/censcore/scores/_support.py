@@ -43,9 +43,9 @@ def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
 def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
     if not bad.size:
         return
-    some = C if len(C) == 1 else C.take(bad)
+    C_of_bad = C if len(C) == 1 else C.take(bad)
     times = to_numpy(y.time)[bad]
-    end = _largest_horizon(some, times[~to_numpy(y.censored)[bad]])
+    end = _largest_horizon(C_of_bad, times[~to_numpy(y.censored)[bad]])
     raise BeyondFollowUpError(
         f"The censoring distribution gives no chance to follow-up as long as that of {name_subjects(bad)} "
         f"(the earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} "
@@ -68,7 +68,7 @@ def _check_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
 
 
 def _largest_horizon(C: Univariate, event_times: np.ndarray) -> float:
-    """Where C ends; the last time that it reaches if an event sits where it has no chance before that."""
+    """The end of C; the last time with P(C >= t) > 0 if an event at or before that end has no chance."""
     end = float(to_numpy(C.isf(0.0)).min())
     return _last_reached(C._sf_left, C) if (event_times <= end).any() else end
 
@@ -91,13 +91,13 @@ def check_unreached_before(inputs: ScoringInputs, end: Array) -> None:
     """Its integral divides by P(C > t) at all times before its end, (n,) or (1,).
 
     A finite end needs P(C >= end) > 0, so that the weights are bounded. An infinite one needs a C without an
-    end, and subjects followed to where its probability is no zero to machine precision.
+    end, and subjects followed to where its probability is positive to machine precision.
     """
     xp, C = inputs.xp, inputs.C
     endless = xp.isinf(end)
-    seen = xp.where(endless, inputs.y.time, end)
+    latest = xp.where(endless, inputs.y.time, end)
     remedy = f"The largest horizon that works is {{last!r}}. {LOCALIZED}"
-    _check_zero(inputs.n, C, C._sf_left, seen[:, None], remedy)
+    _check_zero(inputs.n, C, C._sf_left, latest[:, None], remedy)
     ends = to_numpy(C._end())[:, 0]
     short = to_numpy(endless) & np.isfinite(ends)
     if short.any():

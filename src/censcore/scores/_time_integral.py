@@ -84,10 +84,10 @@ def by_formula(integral: TimeIntegral) -> Array:
     numbers, budget = _numbers(integral), {"budget": CACHED_NUMBERS} if integral.end is None else {}
 
     def part(rows: slice) -> Array:
-        some = integral.take(rows)
-        if some.inputs.F._degree == 0:
-            some = replace(some, inputs=replace(some.inputs, F=as_steps(some.inputs.F)))
-        return squares(some)
+        subset = integral.take(rows)
+        if subset.inputs.F._degree == 0:
+            subset = replace(subset, inputs=replace(subset.inputs, F=as_steps(subset.inputs.F)))
+        return squares(subset)
 
     return chunked_rows(part, integral.inputs.n, numbers, like=integral.inputs.y.time, **budget)
 

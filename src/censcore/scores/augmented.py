@@ -76,7 +76,7 @@ def augmented_brier_score(
         Evaluation times, (q,) or (n, q), in any order, below the horizon.
     event_model : Distribution
         Working distribution of T, one per subject, fitted apart from the forecasts (to training data). It
-        must be the same for all forecasts that are compared, and none of them, or it would take its own side.
+        must be the same for all forecasts that are compared, and none of them, which it would favour.
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon).
 

@@ -61,7 +61,7 @@ def subject_keys(y: Any, ids: Any = None, seed: int = 0) -> np.ndarray:
     Times count in single precision, so that a subject has the same numbers in both. An event at time zero,
     which says nothing and stands for a time that is left out, does not count. Of subjects with equal times
     and events each has other numbers, by their order: with an administrative end that is most subjects, and
-    an error of sampling that they shared would be one of their mean.
+    a sampling error that they shared would not average out.
 
     >>> from censcore.outcomes import RightCensored
     >>> y = RightCensored([1.0, 2.0, 1.0], [True, True, True])
@@ -106,7 +106,7 @@ def _single(t: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers:
-    """The random numbers of subjects follow from the seed and their keys (n,), whoever else is asked for."""
+    """The random numbers of subjects follow from the seed and their keys (n,), whatever the others are."""
 
     seed: int
     draws: int

@@ -42,8 +42,8 @@ def crps(
     ----------
     fair : bool
         True scores an :class:`~censcore.Ensemble` as a sample from a distribution, unbiased for the score of
-        that distribution: of m members the CRPS itself is larger by a share of about 1/m. Other forecasts
-        are what they are, and have the same score.
+        that distribution: the CRPS of m members is larger by a share of about 1/m. Other forecasts have
+        the same score either way.
 
     Returns
     -------

@@ -43,7 +43,7 @@ COLUMNS = {"time": "times", "level": "levels", "": ""}  # the argument of each a
 #: What scores take alike. Docstrings that do not describe it are completed.
 SHARED = {
     "y": """RightCensored, CompetingRisks, IntervalCensored, structured array or frame
-    The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+    The outcome of n subjects. For interval-censored data the detection time is scored, the first visit at
     or after T, with the forecast sent through the same visits.""",
     "forecast": """Distribution
     Distribution of T given the covariates, one per subject or one for all.""",

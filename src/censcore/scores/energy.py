@@ -54,10 +54,10 @@ def energy_score(
     ----------
     y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
         The outcome of n subjects, k times each. An event that never happens, because a terminal event was
-        first, is seen as :math:`\min(\infty,C)=C`, and the outcome moves with the values of C. Of
+        first, is seen as :math:`\min(\infty,C)=C`, and the outcome moves with the values of C. For
         interval-censored data the detection time is scored.
     forecast : Distribution
-        Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
+        Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). For other distributions
         ``members`` draws are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is
         scored, exactly).
     censoring : Distribution, optional

@@ -57,7 +57,7 @@ def energy_loss(
     places further: lag d for censoring time d (L = D), or several lags for one censoring time (D = 1).
 
     With B > 1 ``branches`` the members are B blocks of m/B draws each: member i of every block is a possible
-    value of draw i, whose probabilities are the weights. Values of one draw are no pair. Then y may lie
+    value of draw i, whose probabilities are the weights. Values of one draw form no pair. Then y may lie
     beyond c, for an event that never happens: what is seen of it is c.
     """
     xp = namespace(samples)
@@ -92,7 +92,7 @@ def energy_terms(
 ) -> tuple[Array, Array]:
     """The two sums of the energy score, averaged over the D censoring times: (n,) and (n,).
 
-    Where members are the possible values of so many ``draws``, values of one draw are no pair.
+    Where members are the possible values of ``draws`` draws, values of one draw do not form a pair.
     """
     xp = namespace(z)
     m, k = z.shape[1:]
@@ -101,9 +101,9 @@ def energy_terms(
     limits = [c[..., j if c.shape[-1] > 1 else 0] for j in range(k)]
     limits = limits if c.ndim == 4 else [limit[:, :, None] for limit in limits]
     psi = _censor(members, limits)
-    seen = [y[:, None, None, j] for j in range(k)]
-    seen = seen if draws is None else _censor(seen, limits)
-    accuracy = _mean(_distance(psi, seen, beta), w)
+    observed = [y[:, None, None, j] for j in range(k)]
+    observed = observed if draws is None else _censor(observed, limits)
+    accuracy = _mean(_distance(psi, observed, beta), w)
 
     def spread(partner: Callable[[Array], Array]) -> Array:
         """The sum over the m pairs of a member and its partner, (n, D)."""
@@ -183,5 +183,5 @@ def _take(a: Array, index: Array) -> Array:
 
 
 def chunk_numbers(array: Array) -> int:
-    """How many numbers to work on at once: a graphics processor earns its start only by large pieces."""
+    """How many numbers to work on at once: a GPU is worth its overhead only for large pieces."""
     return CHUNK_NUMBERS * (32 if is_torch(array) and array.is_cuda else 1)

@@ -197,10 +197,10 @@ def scoring_inputs(
     joint : bool
         Admit several event times per subject.
     needs_censoring : bool
-        False for scores that do not depend on the censoring distribution, such as the log score, where a
-        missing one is no guess.
+        False for scores that do not depend on the censoring distribution, such as the log score, which
+        may be called without it.
     check_censoring : bool
-        False for published scores that have their answer where the censoring distribution excludes what was
+        False for published scores that are defined where the censoring distribution excludes what was
         observed.
     one_cause : bool
         Admit the outcome of one of several competing risks, ``CompetingRisks.cause(j)``: the formula then
@@ -265,7 +265,7 @@ def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
 
 
 def _censored_at(C: Distribution, tau: Array) -> Distribution:
-    """The distribution of min(C, tau); one of little memory remembers the last, and what that remembers."""
+    """The distribution of min(C, tau); a small C keeps the last one, with what that has cached."""
     if (len(C) > 1 and not isinstance(C, ProportionalHazards)) or tau.ndim or is_torch(tau):
         return C.censor_at(tau)
     last: dict[float, Distribution] = C._remember("censored", dict)
@@ -277,7 +277,7 @@ def _censored_at(C: Distribution, tau: Array) -> Distribution:
     return censored
 
 
-HORIZONS = 1e-300, 1e300  # in parts of which there are digits
+HORIZONS = 1e-300, 1e300  # fractions of others would lose their digits
 
 
 def check_horizon(horizon: Array, y: RightCensored) -> Array:
@@ -357,7 +357,7 @@ def joint_scoring_inputs(
 ) -> ScoringInputs:
     """The inputs of a score that takes several event times per subject, also those of semi-competing risks.
 
-    Of these the censoring distribution is checked against the terminal event, to which subjects are followed,
+    For these the censoring distribution is checked against the terminal event, the end of follow-up,
     and an event that the forecast puts after the terminal one is one that never happens.
     """
     if not isinstance(y, SemiCompetingRisks):
@@ -371,7 +371,7 @@ def joint_scoring_inputs(
     end = scoring_inputs(
         y.terminal_event(), forecast.marginal(y.terminal), censoring, horizon, needs_censoring=needs_censoring
     )
-    seen = y if len(y) == end.n else y.take(np.zeros(end.n, dtype=np.int64))
-    seen = seen.like(end.y.time)
-    seen = seen if horizon is None else seen.censor_at(check_horizon(horizon, end.y))
-    return ScoringInputs(cast(RightCensored, seen), forecast.like(end.y.time), end.C, end.reached)
+    outcome = y if len(y) == end.n else y.take(np.zeros(end.n, dtype=np.int64))
+    outcome = outcome.like(end.y.time)
+    outcome = outcome if horizon is None else outcome.censor_at(check_horizon(horizon, end.y))
+    return ScoringInputs(cast(RightCensored, outcome), forecast.like(end.y.time), end.C, end.reached)

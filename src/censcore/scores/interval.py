@@ -209,15 +209,15 @@ def interval_log_score(
     y = y if len(y) == n else y.take(np.zeros(n, dtype=np.int64))
     xp, exact = namespace(y.lower), y.exact[:, None]
     lower, upper = y.lower[:, None], y.upper[:, None]
-    some = bool(exact.any())
-    if some and not F.has_density:
+    any_exact = bool(exact.any())
+    if any_exact and not F.has_density:
         raise NoDensityError(
             f"{type(forecast).__name__} has no density, so it has no log score at times that are known "
             f"exactly (lower = upper in {int(exact.sum())} subjects). Score it by crps or brier_score."
         )
     inner = xp.ones_like(lower)
     inside = log_probability(F, xp.where(exact, 0 * inner, lower), xp.where(exact, inner, upper))
-    if some:
+    if any_exact:
         inside = xp.where(exact, F._logpdf(xp.where(exact, upper, inner)), inside)
     return -inside[:, 0]
 

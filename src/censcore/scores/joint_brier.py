@@ -66,7 +66,7 @@ def joint_brier_score(
     y : RightCensored, SemiCompetingRisks, structured array or frame
         The outcome of n subjects, k times each.
     forecast : Distribution
-        Joint distribution of T. An ``Ensemble`` is scored as the empirical distribution that it is. Of
+        Joint distribution of T. An ``Ensemble`` is scored as the empirical distribution that it is. For
         another distribution ``members`` draws are scored as a fair sample: :math:`p(1-p)/(m-1)`, by which
         sampling increases the expected square, is subtracted. "either" needs no draws.
     censoring : Distribution, optional
@@ -149,7 +149,7 @@ def event_rule(event: str | JointEvent) -> JointEvent:
 
 
 def _happened_at(event: JointEvent, times: Array) -> Array:
-    """What a function says of times (..., k), where that is one boolean for each of (...)."""
+    """The event at times (..., k); an error unless it is one boolean for each of (...)."""
     happened = event(times)
     shape, expected = getattr(happened, "shape", None), tuple(times.shape[:-1])
     if shape is None or tuple(shape) != expected or happened.dtype != namespace(times).bool:
@@ -173,8 +173,8 @@ def joint_weights(
 ) -> Array:
     """W(t), (n, q): the product over censoring times of the weights of what is known of the event at t."""
     weight: Any = 1.0
-    seen = [decided_outcome(y, event)] if C.k == 1 else [y.marginal(j) for j in range(C.k)]
-    for outcome, C_j in zip(seen, (C.marginal(j) for j in range(C.k)), strict=True):
+    outcomes = [decided_outcome(y, event)] if C.k == 1 else [y.marginal(j) for j in range(C.k)]
+    for outcome, C_j in zip(outcomes, (C.marginal(j) for j in range(C.k)), strict=True):
         decided, undecided = known_at(outcome, C_j, t, scale, remedy=LOCALIZED).weights()
         weight = weight * (decided + undecided)
     return weight

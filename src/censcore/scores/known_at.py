@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from censcore.scores.inputs import ScoringInputs
 
 
-def over_reached(seen: Array, reached: Array) -> Array:
-    r""":math:`\delta/G(y-)` of those who were seen, from P(C >= y); zero for the others."""
-    return seen / namespace(reached).where(seen, reached, 1.0)
+def over_reached(observed: Array, reached: Array) -> Array:
+    r""":math:`\delta/G(y-)` of the observed subjects, from P(C >= y); zero for the others."""
+    return observed / namespace(reached).where(observed, reached, 1.0)
 
 
 def inverse_probability_weights(inputs: ScoringInputs) -> Array:
@@ -181,17 +181,17 @@ def known_at(
     """
     if scale == "ipcw":
         check_unreached(len(y), C, t, before=before, remedy=remedy)
-    if reached is None:  # what happens after the last of the times does not matter, nor its chance
+    if reached is None:  # what happens after the last of the times does not matter
         last = namespace(t).max(t, axis=1)
         reached = C._sf_left(namespace(t).where(y.time > last, last, y.time)[:, None])[:, 0]
-    seen = over_reached(~y.censored, reached)
+    event_weight = over_reached(~y.censored, reached)
     at_entry = None
     if y.entry is not None:
-        at_entry = namespace(seen).ones_like(seen)
+        at_entry = namespace(event_weight).ones_like(event_weight)
         if scale == "ipcw":
             at_entry = followed_to_entry(y, C)
-            seen = seen * at_entry
-    return KnownAt(y, C, t, scale, seen, at_entry, before)
+            event_weight = event_weight * at_entry
+    return KnownAt(y, C, t, scale, event_weight, at_entry, before)
 
 
 def known_to_exceed(entry: Array) -> Array:

@@ -33,7 +33,7 @@ def log_score(
     Parameters
     ----------
     y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
-        The outcome of n subjects, with one or several event times. Of an interval (l, u] the score is
+        The outcome of n subjects, with one or several event times. For an interval (l, u] the score is
         -log{F(u) - F(l)}.
     forecast : Distribution
         Distribution of T given the covariates, with a density. A distribution without one raises
@@ -57,7 +57,7 @@ def log_score(
     of one cause, ``y.cause(j)`` and ``forecast.cause(j)``, does need the censoring distribution: after an
     event of another cause it is the mean of :math:`-\log P(T_j>C)` given :math:`C\ge y`.
 
-    Semi-competing risks: of an event that the terminal one at y prevented, :math:`T_j>y` was seen.
+    Semi-competing risks: an event that the terminal one at y prevented is observed as :math:`T_j>y`.
 
     See Also
     --------

@@ -1,7 +1,7 @@
 """The routes to the CRPS and to the integrated Brier score: which method an input takes, and which there are.
 
-All routes to a loss agree to 1e-8. The first that fits is taken; the last three are exact or adaptive and fit
-between them every input, and serve the subjects whose error a faster route finds too large.
+All routes to a loss agree to 1e-8. The first that fits is taken; the last three, which are exact or adaptive,
+fit every input together, and serve the subjects whose error a faster route finds too large.
 """
 
 from __future__ import annotations

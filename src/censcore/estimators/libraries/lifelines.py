@@ -296,7 +296,7 @@ class FittedHazard(Univariate):
         """The distribution itself; lifelines computes in NumPy."""
         if is_torch(array):
             raise InvalidTypeError(
-                f"lifelines' {type(self._model).__name__} computes in NumPy only and met a torch tensor. "
+                f"lifelines' {type(self._model).__name__} computes in NumPy only; got a torch tensor. "
                 "Convert the outcome to NumPy."
             )
         return self

@@ -94,7 +94,7 @@ class Source:
     parts: tuple[Reader, ...]
 
     def share(self, rank: int, processes: int) -> Source:
-        """What one of several processes reads: whole parts, or every so-manieth subject if parts are few."""
+        """What one of several processes reads: whole parts, or every p-th subject of p if parts are few."""
         if processes == 1:
             return self
         if len(self.parts) >= processes:

@@ -113,7 +113,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     cause. Its loss is the energy score of :math:`(\min(T_1,C),\dots,\min(T_m,C))` with :math:`T_j=T` for the
     cause of the event and infinity for the others, at draws of C given the observation: :math:`C\ge y`
     after an event, of whatever cause. The energy score is strictly proper, and given :math:`C=c` these
-    times tell all of time and cause up to c; so the expected loss is minimised by the cumulative incidences
+    times determine time and cause up to c; so the expected loss is minimised by the cumulative incidences
     as far as follow-up reaches. ``predict_distribution`` gives a :class:`~censcore.CauseEnsemble`.
 
     See Also
@@ -580,8 +580,8 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
     def by_network(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Compute a statistic for the draws of each network, to see how far they disagree.
 
-        Networks differ by their seeds alone. Where their answers differ the data do not settle the
-        question, within follow-up because there are few of them, and beyond it because there are none.
+        Networks differ by their seeds alone. Where their answers differ the data do not determine
+        them, within follow-up because there are few of them, and beyond it because there are none.
 
         Parameters
         ----------

@@ -168,7 +168,7 @@ class GraphedEpochs:
     def _capture(self) -> None:
         """Warm up on a side stream, put the state back, and record one step."""
         state = self._state()
-        kept = [tensor.detach().clone() for tensor in state]
+        saved = [tensor.detach().clone() for tensor in state]
         stream = torch.cuda.Stream(self.device)
         stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(stream):
@@ -180,7 +180,7 @@ class GraphedEpochs:
         torch.cuda.current_stream(self.device).wait_stream(stream)
         known = {id(tensor) for tensor in state}
         with torch.no_grad():
-            for tensor, value in zip(state, kept, strict=True):
+            for tensor, value in zip(state, saved, strict=True):
                 tensor.copy_(value)
             for tensor in self._state():
                 if id(tensor) not in known:  # moments that the warm-up created start at zero

@@ -91,7 +91,7 @@ class Run(ABC):
         checkpoint: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> list[History]:
-        """Train from a checkpoint on, until nothing goes on or Ctrl-C ends the run; keep the best weights."""
+        """Train from a checkpoint on, until all have stopped or Ctrl-C ends it; keep the best weights."""
         first, epochs = self.rank == 0, self.recipe.epochs
         if checkpoint is not None and Path(checkpoint).exists():
             self.resume(checkpoint)
