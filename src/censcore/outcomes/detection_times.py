@@ -58,8 +58,8 @@ class DetectionTimes(RightCensored):
         """Follow-up cut at ``tau``: later visits are left out."""
         xp, limit = namespace(self.time), as_float(tau, "tau", like=self.time)
         cut = super().censor_at(tau)
-        kept = self.visits <= (limit[:, None] if limit.ndim else limit)
-        return self._made(cut, visits=xp.where(kept, self.visits, xp.full_like(self.visits, float("inf"))))
+        within = self.visits <= (limit[:, None] if limit.ndim else limit)
+        return self._made(cut, visits=xp.where(within, self.visits, xp.full_like(self.visits, float("inf"))))
 
     def __repr__(self) -> str:
         return super().__repr__().replace("RightCensored", "DetectionTimes", 1)

@@ -417,10 +417,10 @@ class RightCensored(Outcome):
     def __repr__(self) -> str:
         time, event = to_numpy(self.time), to_numpy(self.event)
         if self.time.ndim == 1:
-            seen = f"events={int(event.sum())} ({event.mean():.1%})".replace("%", " %")
+            events = f"events={int(event.sum())} ({event.mean():.1%})".replace("%", " %")
         else:
             rates = ", ".join(f"{rate:.1%}".replace("%", " %") for rate in event.mean(axis=0))
-            seen = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
+            events = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
         known = "" if self.censoring_time is None else ", C known"
         late = f", delayed entry in {int((to_numpy(self.entry) > 0).sum())}" if self.has_delayed_entry else ""
-        return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known}{late})"
+        return f"RightCensored(n={len(self)}, {events}, time {time.min():g} to {time.max():g}{known}{late})"

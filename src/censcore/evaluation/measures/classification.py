@@ -109,11 +109,11 @@ def classification_lines(
     theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
     told, lines = _told(comparison, t), []
     for model, means in comparison.curve(OfRisk(t, partial(positives, theta))).items():
-        found = ratios(means, len(theta))
+        rates = ratios(means, len(theta))
         columns = {
             f"{name}{end}": values
             for name in MEASURES
-            for end, values in of_share(found[name], comparison.confidence, told).items()
+            for end, values in of_share(rates[name], comparison.confidence, told).items()
         }
         for j, at in enumerate(theta):
             numbers = {name: float(values[j]) for name, values in columns.items()}
@@ -131,11 +131,11 @@ def roc_lines(comparison: Comparison, time: float | None = None, points: int = R
             theta = np.unique(np.quantile(theta, np.linspace(0, 1, points), method="nearest"))
         theta = theta[::-1]
         means = comparison.design.mean_of(comparison, OfRisk(t, partial(positives, theta)), model)
-        found = ratios(means, len(theta))
-        tpr = of_share(found["sensitivity"], comparison.confidence, told)
+        rates = ratios(means, len(theta))
+        tpr = of_share(rates["sensitivity"], comparison.confidence, told)
         for j, at in enumerate(theta):
             line = {"model": model, "time": t, "threshold": float(at)}
-            line["fpr"] = 1 - float(found["specificity"].value[j])
+            line["fpr"] = 1 - float(rates["specificity"].value[j])
             lines.append(line | {f"tpr{end}": float(values[j]) for end, values in tpr.items()})
         lines.append(
             {"model": model, "time": t, "threshold": -np.inf, "fpr": 1.0}

@@ -133,16 +133,16 @@ class PairsTogether(Pairs):
 
     def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
         """Both sums in one pass over each kind."""
-        found = [kind.both_ways(later, earlier) for kind in self.kinds]
-        return _added([sums for sums, _ in found]), _added([sums for _, sums in found])
+        both = [kind.both_ways(later, earlier) for kind in self.kinds]
+        return _added([sums for sums, _ in both]), _added([sums for _, sums in both])
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """What G of the later subjects of all kinds moves."""
         return [moved for kind in self.kinds for moved in kind.moved_by_later(of, loads)]
 
 
-def _added(found: list[Sums]) -> Sums:
-    return np.sum([won for won, _ in found], axis=0), np.sum([met for _, met in found], axis=0)
+def _added(sums: list[Sums]) -> Sums:
+    return np.sum([won for won, _ in sums], axis=0), np.sum([met for _, met in sums], axis=0)
 
 
 class Jumps:
@@ -308,8 +308,8 @@ class Followed:
         y, C = self.y, self.censoring
         check_kind(C, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
         common_rows(outcome=len(y), censoring=len(C))
-        some = y if len(self.subjects) == len(y) else y.take(self.subjects)
-        return without_forecast(some, C if len(C) in (1, len(self.subjects)) else C.take(self.subjects))
+        outcome = y if len(self.subjects) == len(y) else y.take(self.subjects)
+        return without_forecast(outcome, C if len(C) in (1, len(self.subjects)) else C.take(self.subjects))
 
     @cached_property
     def time(self) -> np.ndarray:
@@ -347,9 +347,9 @@ class Followed:
 
     def known_at(self, t: float, what: str, before: bool = False) -> KnownAt:
         """What is known at t; an error of weights names subjects of the whole sample."""
-        some = self.inputs
+        y, C, at = self.inputs.y, self.inputs.C, self.inputs.xp.full_like(self.inputs.time[:1], t)
         try:
-            return known_at(some.y, some.C, some.xp.full_like(some.time[:1], t), "ipcw", before=before)
+            return known_at(y, C, at, "ipcw", before=before)
         except PositivityError as error:
             bad, end = self.subjects[list(error.rows)], error.horizon or 0.0
             raise PositivityError(
