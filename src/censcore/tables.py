@@ -42,7 +42,7 @@ class Batch(Protocol):
 
 @dataclass(frozen=True)
 class FileBatch(Batch):
-    """A part of a file; its fields, with the size and the date of the file, say what it holds."""
+    """A part of a file; its fields, with the size and the date of the file, identify its content."""
 
     path: str
     version: str
@@ -257,7 +257,7 @@ def _row_groups(path: str, rows: int, version: str) -> Iterator[ParquetBatch]:
 
 
 def _line_ranges(path: str, rows: int, version: str) -> Iterator[CsvBatch]:
-    """Consecutive bytes that end with a line; a line break between quotation marks is none."""
+    """Consecutive bytes that end with a line; a line break between quotation marks does not count."""
     with open(path, "rb") as file:
         header = file.readline()
         sample = file.read(SAMPLE)
@@ -287,7 +287,7 @@ def _range_index(file: Any) -> dict[str, range]:
         name, values = index["name"], range(index["start"], index["stop"], index["step"])
         np.array([index["start"], index["stop"]], dtype=np.int64)
         fits = index["kind"] == "range" and len(values) == file.metadata.num_rows
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # whatever metadata may hold
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # metadata of any form
         return {}
     return {name: values} if fits and isinstance(name, str) and name not in stored.names else {}
 

@@ -1,4 +1,4 @@
-"""Outcomes from whatever holds one: an outcome, a structured array or a data frame."""
+"""Outcomes from all accepted types: an outcome, a structured array or a data frame."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | IntervalCensored | np
 
 
 def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
-    """An outcome from whatever holds one.
+    """An outcome from any accepted type.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     if hasattr(y, "columns"):
         _check_one_time(list(y.columns))
         return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
-    argument: Any = y  # a tuple is none of the types of y
+    argument: Any = y  # the declared types exclude tuples
     hint = "libraries disagree on which part of a pair is the time" if isinstance(argument, tuple) else ""
     if hasattr(y, "terminal_event"):
         raise InvalidTypeError(
@@ -136,7 +136,7 @@ def _check_one_time(columns: list[Any]) -> None:
 
 
 def as_followed(y: Any) -> RightCensored:
-    """The outcome that says how long each subject was followed.
+    """The outcome that shows how long each subject was followed.
 
     Of competing risks it is that of any event, of semi-competing risks that of the terminal event, of
     interval-censored data the detection time: visits go on until the event is found or the subject drops out.

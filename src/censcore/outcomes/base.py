@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def _reference(self) -> Array:
-        """One of the arrays of times, which tells shape, dtype and device."""
+        """One of the arrays of times, which has the common shape, dtype and device."""
         return self.time  # type: ignore[attr-defined]
 
     @property
@@ -125,7 +125,7 @@ class Outcome:
         return other
 
     def _with_entry(self, entry: Array) -> Self:
-        """The outcome with entries that are known to be right; one that equals the time says nothing."""
+        """The outcome with entries that are known to be right; one that equals the time has no effect."""
         return self._changed(entry=entry)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:

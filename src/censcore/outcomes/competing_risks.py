@@ -234,7 +234,7 @@ class CompetingRisks(Outcome):
 
 
 def as_competing_risks(y: Any) -> CompetingRisks:
-    """Competing risks from whatever holds them.
+    """Competing risks from any accepted type.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Detection times with the visits that they were found at, which tell how drop-out censors them."""
+"""Detection times with the planned visits, from which drop-out is estimated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DetectionTimes(RightCensored):
 
     @property
     def informs_censoring(self) -> Array:
-        """Subjects that say something of drop-out: all but those without a planned visit."""
+        """Subjects that inform about drop-out: all but those without a planned visit."""
         return self.attendance.informs_censoring
 
     def flip(self) -> RightCensored:

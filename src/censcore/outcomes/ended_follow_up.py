@@ -51,7 +51,7 @@ def ended_follow_up(y: RightCensored, mask: np.ndarray | None = None) -> Iterato
     counts = np.ones(time.shape, dtype=bool) if mask is None else mask
     for i in range(y.k):
         for j in range(y.k):
-            used = counts[:, i] & counts[:, j] & (time[:, j] > 0)  # an event at zero says nothing
+            used = counts[:, i] & counts[:, j] & (time[:, j] > 0)  # an event at zero is no evidence
             if i == j or not used.any():
                 continue
             still = used & event[:, j] & ((time[:, i] > time[:, j]) | ~event[:, i])
@@ -96,7 +96,7 @@ def check_no_event_ends_follow_up(
 
 
 def found_in_words(ended: Ended, names: tuple[str, ...] | None = None) -> str:
-    """What was found, and what to do."""
+    """The pattern, and what to do about it."""
     i, j = (f"event time {k}" if names is None else repr(names[k]) for k in (ended.i, ended.j))
     return (
         f"{i} censored at exactly the time of {j} in {len(ended.rows)} of the {ended.of} subjects who have "

@@ -95,7 +95,7 @@ class EventOfCause(RightCensored):
 
     @property
     def informs_censoring(self) -> Array:
-        """Subjects that say something of C: all but those with an event at time zero."""
+        """Subjects that inform about C: all but those with an event at time zero."""
         return self.any_cause().informs_censoring
 
     def flip(self) -> RightCensored:

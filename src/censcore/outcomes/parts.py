@@ -186,7 +186,7 @@ def check_entry(entry: Array, end: Array, name: str = "time") -> None:
 def read_columns(frame: Any, parameters: str, *names: str | list[str] | None) -> list[Array]:
     """Columns of a pandas or polars frame: (n,) for a name, (n, k) for a list of names, None for None.
 
-    The error for names that the frame does not have tells to give the ``parameters``.
+    The error for columns that are not in the frame names the ``parameters`` to pass.
     """
     listed = [[] if part is None else [part] if isinstance(part, str) else part for part in names]
     wanted = [name for part in listed for name in as_list(part, "Columns", "their names")]
@@ -253,7 +253,7 @@ def as_cause_names(names: Sequence[str] | None, n_causes: int | None, largest: i
     if largest == 0 and n_causes is None and names is None:
         raise InvalidInputError(
             "cause is 0 for every subject: all are censored, and no cause was seen. Expected a cause from 1 "
-            "to m where an event was seen; where there was none, say n_causes=m."
+            "to m where an event was seen; where there was none, pass n_causes=m."
         )
     m = n_causes if n_causes is not None else len(names) if names is not None else largest
     labels = tuple(names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))

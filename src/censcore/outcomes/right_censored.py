@@ -377,7 +377,7 @@ class RightCensored(Outcome):
 
     @property
     def informs_censoring(self) -> Array:
-        """Subjects that say something of C: all but those whose last event is at time zero."""
+        """Subjects that inform about C: all but those whose last event is at time zero."""
         latest, censored = self._last_seen()
         return censored | (latest > 0)
 
@@ -393,7 +393,7 @@ class RightCensored(Outcome):
 
         Since :math:`\Delta=\mathbb 1\{T\le C\}`, events come first at ties: a subject with an event at
         y is at risk of censoring only *before* y. Those times move to the next smaller float, which is
-        the events-first rule in any estimator; subjects with an event at zero say nothing of C and are
+        the events-first rule in any estimator; subjects with an event at zero do not inform about C and are
         left out (:attr:`informs_censoring` is the mask of those kept). For several event times
         under one shared C the flipped time is the largest of the subject, and C is seen when any
         coordinate is censored. Under componentwise censoring flip ``y.marginal(j)`` for each j. Entries stay:

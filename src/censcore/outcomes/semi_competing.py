@@ -139,7 +139,7 @@ class SemiCompetingRisks(Outcome):
         return self._end.censoring_time
 
     def terminal_event(self) -> RightCensored:
-        """The terminal event alone, (n,): all that the data say of the censoring distribution."""
+        """The terminal event alone, (n,): all that informs about the censoring distribution."""
         return self._end
 
     def marginal(self, j: int) -> RightCensored:

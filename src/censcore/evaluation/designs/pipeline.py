@@ -26,7 +26,7 @@ __all__ = ["Plan"]
 
 
 class Plan:
-    """All that is decided before anything is scored: of subjects in memory; a table says where it differs."""
+    """All decisions before scoring, for subjects in memory; the plan of a table overrides what differs."""
 
     kind: Kind
     train: Sample | None  #: training subjects, with an outcome of this kind
@@ -91,7 +91,7 @@ class Plan:
             return
         self.notes.append(
             "The scored subjects have weights (sample_weight), the training subjects have none: pass "
-            "train=Sample(X_train, y_train, weight=) if they were sampled alike."
+            "train=Sample(X_train, y_train, weight=) if they were sampled in the same way."
         )
 
     def read_forecasts(self) -> None:

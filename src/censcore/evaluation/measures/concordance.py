@@ -219,7 +219,7 @@ class _Curves(NamedTuple):
 
 
 def _shared_curves(C: Univariate, last: float) -> list[_Curves] | None:
-    """The curves of which 1 / G is made up to the last event; None where there are many."""
+    """The curves that make up 1 / G until the last event; None where there are many."""
     if len(C) == 1:
         return [_Curves(slice(None), np.ones((1, 1)), C)]
     shared = None
@@ -268,7 +268,7 @@ class _ComparablePairs(Pairs):
 
 
 class PairsByCurves(_ComparablePairs):
-    """Few curves of which the weights of all later subjects are made: O(n log n) for each."""
+    """Weights of later subjects that are mixtures of few curves: O(n log n) for each curve."""
 
     def __init__(
         self, followed: Followed, counted: np.ndarray, known: KnownAt, risk: np.ndarray, curves: list[_Curves]
@@ -319,7 +319,7 @@ def _summed(of_curves: np.ndarray, sums: np.ndarray) -> np.ndarray:
 
 
 def _left(sums: Sums, late: Sums) -> Sums:
-    """What is left of sums without those of pairs that are too late; zero where it is rounding."""
+    """Sums without those of pairs that are too late; zero where the difference is only rounding."""
     left = sums[0] - late[0], sums[1] - late[1]
     return tuple(np.where(np.abs(part) > ROUNDING * np.abs(sums[1]), part, 0.0) for part in left)  # type: ignore[return-value]
 

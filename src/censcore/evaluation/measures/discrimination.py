@@ -150,7 +150,7 @@ def _statistics(
 
 
 def _followed(case: Case, measure: Measure, subjects: np.ndarray, cache: dict[Any, Followed]) -> Followed:
-    """The subjects, followed until C, or as they are seen; forecasts share those of one outcome and one C."""
+    """The subjects with C, or unweighted; forecasts share those of the same outcome and C."""
     C = case.C if measure.weighted else UNWEIGHTED
     if (key := (id(case.y), id(C))) not in cache:
         cache[key] = Followed(case.y, C, subjects)

@@ -160,7 +160,7 @@ class Jumps:
             n, J = len(ends), len(self.u)
             passed = searchsorted(self.u[None, :], ends[None, :], "left")[0]
             counts = csr_array((np.ones(n), passed, np.arange(n + 1)), shape=(n, J + 1)).T
-            self._passed[id(ends)] = ends, counts  # the array is kept, so that its identity is
+            self._passed[id(ends)] = ends, counts  # the reference to the array keeps its id unique
         sums = self._passed[id(ends)][1] @ values
         return np.cumsum(sums[::-1], axis=0)[::-1][1:]
 
@@ -231,7 +231,7 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     won_later, met_later = (sums[:, 0] for sums in earlier)
     excess_later = won_later - theta * met_later
     others = total - weight * (met + met_later)
-    # where all pairs have one subject in common, or all are won or lost, nothing is known of the error
+    # where all pairs have one subject in common, or all are won or lost, the error is unknown
     known = (others > ROUNDING * total) & (ROUNDING < theta < 1 - ROUNDING)
     others = np.where(known, others, np.nan)
     deviations = (excess + excess_later) / (np.sqrt(total) * np.sqrt(others))
@@ -295,7 +295,7 @@ def check_horizon(horizon: Any) -> float:
 class Followed:
     """Some subjects of an outcome and their censoring distribution, checked against each other.
 
-    What is found here is the same for all forecasts and, but for the weights, for all times.
+    All of this is shared by the forecasts and, except for the weights, by all times.
     """
 
     y: RightCensored
@@ -335,7 +335,7 @@ class Followed:
         return place, starts
 
     def weights(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """Inverse-probability weights of "event by t" and of "no event by t"; found once."""
+        """Inverse-probability weights of "event by t" and of "no event by t", computed once."""
         if t not in self._weights:
             weights = self.known_at(t, "the time").weights()
             self._weights[t] = to_numpy(weights[0])[:, 0], to_numpy(weights[1])[:, 0]

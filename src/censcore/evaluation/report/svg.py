@@ -240,7 +240,7 @@ def _bends(x: np.ndarray, sides: np.ndarray) -> np.ndarray:
 
 
 def _intervals(frame: _Frame, mark: Intervals) -> str:
-    """Points with their intervals; those in rows, which have no axis, tell their values."""
+    """Points with their intervals; those in rows, which have no axis, show their values."""
     known = np.isfinite(mark.x + mark.y)
     x, y, low, high = (values[known] for values in (mark.x, mark.y, mark.low, mark.high))
     at, place = (frame.y(y), frame.x) if mark.horizontal else (frame.x(x), frame.y)
@@ -261,9 +261,9 @@ def _bars(frame: _Frame, mark: Bars) -> str:
     parts, base = [], float(frame.y(0.0))
     for a, b, height in zip(mark.edges[:-1], mark.edges[1:], mark.heights, strict=True):
         left, width = float(frame.x(a)) + 0.7, max(float(frame.x(b) - frame.x(a)) - 1.4, 0.5)
-        told = f"<title>{a:.3g} to {b:.3g}: {height:.4g}</title>"
+        title = f"<title>{a:.3g} to {b:.3g}: {height:.4g}</title>"
         drawn = f"M{left:.4g} {base:.4g}V{min(float(frame.y(height)), base):.4g}h{width:.4g}V{base:.4g}z"
-        parts.append(f"<path class='bar' d='{drawn}'>{told}</path>")
+        parts.append(f"<path class='bar' d='{drawn}'>{title}</path>")
     return f"<g class='c-{mark.look.colour}'>{''.join(parts)}</g>"
 
 
