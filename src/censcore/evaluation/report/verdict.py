@@ -165,7 +165,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         _largest_gap(best["model"], pairs, comparison.confidence) if tied and not worse else "",
         *_calibration_sentences(comparison, verdict, best["model"]),
         _based_on(verdict),
-        _other_scores(comparison, outcome, means, score, best["model"]),
+        _other_scores(comparison, means, best["model"]),
         **facts,
     )
 
@@ -330,9 +330,7 @@ def _based_on(verdict: Verdict) -> str:
     return f"It is based on {verdict.events} events{effective} among {subjects}."
 
 
-def _other_scores(
-    comparison: Comparison, outcome: str, means: dict[Key, list[Line]], leading: CaseScore, best: str
-) -> str:
+def _other_scores(comparison: Comparison, means: dict[Key, list[Line]], best: str) -> str:
     """Scores by which another forecast is clearly better than the best one."""
     pairs = blocks(difference_lines(comparison, discrimination=False))
     scores = {score.name: score for score in comparison.scores}
