@@ -91,7 +91,7 @@ class Plan:
             return
         self.notes.append(
             "The scored subjects have weights (sample_weight), the training subjects have none: pass "
-            "train=Sample(X_train, y_train, weight=) if they were sampled in the same way."
+            "train=Sample(X_train, y_train, weight=) if they were sampled alike."
         )
 
     def read_forecasts(self) -> None:
