@@ -42,7 +42,7 @@ class Batch(Protocol):
 
 @dataclass(frozen=True)
 class FileBatch(Batch):
-    """A part of a file; its fields, with the size and the date of the file, say what it holds."""
+    """A part of a file; its fields, with the size and the date of the file, identify its content."""
 
     path: str
     version: str
@@ -63,7 +63,7 @@ class ParquetBatch(FileBatch):
     groups: tuple[int, ...]
 
     def names(self) -> list[str]:
-        """Names of the columns; an index that pandas told in two numbers is one."""
+        """Names of the columns; an index that pandas stored as a range counts as one."""
         with _parquet().ParquetFile(self.path) as file:
             return [*file.schema_arrow.names, *_range_index(file)]
 
@@ -71,17 +71,17 @@ class ParquetBatch(FileBatch):
         """Frames of at most ``rows`` rows."""
         with _parquet().ParquetFile(self.path) as file:
             stored, index = list(file.schema_arrow.names), _range_index(file)
-            kept = [*stored, *index] if columns is None else list(columns)
-            check_columns(kept, [*stored, *index], str(self))
-            read = [name for name in kept if name in stored]
+            wanted = [*stored, *index] if columns is None else list(columns)
+            check_columns(wanted, [*stored, *index], str(self))
+            read = [name for name in wanted if name in stored]
             first = sum(file.metadata.row_group(i).num_rows for i in range(self.groups[0]))
             for part in file.iter_batches(batch_size=rows, row_groups=list(self.groups), columns=read):
                 # a name is read as the beginning of names, too; pandas is to make no index of a column
                 frame = part.select(read).replace_schema_metadata(None).to_pandas()
-                for name in set(kept) - set(read):
+                for name in set(wanted) - set(read):
                     frame[name] = index[name].start + index[name].step * np.arange(first, first + len(part))
                 first += len(part)
-                yield frame if len(read) == len(kept) else frame[kept]
+                yield frame if len(read) == len(wanted) else frame[wanted]
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def batches_of(data: Any, rows: int) -> list[Batch]:
     if isinstance(data, str | os.PathLike):
         paths = _files(str(data))
     elif isinstance(data, list | tuple) and data and all(isinstance(x, str | os.PathLike) for x in data):
-        paths = [path for some in data for path in _files(str(some))]
+        paths = [file for path in data for file in _files(str(path))]
     elif isinstance(data, list | tuple) and data and all(hasattr(part, "frames") for part in data):
         return list(data)
     elif hasattr(data, "to_delayed"):
@@ -211,18 +211,18 @@ def _files(text: str) -> list[str]:
     if path.is_dir():
         files = [file for file in path.rglob("*") if file.suffix.lower() in (*PARQUET, *CSV)]
         shown = [file for file in files if not any(x[0] in "._" for x in file.relative_to(path).parts)]
-        found = sorted(map(str, shown))
-        if not found:
+        paths = sorted(map(str, shown))
+        if not paths:
             raise InvalidInputError(f"The folder {text} holds no .parquet or .csv files.")
-        kinds = {Path(file).suffix.lower() in PARQUET for file in found}
+        kinds = {Path(file).suffix.lower() in PARQUET for file in paths}
         if len(kinds) > 1:
             raise InvalidInputError(f"The folder {text} holds Parquet and CSV files; expected one kind.")
-        return found
+        return paths
     pattern = any(sign in text for sign in "*?[") and not path.exists()  # a name may hold these signs
-    found = sorted(glob.glob(text)) if pattern else [text]
-    if not found or not all(os.path.exists(file) for file in found):
+    paths = sorted(glob.glob(text)) if pattern else [text]
+    if not paths or not all(os.path.exists(file) for file in paths):
         raise InvalidInputError(f"There is no file {text}.")
-    return found
+    return paths
 
 
 def _parts(path: str, rows: int) -> list[Batch]:
@@ -257,7 +257,7 @@ def _row_groups(path: str, rows: int, version: str) -> Iterator[ParquetBatch]:
 
 
 def _line_ranges(path: str, rows: int, version: str) -> Iterator[CsvBatch]:
-    """Consecutive bytes that end with a line; a line break between quotation marks is none."""
+    """Consecutive bytes that end with a line; a line break between quotation marks does not count."""
     with open(path, "rb") as file:
         header = file.readline()
         sample = file.read(SAMPLE)
@@ -287,7 +287,7 @@ def _range_index(file: Any) -> dict[str, range]:
         name, values = index["name"], range(index["start"], index["stop"], index["step"])
         np.array([index["start"], index["stop"]], dtype=np.int64)
         fits = index["kind"] == "range" and len(values) == file.metadata.num_rows
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # whatever metadata may hold
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # metadata of any form
         return {}
     return {name: values} if fits and isinstance(name, str) and name not in stored.names else {}
 

@@ -265,5 +265,5 @@ def tell_changes(*tables: Any) -> None:
     if numbers := sorted(set(gaps) - set(text)):
         changed.append(f"missing numbers in {', '.join(numbers)} the median")
     if changed:
-        told = f"note: covariates of the censoring distribution: {' and '.join(changed)}."
-        typer.echo(visible(told), err=True)
+        note = f"note: covariates of the censoring distribution: {' and '.join(changed)}."
+        typer.echo(visible(note), err=True)

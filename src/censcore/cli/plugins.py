@@ -73,7 +73,7 @@ class Commands(TyperGroup):
         return None if entry is None else _command_of(entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that the words name; the error for a missing package tells where to find it."""
+        """The command that the words name; the error for a missing package says where to find it."""
         if args[0] in ELSEWHERE and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}. {ELSEWHERE[args[0]]}")
         return super().resolve_command(ctx, args)
@@ -94,7 +94,7 @@ def _command(name: str, loaded: Any, settings: dict[str, Any] | None = None) -> 
         parent.add_typer(loaded, name=name)
     else:
         parent.command(name, context_settings=settings)(loaded)
-    parent.callback()(lambda: None)  # makes a group of it, whatever it holds
+    parent.callback()(lambda: None)  # with a callback it is always a group
     return typer.main.get_group(parent).commands[name]
 
 
@@ -105,11 +105,11 @@ def _cannot_load(kind: str, entry: EntryPoint, error: Exception) -> str:
 
 
 def _broken(entry: EntryPoint, error: Exception) -> Any:
-    """A command that takes any words and answers with one sentence."""
+    """A command that takes any arguments and fails with the reason."""
     message = _cannot_load("command", entry, error)
 
-    def tell(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    def fail(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
         raise CenscoreError(message)
 
-    tell.__doc__ = message
-    return tell
+    fail.__doc__ = message
+    return fail

@@ -115,7 +115,7 @@ class _CsvWriter:
             self.file.write((visible(text) if self.file.isatty() else text).encode())
 
     def close(self) -> None:
-        """Nothing comes after the lines."""
+        """There is no footer."""
 
 
 class _ParquetWriter:

@@ -1,4 +1,4 @@
-"""Standard streams of the command line: any encoding will do, and errors of standard output are told."""
+"""Standard streams of the command line: any encoding works, and errors of standard output are reported."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def prepare_streams() -> None:
     codecs.register_error("censcore", _in_plain_signs)
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.flush()
-        told = io.BufferedWriter(_Told(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)))
+        buffer = io.BufferedWriter(_ReportingStream(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)))
         sys.stdout = io.TextIOWrapper(
-            told, sys.stdout.encoding, "censcore", line_buffering=sys.stdout.line_buffering
+            buffer, sys.stdout.encoding, "censcore", line_buffering=sys.stdout.line_buffering
         )
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.reconfigure(errors="censcore")
@@ -34,8 +34,8 @@ def _in_plain_signs(error: UnicodeError) -> tuple[str, int]:
     return "".join(PLAIN.get(sign) or sign.encode("unicode_escape").decode() for sign in signs), error.end
 
 
-class _Told(io.RawIOBase):
-    """A stream whose first error is one of the library; after it nobody is troubled, nor at the very end."""
+class _ReportingStream(io.RawIOBase):
+    """A stream that raises its first error as one of the library and ignores writes after it."""
 
     def __init__(self, raw: Any) -> None:
         self._raw, self._failed = raw, False

@@ -1,4 +1,4 @@
-r"""Bootstrap cross-validation: models are fitted to bootstrap samples and scored on who is left out of them.
+r"""Bootstrap cross-validation: models are fitted to bootstrap samples and scored on the subjects left out.
 
 With the models :math:`\hat F_b` of B bootstrap samples, and the :math:`K_i` of them that leave out subject i,
 the leave-one-out bootstrap estimate of the mean loss is
@@ -159,7 +159,7 @@ def bootstrap_splits(cv: Bootstrap, n: int, groups: np.ndarray | None, repeats: 
     pairs = list(cv.split(np.zeros((n, 1)), None, groups))
     splits = [Split(0, b, train, test) for b, (train, test) in enumerate(pairs) if len(test)]
     if not splits:
-        raise InvalidInputError("cv: got bootstrap samples that leave nobody out, expected some that do.")
+        raise InvalidInputError("cv: got samples that all include every subject, expected some without.")
     everyone = np.arange(n)
     return [*splits, Split(0, len(splits), everyone, everyone)] if cv.plus else splits
 
@@ -190,12 +190,12 @@ class OutOfBag(CrossValidation):
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Subjects are counted once."""
         first = np.unique(self.rows, return_index=True)[1]
-        told = super().settings(of)
-        told |= {"subjects": len(first), "events": int(to_numpy(of.outcome.event)[first].sum())}
-        told["cross-validation"] = f"{len(self.splits)} bootstrap samples, " + (
+        settings = super().settings(of)
+        settings |= {"subjects": len(first), "events": int(to_numpy(of.outcome.event)[first].sum())}
+        settings["cross-validation"] = f"{len(self.splits)} bootstrap samples, " + (
             ".632+ estimate" if self.plus else "leave-one-out bootstrap"
         )
-        return told
+        return settings
 
 
 def compare_out_of_bag(

@@ -94,7 +94,7 @@ def compare(
         predicted, are recognised as the estimates they are. It may be left out where nothing is censored,
         ``y.censoring_time`` is known, or there is ``train``, to which ``Censoring(KaplanMeier())`` is then
         fitted. "auto" is Kaplan-Meier unless a test finds that the covariates predict censoring, and else a
-        penalised Cox regression of C; a note tells the choice, and what Kaplan-Meier would have led to.
+        penalised Cox regression of C; a note reports the choice, and the verdict under Kaplan-Meier.
     X : array or frame, optional
         Covariates of the n subjects, for fitted models, conditional censoring distributions and ``by``.
     train : pair (X_train, y_train), or Sample, optional
@@ -247,7 +247,7 @@ def note_on_pooled(chosen: Comparison, pooled: Comparison) -> str:
     (means, errors), (others, _) = (_means_of(comparison, verdict) for comparison in (chosen, pooled))
     shift = {name: others[name] - mean for name, mean in means.items() if name in others}
     if not shift:
-        return "With a pooled Kaplan-Meier estimate of C no mean has an error that tells a change."
+        return "With a pooled Kaplan-Meier estimate of C no change can be judged: no mean has an error."
     moved = max(shift, key=lambda name: abs(shift[name]) / errors[name])
     same = all(getattr(verdict, name) == getattr(other, name) for name in ("best", "tied", "beats_reference"))
     return (

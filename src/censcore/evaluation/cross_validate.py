@@ -312,8 +312,8 @@ def _common_horizon(
     code = None if groups is None else group_codes(groups[tested], len(tested))
     each: list[list[str]] = [[] for _ in resolved]
     ends = [
-        find_horizon("auto", C, scored, told, code, groups, kind.ranked)
-        for C, told in zip(resolved, each, strict=True)
+        find_horizon("auto", C, scored, remarks, code, groups, kind.ranked)
+        for C, remarks in zip(resolved, each, strict=True)
     ]
     notes += each[int(np.argmin(ends))]
     return min(ends)

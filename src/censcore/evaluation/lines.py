@@ -1,4 +1,4 @@
-"""Lines of tables: one dictionary per line, and why a line may say nothing."""
+"""Lines of tables: one dictionary per line, and why a line may have no numbers."""
 
 from __future__ import annotations
 

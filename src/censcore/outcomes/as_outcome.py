@@ -1,4 +1,4 @@
-"""Outcomes from whatever holds one: an outcome, a structured array or a data frame."""
+"""Outcomes from all accepted types: an outcome, a structured array or a data frame."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | IntervalCensored | np
 
 
 def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
-    """An outcome from whatever holds one.
+    """An outcome from any accepted type.
 
     Parameters
     ----------
@@ -55,11 +55,10 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     >>> as_outcome(pd.DataFrame({"time": [6.0, 9.0], "event": [1, 0]}))
     RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
     """
-    given: Any = y
     check_flag(one_cause, "one_cause")
     if hasattr(y, "any_cause") and not (one_cause and isinstance(y, RightCensored)):
         raise UnsupportedOutcomeError(
-            f"got {type(given).__name__}, an outcome with competing risks, where one event time is expected. "
+            f"got {type(y).__name__}, an outcome with competing risks, where one event time is expected. "
             "Scores take y.cause(j) and forecast.cause(j); AalenJohansen and CauseSpecific estimate from y "
             "itself; y.any_cause() is the time of the first event of any cause. Subjects with a competing "
             "event are not censored, and to call them so would give wrong numbers."
@@ -82,7 +81,8 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     if hasattr(y, "columns"):
         _check_one_time(list(y.columns))
         return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
-    hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
+    argument: Any = y  # the declared types exclude tuples
+    hint = "libraries disagree on which part of a pair is the time" if isinstance(argument, tuple) else ""
     if hasattr(y, "terminal_event"):
         raise InvalidTypeError(
             f"got {type(y).__name__}, where no event may prevent another; to call those that never happen "
@@ -91,7 +91,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
             "one event alone, y.terminal_event() the terminal one."
         )
     raise InvalidTypeError(
-        f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
+        f"y must be a RightCensored outcome, a structured array or a frame; got {type(y).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
     )
 
@@ -136,7 +136,7 @@ def _check_one_time(columns: list[Any]) -> None:
 
 
 def as_followed(y: Any) -> RightCensored:
-    """The outcome that says how long each subject was followed.
+    """The outcome that shows how long each subject was followed.
 
     Of competing risks it is that of any event, of semi-competing risks that of the terminal event, of
     interval-censored data the detection time: visits go on until the event is found or the subject drops out.
@@ -158,9 +158,9 @@ def as_followed(y: Any) -> RightCensored:
     >>> as_followed(cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])).event
     array([ True, False,  True])
     """
-    given = isinstance(y, Outcome)  # a forecast of causes has a distribution of any cause
-    if given and hasattr(y, "any_cause"):
+    is_outcome = isinstance(y, Outcome)  # a forecast of causes has a distribution of any cause
+    if is_outcome and hasattr(y, "any_cause"):
         return y.any_cause()
-    if given and hasattr(y, "terminal_event"):
+    if is_outcome and hasattr(y, "terminal_event"):
         return y.terminal_event()
     return y.detection() if hasattr(y, "detection") else as_outcome(y)

@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def _reference(self) -> Array:
-        """One of the arrays of times, which tells shape, dtype and device."""
+        """One of the arrays of times, which has the common shape, dtype and device."""
         return self.time  # type: ignore[attr-defined]
 
     @property
@@ -75,11 +75,11 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         """The counts, and what was seen of the first subjects."""
-        some = self.take(slice(0, 5))
-        values = {name: getattr(some, name) for name in self._parts if getattr(some, name) is not None}
+        first = self.take(slice(0, 5))
+        values = {name: getattr(first, name) for name in self._parts if getattr(first, name) is not None}
         known = {name: to_numpy(v) for name, v in values.items() if not isinstance(v, Outcome)}
-        known = {name: v for name, v in known.items() if len(v) == len(some)}
-        rows = [[str(v[i]) for v in known.values()] for i in range(len(some))]
+        known = {name: v for name, v in known.items() if len(v) == len(first)}
+        rows = [[str(v[i]) for v in known.values()] for i in range(len(first))]
         return html_table(repr(self), [name.strip("_").replace("_", " ") for name in known], rows)
 
     def __getitem__(self, rows: Any) -> Self:
@@ -118,14 +118,14 @@ class Outcome:
         return self._made(self, **parts)
 
     @classmethod
-    def _made(cls, seen: Outcome, **parts: Any) -> Self:
+    def _made(cls, outcome: Outcome, **parts: Any) -> Self:
         """An outcome of this class from the parts of a valid one, which are not checked again, and others."""
         other = cls.__new__(cls)
-        vars(other).update(vars(seen) | parts)
+        vars(other).update(vars(outcome) | parts)
         return other
 
     def _with_entry(self, entry: Array) -> Self:
-        """The outcome with entries that are known to be right; one that equals the time says nothing."""
+        """The outcome with entries that are known to be right; one that equals the time has no effect."""
         return self._changed(entry=entry)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:

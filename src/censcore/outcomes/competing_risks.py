@@ -213,8 +213,8 @@ class CompetingRisks(Outcome):
 
     def after(self, s: Array) -> CompetingRisks:
         """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`."""
-        kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
-        return self._changed(_any=self._any.after(s), _cause=self._cause[as_rows(kept)])
+        at_risk = np.nonzero(to_numpy(self.at_risk(s)))[0]
+        return self._changed(_any=self._any.after(s), _cause=self._cause[as_rows(at_risk)])
 
     def flip(self) -> RightCensored:
         """The same data seen as an outcome of C: censoring is the event, events of all causes come first."""
@@ -234,7 +234,7 @@ class CompetingRisks(Outcome):
 
 
 def as_competing_risks(y: Any) -> CompetingRisks:
-    """Competing risks from whatever holds them.
+    """Competing risks from any accepted type.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Detection times with the visits that they were found at, which tell how drop-out censors them."""
+"""Detection times with the planned visits, from which drop-out is estimated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DetectionTimes(RightCensored):
 
     @property
     def informs_censoring(self) -> Array:
-        """Subjects that say something of drop-out: all but those without a planned visit."""
+        """Subjects that inform about drop-out: all but those without a planned visit."""
         return self.attendance.informs_censoring
 
     def flip(self) -> RightCensored:
@@ -58,8 +58,8 @@ class DetectionTimes(RightCensored):
         """Follow-up cut at ``tau``: later visits are left out."""
         xp, limit = namespace(self.time), as_float(tau, "tau", like=self.time)
         cut = super().censor_at(tau)
-        kept = self.visits <= (limit[:, None] if limit.ndim else limit)
-        return self._made(cut, visits=xp.where(kept, self.visits, xp.full_like(self.visits, float("inf"))))
+        within = self.visits <= (limit[:, None] if limit.ndim else limit)
+        return self._made(cut, visits=xp.where(within, self.visits, xp.full_like(self.visits, float("inf"))))
 
     def __repr__(self) -> str:
         return super().__repr__().replace("RightCensored", "DetectionTimes", 1)

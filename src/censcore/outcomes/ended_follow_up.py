@@ -51,7 +51,7 @@ def ended_follow_up(y: RightCensored, mask: np.ndarray | None = None) -> Iterato
     counts = np.ones(time.shape, dtype=bool) if mask is None else mask
     for i in range(y.k):
         for j in range(y.k):
-            used = counts[:, i] & counts[:, j] & (time[:, j] > 0)  # an event at zero says nothing
+            used = counts[:, i] & counts[:, j] & (time[:, j] > 0)  # an event at zero is no evidence
             if i == j or not used.any():
                 continue
             still = used & event[:, j] & ((time[:, i] > time[:, j]) | ~event[:, i])
@@ -71,9 +71,9 @@ def _by_chance(
     """E and V. At a time that no other subject is followed to, chance may explain everything."""
     u, number = np.unique(at[still], return_inverse=True)
     R = np.bincount(number).astype(np.float64)
-    censored = np.sort(time[counts & ~event])
-    seen = np.sort(time[counts & event])
-    followed = len(censored) - np.searchsorted(censored, u) + len(seen) - np.searchsorted(seen, u, "right")
+    censored, events = np.sort(time[counts & ~event]), np.sort(time[counts & event])
+    followed = len(censored) - np.searchsorted(censored, u)
+    followed += len(events) - np.searchsorted(events, u, "right")
     ended = np.searchsorted(censored, u, "right") - np.searchsorted(censored, u)
     mine = still & ~event & (time == at)
     ended = ended - np.bincount(np.searchsorted(u, at[mine]), minlength=len(u))
@@ -91,18 +91,18 @@ def check_no_event_ends_follow_up(
     The mask (n, k) is False where a time does not count; the message has the names of the event times, and
     says whose outcome it is ``of``.
     """
-    for found in ended_follow_up(y, mask):
-        raise UnsupportedOutcomeError(f"{of}: got {found_in_words(found, names)}")
+    for ended in ended_follow_up(y, mask):
+        raise UnsupportedOutcomeError(f"{of}: got {found_in_words(ended, names)}")
 
 
-def found_in_words(found: Ended, names: tuple[str, ...] | None = None) -> str:
-    """What was found, and what to do."""
-    i, j = (f"event time {k}" if names is None else repr(names[k]) for k in (found.i, found.j))
+def found_in_words(ended: Ended, names: tuple[str, ...] | None = None) -> str:
+    """The pattern, and what to do about it."""
+    i, j = (f"event time {k}" if names is None else repr(names[k]) for k in (ended.i, ended.j))
     return (
-        f"{i} censored at exactly the time of {j} in {len(found.rows)} of the {found.of} subjects who have "
-        f"the latter while the former is still to come (chance explains {found.chance:.2g}), expected a "
+        f"{i} censored at exactly the time of {j} in {len(ended.rows)} of the {ended.of} subjects who have "
+        f"the latter while the former is still to come (chance explains {ended.chance:.2g}), expected a "
         f"censoring time that does not depend on the event times. It looks as if {j} was coded as censoring "
         f"of {i}, which gives wrong numbers. If {j} prevents {i}, as death prevents a relapse, pass "
-        f"SemiCompetingRisks(y.time, y.event, terminal={found.j}) in place of RightCensored: the same "
+        f"SemiCompetingRisks(y.time, y.event, terminal={ended.j}) in place of RightCensored: the same "
         "columns. compare(), also with cv=, Censoring, energy_score and CensoredEngression take it."
     )

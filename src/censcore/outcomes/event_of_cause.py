@@ -49,18 +49,18 @@ class EventOfCause(RightCensored):
     _never: Array
 
     def __init__(self, time: Array, event: Array, never: Array, censoring_time: Array = None) -> None:
-        seen = RightCensored(time, event, None)
+        observed = RightCensored(time, event, None)
         other = RightCensored(time, never, None).event
-        both = to_numpy(seen.event & other)
+        both = to_numpy(observed.event & other)
         if both.any():
             raise InvalidInputError(
                 "An event cannot be of this cause and of another one; it is both in "
                 f"{name_subjects(np.nonzero(both)[0])}."
             )
-        if seen.time.ndim > 1:
-            raise InvalidInputError(f"An outcome of one cause has shape (n,); got {seen.shape}.")
-        followed = RightCensored(seen.time, seen.event | other, censoring_time)
-        vars(self).update(vars(self._of(followed, seen.event)))
+        if observed.time.ndim > 1:
+            raise InvalidInputError(f"An outcome of one cause has shape (n,); got {observed.shape}.")
+        followed = RightCensored(observed.time, observed.event | other, censoring_time)
+        vars(self).update(vars(self._of(followed, observed.event)))
 
     @property
     def never(self) -> Array:
@@ -95,7 +95,7 @@ class EventOfCause(RightCensored):
 
     @property
     def informs_censoring(self) -> Array:
-        """Subjects that say something of C: all but those with an event at time zero."""
+        """Subjects that inform about C: all but those with an event at time zero."""
         return self.any_cause().informs_censoring
 
     def flip(self) -> RightCensored:

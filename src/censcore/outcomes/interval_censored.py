@@ -292,12 +292,12 @@ class IntervalCensored(Outcome):
         """
         check_flag(dropout, "dropout")
         check_detection_times(self.visits, self.lower, self.upper)
-        xp, found = namespace(self.lower), self.found
-        seen = xp.where(found, self.upper, self.lower)
+        xp, detected = namespace(self.lower), self.found
+        recorded = xp.where(detected, self.upper, self.lower)
         if dropout:
-            return self._with_dropout(seen, self.last_visit if until is None else until)
+            return self._with_dropout(recorded, self.last_visit if until is None else until)
         if until is None:
-            outcome = RightCensored(seen, found)
+            outcome = RightCensored(recorded, detected)
             if self.visits is not None:
                 outcome = DetectionTimes._made(outcome, visits=self.visits_after_entry)
         else:
@@ -314,17 +314,18 @@ class IntervalCensored(Outcome):
                     "cross-validation estimate it by themselves. If no later visit was planned, leave it out "
                     "of visits."
                 )
-            end = xp.maximum(seen, until)
+            end = xp.maximum(recorded, until)
             # nothing is scored after ``until``, so that later ends may be those of the events
-            outcome = RightCensored(xp.where(found, seen, end), found)._changed(censoring_time=end)
+            outcome = RightCensored(xp.where(detected, recorded, end), detected)._changed(censoring_time=end)
         return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
 
-    def _with_dropout(self, seen: Array, until: Array) -> DetectionTimes:
+    def _with_dropout(self, recorded: Array, until: Array) -> DetectionTimes:
         """Without entries: visits are counted from the entry on, and who entered may drop out at once."""
-        xp, visits = namespace(seen), self.visits_after_entry
+        xp, visits = namespace(recorded), self.visits_after_entry
         missed = previous_float(first_missed(visits, self._known_free))
-        end = xp.minimum(missed, xp.maximum(seen, as_float(until, "until", like=seen)))
-        return DetectionTimes._made(RightCensored(xp.where(self.found, seen, end), self.found), visits=visits)
+        end = xp.minimum(missed, xp.maximum(recorded, as_float(until, "until", like=recorded)))
+        outcome = RightCensored(xp.where(self.found, recorded, end), self.found)
+        return DetectionTimes._made(outcome, visits=visits)
 
     @property
     def visits_after_entry(self) -> Array:
@@ -337,13 +338,13 @@ class IntervalCensored(Outcome):
         check_detection_times(self.visits, self.lower, self.upper)
         if self.visits is None:
             return
-        found, last = to_numpy(self.found), to_numpy(self.last_visit)
-        stop = found & (last == to_numpy(self.upper))
+        detected, last = to_numpy(self.found), to_numpy(self.last_visit)
+        stop = detected & (last == to_numpy(self.upper))
         several = np.isfinite(to_numpy(self.visits)).sum(axis=1).max() > 1
-        if several and found.any() and stop[found].all() and last.max() > last[found].min():
+        if several and detected.any() and stop[detected].all() and last.max() > last[detected].min():
             raise MissingVisitsError(
                 f"{name} needs the visits that would have followed the detection, and the visits of all "
-                f"{int(found.sum())} subjects with an event end at it. {REMEDY}"
+                f"{int(detected.sum())} subjects with an event end at it. {REMEDY}"
             )
 
     def continue_visits(
@@ -387,11 +388,11 @@ class IntervalCensored(Outcome):
         return self._changed(visits=as_visits(later, self.lower))
 
     def __repr__(self) -> str:
-        found, exact = to_numpy(self.found), int(to_numpy(self.exact).sum())
-        left = int((found & (to_numpy(self.lower) == 0)).sum())
+        detected, exact = to_numpy(self.found), int(to_numpy(self.exact).sum())
+        left = int((detected & (to_numpy(self.lower) == 0)).sum())
         ends = np.concatenate([to_numpy(self.lower), to_numpy(self.upper)])
         ends = ends[np.isfinite(ends) & (ends > 0)]
-        parts = [f"n={len(self)}", f"found={int(found.sum())} ({found.mean():.1%})".replace("%", " %")]
+        parts = [f"n={len(self)}", f"found={int(detected.sum())} ({detected.mean():.1%})".replace("%", " %")]
         parts += [f"{left} by the first visit"] if left else []
         parts += [f"{exact} exact"] if exact else []
         parts += [] if self.visits is None else ["visits known"]

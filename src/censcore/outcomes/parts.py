@@ -90,10 +90,10 @@ def _check_codes(event: Array, time: Array) -> Array:
             "CompetingRisks(time, cause=event): to choose one of them and call the others censored would "
             "give wrong scores. If 1/2 means censored/event, pass event - 1."
         )
-    seen = f"{len(codes)} values, such as {codes[:6].tolist()}" if len(codes) > 6 else str(codes.tolist())
+    listed = f"{len(codes)} values, such as {codes[:6].tolist()}" if len(codes) > 6 else str(codes.tolist())
     hint = ", while all times are 0 or 1" if swapped else ""
     raise InvalidInputError(
-        f"event must be 0/1 or boolean; got {seen}{hint}. Were time and event swapped? Expected "
+        f"event must be 0/1 or boolean; got {listed}{hint}. Were time and event swapped? Expected "
         "RightCensored(time, event)."
     )
 
@@ -186,7 +186,7 @@ def check_entry(entry: Array, end: Array, name: str = "time") -> None:
 def read_columns(frame: Any, parameters: str, *names: str | list[str] | None) -> list[Array]:
     """Columns of a pandas or polars frame: (n,) for a name, (n, k) for a list of names, None for None.
 
-    The error for names that the frame does not have tells to give the ``parameters``.
+    The error for columns that are not in the frame names the ``parameters`` to pass.
     """
     listed = [[] if part is None else [part] if isinstance(part, str) else part for part in names]
     wanted = [name for part in listed for name in as_list(part, "Columns", "their names")]
@@ -231,18 +231,17 @@ def cause_number(cause: int | str, names: Sequence[str]) -> int:
 
 def as_causes(cause: Array, time: Array) -> Array:
     """Whole numbers in the library of ``time``, one for each subject."""
-    given = _codes(cause, "cause")
-    if given.dtype.kind not in "biuf":
+    codes = _codes(cause, "cause")
+    if codes.dtype.kind not in "biuf":
         raise InvalidTypeError(
-            f"cause must hold whole numbers, 0 for censored and 1 to m; got an array of dtype {given.dtype}. "
+            f"cause must hold whole numbers, 0 for censored and 1 to m; got an array of dtype {codes.dtype}. "
             "Translate labels: cause = [['censored', 'relapse', 'death'].index(label) for label in labels]."
         )
-    if given.shape != tuple(time.shape) or given.ndim != 1:
+    if codes.shape != tuple(time.shape) or codes.ndim != 1:
         raise InvalidInputError(
-            f"time and cause must both have shape (n,); got {tuple(time.shape)} and {given.shape}."
+            f"time and cause must both have shape (n,); got {tuple(time.shape)} and {codes.shape}."
         )
-    codes = as_cause_codes(given, "cause", "censored")
-    return convert(codes, time)
+    return convert(as_cause_codes(codes, "cause", "censored"), time)
 
 
 def as_cause_names(names: Sequence[str] | None, n_causes: int | None, largest: int) -> tuple[str, ...]:
@@ -254,13 +253,13 @@ def as_cause_names(names: Sequence[str] | None, n_causes: int | None, largest: i
     if largest == 0 and n_causes is None and names is None:
         raise InvalidInputError(
             "cause is 0 for every subject: all are censored, and no cause was seen. Expected a cause from 1 "
-            "to m where an event was seen; where there was none, say n_causes=m."
+            "to m where an event was seen; where there was none, pass n_causes=m."
         )
     m = n_causes if n_causes is not None else len(names) if names is not None else largest
-    found = tuple(names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
+    labels = tuple(names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
     if largest > m:
         raise InvalidInputError(
-            f"The data have a cause {largest}; expected causes 1 to {m} ({some_of(found)}) and 0 for "
+            f"The data have a cause {largest}; expected causes 1 to {m} ({some_of(labels)}) and 0 for "
             "censored."
         )
-    return found
+    return labels

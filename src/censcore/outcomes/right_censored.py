@@ -377,7 +377,7 @@ class RightCensored(Outcome):
 
     @property
     def informs_censoring(self) -> Array:
-        """Subjects that say something of C: all but those whose last event is at time zero."""
+        """Subjects that inform about C: all but those whose last event is at time zero."""
         latest, censored = self._last_seen()
         return censored | (latest > 0)
 
@@ -393,7 +393,7 @@ class RightCensored(Outcome):
 
         Since :math:`\Delta=\mathbb 1\{T\le C\}`, events come first at ties: a subject with an event at
         y is at risk of censoring only *before* y. Those times move to the next smaller float, which is
-        the events-first rule in any estimator; subjects with an event at zero say nothing of C and are
+        the events-first rule in any estimator; subjects with an event at zero do not inform about C and are
         left out (:attr:`informs_censoring` is the mask of those kept). For several event times
         under one shared C the flipped time is the largest of the subject, and C is seen when any
         coordinate is censored. Under componentwise censoring flip ``y.marginal(j)`` for each j. Entries stay:
@@ -417,10 +417,10 @@ class RightCensored(Outcome):
     def __repr__(self) -> str:
         time, event = to_numpy(self.time), to_numpy(self.event)
         if self.time.ndim == 1:
-            seen = f"events={int(event.sum())} ({event.mean():.1%})".replace("%", " %")
+            events = f"events={int(event.sum())} ({event.mean():.1%})".replace("%", " %")
         else:
             rates = ", ".join(f"{rate:.1%}".replace("%", " %") for rate in event.mean(axis=0))
-            seen = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
+            events = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
         known = "" if self.censoring_time is None else ", C known"
         late = f", delayed entry in {int((to_numpy(self.entry) > 0).sum())}" if self.has_delayed_entry else ""
-        return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known}{late})"
+        return f"RightCensored(n={len(self)}, {events}, time {time.min():g} to {time.max():g}{known}{late})"

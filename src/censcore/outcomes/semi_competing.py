@@ -71,14 +71,14 @@ class SemiCompetingRisks(Outcome):
     names: ClassVar[None] = None
 
     def __init__(self, time: Array, event: Array, terminal: int = -1, censoring_time: Array = None) -> None:
-        seen = RightCensored(time, event)
-        if seen.time.ndim != 2 or seen.k < 2:
+        y = RightCensored(time, event)
+        if y.time.ndim != 2 or y.k < 2:
             raise InvalidInputError(
-                f"time must have shape (n, k) with k of at least 2, one of them terminal; got {seen.shape}."
+                f"time must have shape (n, k) with k of at least 2, one of them terminal; got {y.shape}."
             )
-        self.time: Array = seen.time
-        self.event: Array = seen.event
-        self.terminal = as_coordinate(terminal, seen.k, "terminal: the outcome")
+        self.time: Array = y.time
+        self.event: Array = y.event
+        self.terminal = as_coordinate(terminal, y.k, "terminal: the outcome")
         self._check_order()
         last = self.terminal
         self._end = RightCensored(self.time[:, last], self.event[:, last], censoring_time)
@@ -139,7 +139,7 @@ class SemiCompetingRisks(Outcome):
         return self._end.censoring_time
 
     def terminal_event(self) -> RightCensored:
-        """The terminal event alone, (n,): all that the data say of the censoring distribution."""
+        """The terminal event alone, (n,): all that informs about the censoring distribution."""
         return self._end
 
     def marginal(self, j: int) -> RightCensored:

@@ -68,8 +68,8 @@ def check_visits(visits: Array, lower: Array, upper: Array) -> None:
     visits, (low, high) = to_numpy(visits), (to_numpy(x)[:, None] for x in (lower, upper))
     exact = (low == high)[:, 0]
     for name, end in (("lower", low), ("upper", high)):
-        given = np.isfinite(end[:, 0]) & (end[:, 0] > 0) & ~exact
-        lost = np.nonzero(given & ~(visits == end).any(axis=1))[0]
+        required = np.isfinite(end[:, 0]) & (end[:, 0] > 0) & ~exact
+        lost = np.nonzero(required & ~(visits == end).any(axis=1))[0]
         if lost.size:
             raise InvalidInputError(
                 f"Finite ends of intervals must be visits; {name} is not in {name_subjects(lost)} (got "
@@ -109,10 +109,10 @@ def first_missed(visits: Array, since: Array) -> Array:
     return xp.min(later, axis=1)
 
 
-def missed_visits(visits: Array, lower: Array, found: Array, until: Array = np.inf) -> Array:
+def missed_visits(visits: Array, lower: Array, detected: Array, until: Array = np.inf) -> Array:
     """Whether nothing was found and a visit up to ``until`` was planned and not attended, (n,)."""
     missed = first_missed(visits, lower)
-    return ~found & (missed <= until) & (missed < np.inf)
+    return ~detected & (missed <= until) & (missed < np.inf)
 
 
 def missing_visits(name: str) -> MissingVisitsError:

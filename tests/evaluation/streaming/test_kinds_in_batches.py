@@ -252,7 +252,7 @@ def test_semi_competing_risks_need_levels_and_no_reference():
     memory = cs.compare(given, semi(table), KM, **options)
     data = cs.OutcomeTable(table, outcome=semi, rows=110)
     assert_same(memory, cs.compare(JOINT, data, KM, **options))
-    with pytest.raises(InvalidInputError, match="levels: got none, which counts of such a table"):
+    with pytest.raises(InvalidInputError, match="levels: got none, and counts of such a table"):
         cs.compare(JOINT, data, KM, **{**options, "levels": None})
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidation", "average", "refit_influence"]
 
-HALF = 0.5  # summed from here, the share of pairs of a forecast that ranks nobody is exactly this
+HALF = 0.5  # the origin of sums, so that a forecast without any ranking has exactly this share of pairs
 CONDITIONAL = "for the models as fitted in the folds"
 CONSERVATIVE = "conservative: the models of the folds were fitted to each other's test subjects"
 
@@ -230,7 +230,7 @@ def refit_influence(
     """
     B, _, q = losses.shape
     together = _in_one_fold(splits, B)
-    if B == 1 or together == 0:  # nobody's training subjects ever change
+    if B == 1 or together == 0:  # the training subjects are the same in all repeats
         return np.zeros((0, q))
     change = np.einsum("cb,bnq->cnq", _contrasts(B), losses) * weight[:, None]
     if groups is not None:

@@ -1,4 +1,4 @@
-"""Forecasts that are given: their losses are of subjects in memory. The base of all designs."""
+"""Fixed forecasts of subjects in memory, the base of all designs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, whe
 
 
 class Design:
-    """Fixed forecasts of subjects in memory; other designs say where they differ."""
+    """Fixed forecasts of subjects in memory; other designs override what differs."""
 
     #: How p-values of calibration are to be read; empty where they are what they seem.
     calibration_note = ""
@@ -66,9 +66,9 @@ class Design:
 
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Everything that was decided."""
-        return self.told(of) | of.kind.settings()
+        return self.common_settings(of) | of.kind.settings()
 
-    def told(self, of: Comparison) -> dict[str, Any]:
+    def common_settings(self, of: Comparison) -> dict[str, Any]:
         """The settings that all kinds have, in their order."""
         from censcore import __version__
 
@@ -170,7 +170,7 @@ class Design:
     # ---- views -----------------------------------------------------------------------------------------
 
     def part(self, of: Comparison, view: View) -> Comparison:
-        """What was found of one view, by the names that its scores have where there is one event time."""
+        """The results of one view, under the score names of a single event time."""
         counted = view.counted(self.case(of))
         cases = {model: case.of(view) for model, case in of.cases.items()}
         return replace(

@@ -72,7 +72,7 @@ def load_value(path: Path, read: Callable[[Any], Any] = lambda value: value) -> 
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return read(decoded(json.loads(arrays.pop("_tree").tobytes()), arrays))
-    except Exception:  # whatever a file from elsewhere holds: other words, a password, a shape without end
+    except Exception:  # a foreign or damaged file may fail in any way
         return None
 
 
@@ -100,7 +100,7 @@ def _key_of_table(X: Any, y: Any) -> str:
 
 
 def _parts_of(y: Any) -> Any:
-    """All that was seen, whatever the kind of outcome: times, events, causes, intervals, visits, entries."""
+    """All observations of an outcome of any kind: times, events, causes, intervals, visits, entries."""
     return {name: _parts_of(getattr(y, name)) for name in y._parts} if isinstance(y, Outcome) else y
 
 
@@ -115,19 +115,19 @@ def model_key(name: str, model: Any, y: Any) -> str:
         parts.append(_described(model, libraries, ()))
     except _Indescribable as error:
         raise InvalidInputError(
-            f"store: model {name!r} holds {error}, of which nobody can say after a restart whether it is the "
-            "same. Use an estimator with plain parameters (numbers, texts, arrays, estimators, functions), "
+            f"store: model {name!r} holds {error}, which cannot be recognised as the same after a restart. "
+            "Use an estimator with plain parameters (numbers, texts, arrays, estimators, functions), "
             "or leave out store=."
         ) from error
     return _hash(*parts, sorted((library, _version(library)) for library in libraries))
 
 
 class _Indescribable(Exception):
-    """Its text says what."""
+    """A value without a reproducible description; the message names it."""
 
 
 def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
-    """A value by its content, in words that are the same in every run."""
+    """A description of a value by its content, the same in every run."""
     plain = bool | int | float | complex | str | bytes | np.generic | np.dtype | types.EllipsisType
     if value is None or isinstance(value, plain):
         return repr(value)

@@ -26,7 +26,7 @@ __all__ = ["Plan"]
 
 
 class Plan:
-    """All that is decided before anything is scored: of subjects in memory; a table says where it differs."""
+    """All decisions before scoring, for subjects in memory; the plan of a table overrides what differs."""
 
     kind: Kind
     train: Sample | None  #: training subjects, with an outcome of this kind

@@ -123,7 +123,7 @@ class KaplanMeierPart(Part):
         moves = [
             (table["stratum"] == i) & (table["sf"] > 0) for i in range(len(self.estimator.distributions_))
         ]
-        return [(np.nonzero(some)[0], table["time"][some]) for some in moves]
+        return [(np.nonzero(mask)[0], table["time"][mask]) for mask in moves]
 
     def pieces(self, case: Case, weight: np.ndarray) -> dict[int, Piece]:
         """One for every stratum with subjects whose curve has jumps."""

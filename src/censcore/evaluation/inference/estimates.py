@@ -83,8 +83,8 @@ class Estimate(KeepsValues):
     Notes
     -----
     ``interval`` and ``p_value`` agree: the p-value is below 1 - confidence if and only if the interval
-    excludes zero. Both are NaN where nothing varies, since a spread of zero among the observed is no
-    certainty.
+    excludes zero. Both are NaN where nothing varies, since an observed spread of zero does not
+    imply certainty.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95
 
     with skewness and degrees of freedom of :math:`\psi-r\psi_0`. So it excludes zero if and only if the
     interval of the difference does, which the delta method does not ensure; and it is right where the
-    reference is uncertain. An end is infinite where nothing on that side is refuted.
+    reference is uncertain. An end is infinite where no value on that side is rejected.
 
     References
     ----------

@@ -243,7 +243,7 @@ class Causes(Kind):
         curves = AalenJohansen().fit(None, risks, sample.weight).predict_distribution()
         return default_levels(float(curves.cif(np.nextafter(horizon, 0.0)).min()))
 
-    # ---- what is said ----------------------------------------------------------------------------------
+    # ---- reporting -------------------------------------------------------------------------------------
 
     def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
         """And what was repaired."""

@@ -112,7 +112,7 @@ class Intervals(OneTime):
     default_censoring = censoring_estimator
 
     def choose_censoring(self, pooled: Any, subjects: Sample, seed: int) -> CensoringChoice:
-        """Drop-out by the number of the visit, whatever the covariates."""
+        """Drop-out by the number of the visit, without covariates."""
         why = (
             "nobody drops out" if pooled is None else "drop-out by the number of the visit, the same for all"
         )
@@ -125,7 +125,7 @@ class Intervals(OneTime):
     # ---- forecasts -------------------------------------------------------------------------------------
 
     def as_forecast(self, forecast: Any, X: Any, n: int, train: Any = None) -> Distribution:
-        """A forecast of T, whatever was seen of the training subjects."""
+        """A forecast of T, for any observations of the training subjects."""
         return super().as_forecast(forecast, X, n)
 
     def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
@@ -159,8 +159,8 @@ class Intervals(OneTime):
         if self.y.visits is None:
             self.y.detection()  # an error that says what the other scores need
             raise UnsupportedOutcomeError(
-                f"{name}: got exact and right-censored times as IntervalCensored without visits, of which "
-                "the log score alone is taken. Pass y.detection(), the same data as RightCensored."
+                f"{name}: got exact and right-censored times as IntervalCensored without visits, which "
+                "only the log score takes. Pass y.detection(), the same data as RightCensored."
             )
         return super().named_score(name)
 
@@ -172,12 +172,12 @@ class Intervals(OneTime):
         """The forecast sent through the visits."""
         if self.y.visits is not None:
             return detection_forecast(self.y, F)
-        # the log score alone, so that the curve serves for nothing but its shape
+        # only the log score is taken, and of this curve only the shape is used
         ends = np.concatenate([to_numpy(self.y.lower), to_numpy(self.y.upper)])
         times = np.unique(np.quantile(ends[np.isfinite(ends) & (ends > 0)], np.linspace(0, 1, 21)))
         return Step(times, sf=to_numpy(F.marginal(0).sf(times[None, :])))
 
-    # ---- what is said ----------------------------------------------------------------------------------
+    # ---- reporting -------------------------------------------------------------------------------------
 
     @property
     def notes(self) -> list[str]:

@@ -124,14 +124,14 @@ class Kind(ABC):
         )
 
     def event_times(self) -> np.ndarray:
-        """Event times as they happened, which tell how survival matrices are read."""
+        """Observed event times, from which the reading of survival matrices is decided."""
         y = self.pooled(Sample(None, self.y)).y
         return to_numpy(y.time)[to_numpy(y.event)]
 
     def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """What is counted of a table that is read in batches: times and codes, (n,), of each event time.
 
-        Their numbers tell default times and levels, and the reference where :meth:`of_parts` is an outcome
+        Their counts give the default times and levels, and the reference where :meth:`of_parts` is an outcome
         of this kind.
         """
         events = self.events_of(y)
@@ -161,7 +161,7 @@ class Kind(ABC):
         return read
 
     def as_forecast(self, forecast: Any, X: Any, n: int, train: Any = None) -> Distribution:
-        """What a fitted model, or whatever else is a forecast, says of n subjects.
+        """The distributions of n subjects from a fitted model or any other forecast.
 
         The training subjects, a pair (X, y), serve models that lack a baseline.
         """
@@ -176,7 +176,7 @@ class Kind(ABC):
         return F
 
     def timed(self, F: Any) -> Any:
-        """What the forecast says of the times that cases have."""
+        """The forecast of the times that are scored."""
         return F
 
     def repairs(self, F: Any) -> int:
@@ -197,7 +197,7 @@ class Kind(ABC):
         return KaplanMeier()
 
     def for_others(self, y: Any) -> Any:
-        """The outcome as models of other libraries take it; None where :class:`Adapted` knows their ways."""
+        """The outcome as models of other libraries take it; None where :class:`Adapted` converts it."""
         return None
 
     def given_entry(self, name: str, F: Any, horizon: float) -> Any:
@@ -301,7 +301,7 @@ class Kind(ABC):
         """Default quantile levels; None for those that the pooled event times reach by the horizon."""
         return None
 
-    # ---- what is said ----------------------------------------------------------------------------------
+    # ---- reporting -------------------------------------------------------------------------------------
 
     def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
         """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
@@ -320,7 +320,7 @@ class Kind(ABC):
         return []
 
     def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
-        """What a comparison says of its outcomes, each of which ``count`` subjects have, or one."""
+        """Settings that describe the outcomes; each stands for ``count`` subjects, by default one."""
         return {}
 
     def diagnostic(

@@ -280,19 +280,19 @@ class SeveralTimes(Kind):
         used = np.nonzero(~event | (time > 0))[0]
         return Sample(None, RightCensored(time, event), weight).take(used)
 
-    # ---- what is said ----------------------------------------------------------------------------------
+    # ---- reporting -------------------------------------------------------------------------------------
 
     def settings(self, count: np.ndarray | None = None) -> dict[str, Any]:
         """Events by event time, and who is followed for them."""
         event = to_numpy(self.y.event)
         event = event if self.mask is None else event & self.mask
         count = np.ones(len(event), dtype=np.intp) if count is None else count.astype(np.intp)
-        told: dict[str, Any] = {"events": int(count @ event.sum(axis=1)), "event times": list(self.names)}
-        told["events by event time"] = (count @ event).tolist()
+        settings: dict[str, Any] = {"events": int(count @ event.sum(axis=1)), "event times": list(self.names)}
+        settings["events by event time"] = (count @ event).tolist()
         if self.mask is not None:
-            told["subjects followed for each"] = self.mask.sum(axis=0).tolist()
-        told["censoring"] = "one C shared by all event times" if self.shared else "one C per event time"
-        return told
+            settings["subjects followed for each"] = self.mask.sum(axis=0).tolist()
+        settings["censoring"] = "one C shared by all event times" if self.shared else "one C per event time"
+        return settings
 
     def diagnostic(
         self, case: Case, resolved: ResolvedCensoring, diagnose: Callable[..., CensoringDiagnostic]

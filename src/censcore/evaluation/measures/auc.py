@@ -146,10 +146,10 @@ def dynamic_auc_estimate(
     """
     pairs, used, weight = _pairs_at(y, risk, censoring, times, horizon, sample_weight, controls)
     code = group_codes(groups, len(weight))
-    found = [estimate_of_pairs(of, used, weight, code) for _, of in pairs]
+    estimates = [estimate_of_pairs(of, used, weight, code) for _, of in pairs]
     return Estimate(
-        np.concatenate([estimate.value for estimate in found]),
-        np.concatenate([estimate.influence for estimate in found], axis=1),
+        np.concatenate([estimate.value for estimate in estimates]),
+        np.concatenate([estimate.influence for estimate in estimates], axis=1),
     )
 
 
@@ -161,8 +161,8 @@ def _pairs_at(
     times = _check_times(times, horizon)
     r, weight = check_risk(risk, len(y), columns=len(times)), shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
-    some = Followed(y, censoring, used)
-    pairs = [(t, cases_and_controls(some, r[used, k], t, controls=controls)) for k, t in enumerate(times)]
+    followed = Followed(y, censoring, used)
+    pairs = [(t, cases_and_controls(followed, r[used, k], t, controls=controls)) for k, t in enumerate(times)]
     return pairs, used, weight
 
 
@@ -179,14 +179,14 @@ def _check_times(times: Array, horizon: float | None) -> list[float]:
 
 
 def cases_and_controls(
-    some: Followed, risk: np.ndarray, t: float, *, controls: str = "cause-free"
+    followed: Followed, risk: np.ndarray, t: float, *, controls: str = "cause-free"
 ) -> ProductPairs:
     """The pairs of a case and a control at t, of subjects with risks (n,)."""
     check_option(controls, "controls", ("cause-free", "event-free"))
-    event, free = some.weights(t)
-    beyond = some.time > t
-    if isinstance(some.inputs.y, EventOfCause) and controls == "event-free":
+    event, free = followed.weights(t)
+    beyond = followed.time > t
+    if isinstance(followed.inputs.y, EventOfCause) and controls == "event-free":
         free = np.where(beyond, free, 0.0)
     # the weight of a control beyond t involves the jump of G at t; another event by t has G up to this event
-    ends = np.where(beyond, np.nextafter(t, np.inf), some.time)
-    return ProductPairs(some.time, event, free, AllSums(risk, event > 0), ends, some.entry)
+    ends = np.where(beyond, np.nextafter(t, np.inf), followed.time)
+    return ProductPairs(followed.time, event, free, AllSums(risk, event > 0), ends, followed.entry)

@@ -125,16 +125,16 @@ class CalibrationCurve:
         return data_frame({"kind": kind} | line for kind, lines in of_kind.items() for line in lines)
 
     def __repr__(self) -> str:
-        told = (
+        text = (
             f"calibration of {one_line(self.model)} at {self.time:.4g}: predicted risk {self.predicted:.3f}, "
             f"observed {self.observed:.3f} ({self.observed_low:.3f} to {self.observed_high:.3f})"
         )
         if self.smoothed:
-            told += f"\nICI {self.ici:.3f} ({self.ici_by_chance:.3f} by chance)"
-            told += f", E50 {self.e50:.3f}, E90 {self.e90:.3f}"
-            told += "" if np.isnan(self.p_value) else f", p = {self.p_value:.2g}"
-            told += f", {self.note}" if self.note else ""
-        return told
+            text += f"\nICI {self.ici:.3f} ({self.ici_by_chance:.3f} by chance)"
+            text += f", E50 {self.e50:.3f}, E90 {self.e90:.3f}"
+            text += "" if np.isnan(self.p_value) else f", p = {self.p_value:.2g}"
+            text += f", {self.note}" if self.note else ""
+        return text
 
 
 def calibration_curve(
@@ -150,23 +150,23 @@ def calibration_curve(
     data = _Data(known, shares_of(w[:, None], known.counted)[:, 0])
     events = least_events(case, t, data.w, comparison.groups)
     most = min(MOST_BINS, int(events // EVENTS_PER_BIN)) if bins is None else bins
-    told = events >= MINIMUM_EVENTS
+    enough = events >= MINIMUM_EVENTS
     fits = [data.in_bins(1), data.in_bins(max(most, 1))]
     everywhere = quantiles_of(data.p, data.w, (np.arange(POINTS) + 0.5) / POINTS)
     at, counts = np.unique(everywhere, return_counts=True)
     if np.ptp(data.p[data.w > 0]) >= CONSTANT:
         fits.append(data.local_linear(at, span))
     whole, binned = _estimates(comparison, model, t, fits[:2])
-    (all_of,) = _points_of_bins(comparison, fits[0], whole, told)
+    (all_of,) = _points_of_bins(comparison, fits[0], whole, enough)
     curve = CalibrationCurve(
         model, t, all_of["predicted"], all_of["observed"], all_of["low"], all_of["high"],
-        _points_of_bins(comparison, fits[1], binned, told), [],
-        note=comparison.design.calibration_note if told else cannot_tell(events),
+        _points_of_bins(comparison, fits[1], binned, enough), [],
+        note=comparison.design.calibration_note if enough else cannot_tell(events),
     )  # fmt: skip
     if not fits[2:]:
         return curve
     (smoothed,) = _estimates(comparison, model, t, fits[2:])
-    return _with_curve(comparison, curve, fits[2], smoothed, counts, told)
+    return _with_curve(comparison, curve, fits[2], smoothed, counts, enough)
 
 
 class _Fit(NamedTuple):
@@ -252,13 +252,13 @@ def _estimates(comparison: Comparison, model: str, t: float, fits: list[_Fit]) -
     ]
 
 
-def _points_of_bins(comparison: Comparison, bins: _Fit, observed: Estimate, told: bool) -> list[Line]:
+def _points_of_bins(comparison: Comparison, bins: _Fit, observed: Estimate, enough: bool) -> list[Line]:
     ends = np.full((2, len(bins.observed)), np.nan)
-    for j in np.nonzero(bins.weight.any(axis=0))[0] if told else ():
+    for j in np.nonzero(bins.weight.any(axis=0))[0] if enough else ():
         kish = effective_number(bins.weight[:, j], comparison.groups)
         error = observed.standard_error[j]
         ends[:, j] = _wilson(float(bins.observed[j]), error, kish, comparison.confidence)
-    errors = np.where(told & (observed.standard_error > 0), observed.standard_error, np.nan)
+    errors = np.where(enough & (observed.standard_error > 0), observed.standard_error, np.nan)
     return _points(bins.predicted, bins.observed, errors, *ends, bins.subjects)
 
 
@@ -283,14 +283,14 @@ def _wilson(share: float, error: float, kish: float, confidence: float) -> tuple
 
 
 def _with_curve(
-    comparison: Comparison, binned: CalibrationCurve, fit: _Fit, curve: Estimate, counts: Any, told: bool
+    comparison: Comparison, binned: CalibrationCurve, fit: _Fit, curve: Estimate, counts: Any, enough: bool
 ) -> CalibrationCurve:
     """With the smoothed curve, each of whose points stands for ``counts`` equal shares of the subjects."""
     at, level = fit.predicted, fit.observed
-    low, high = curve.interval(comparison.confidence) if told else (np.full(len(at), np.nan),) * 2
+    low, high = curve.interval(comparison.confidence) if enough else (np.full(len(at), np.nan),) * 2
     # a risk is within [0, 1], so are the ends of its interval
     inside, low, high = (np.clip(values, 0.0, 1.0) for values in (level, low, high))
-    errors = np.where(told & curve.varies, curve.standard_error, np.nan)
+    errors = np.where(enough & curve.varies, curve.standard_error, np.nan)
     distance = np.repeat(np.abs(inside - at), counts)
     facts: dict[str, Any] = {
         "smoothed": _points(at, inside, errors, low, high, fit.subjects),
@@ -298,7 +298,7 @@ def _with_curve(
         "e50": float(np.median(distance)),
         "e90": float(np.quantile(distance, 0.9)),
     }
-    if told:
+    if enough:
         by_chance = np.repeat(_by_chance(curve, comparison.seed), counts, axis=1).mean(axis=1)
         facts["ici_by_chance"] = float(by_chance.mean())
         distance_as_drawn = float(np.repeat(np.abs(level - at), counts).mean())

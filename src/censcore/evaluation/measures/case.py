@@ -220,7 +220,7 @@ def _risk_at(inputs: ScoringInputs, t: float) -> RiskAt:
         counted = counted & (to_numpy(inputs.y.entry) < t)
     if not counted.any():
         raise PositivityError(
-            f"No subject says anything of the risk by t = {t:g}: got none that enters before it and is "
+            f"No subject informs about the risk by t = {t:g}: got none that enters before it and is "
             "followed beyond it. Choose another time."
         )
     known = risk_at(inputs, t, "ipcw" if beyond is None else "localized", remedy="Choose an earlier time.")

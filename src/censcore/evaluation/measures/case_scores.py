@@ -148,8 +148,8 @@ OF_RISK = ScoreInfo("risk", lambda *_: None, "risk by a time", formula="", refer
 class OfRisk(CaseScore):
     """The mean of a function of the risk by ``time`` and of the weights of what is known then.
 
-    Net benefit, sensitivity, predictive values and the observed risk are made of such means, and say without
-    a ``scale`` what uncensored data would.
+    Net benefit, sensitivity, predictive values and the observed risk are made of such means. Without a
+    ``scale`` they estimate what uncensored data would give.
     """
 
     info: ScoreInfo = field(default=OF_RISK, kw_only=True)
@@ -273,7 +273,7 @@ class Pinball(CaseScore):
             if case.never.any():
                 before, after = (summed(at, never, values, J) for at in (began, ended))
                 A[:, :, k] += level * (a_h * before[1] - (before - after)[0] - a_u[0] * after[1])
-        return np.where((u < case.horizon)[:, None], A, 0.0)  # sums leave rounding where nothing is left
+        return np.where((u < case.horizon)[:, None], A, 0.0)  # beyond the horizon sums leave rounding errors
 
     def _under_many(
         self, case: Case, rows: np.ndarray, event: np.ndarray, never: np.ndarray, u: np.ndarray

@@ -1,4 +1,4 @@
-r"""What a forecast risk says of who has the event by a time, where those above a threshold count as positive.
+r"""Classification by a forecast risk: subjects above a threshold are predicted to have the event by a time.
 
 With the weights :math:`w_1` of "event by t" and :math:`w_0` of "no event by t"
 (:mod:`censcore.scores.known_at`) and the risk p = F(t), all measures are ratios of four means:
@@ -79,7 +79,7 @@ def _ratio(a: Estimate, b: Estimate) -> Estimate:
         return Estimate(r, (a.influence - r * b.influence) / b.value)
 
 
-def of_share(share: Estimate, confidence: float, told: bool = True) -> dict[str, np.ndarray]:
+def of_share(share: Estimate, confidence: float, enough: bool = True) -> dict[str, np.ndarray]:
     """A share with its standard error and an interval that is symmetric in log odds, (q,) each.
 
     By the normal distribution: where a class is rare, Student's has so few degrees of freedom that intervals
@@ -88,14 +88,14 @@ def of_share(share: Estimate, confidence: float, told: bool = True) -> dict[str,
     from scipy.special import expit, logit, ndtri
 
     p = share.value
-    error = np.where((p > 0) & (p < 1) & told, share.standard_error, np.nan)
+    error = np.where((p > 0) & (p < 1) & enough, share.standard_error, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         width = ndtri(0.5 + confidence / 2) * error / (p * (1 - p))
         low, high = expit(logit(p) - width), expit(logit(p) + width)
     return {"": p, "_standard_error": error, "_low": low, "_high": high}
 
 
-def _told(comparison: Comparison, t: float) -> bool:
+def _enough_events(comparison: Comparison, t: float) -> bool:
     """Whether there are enough events and controls for errors."""
     case = comparison.design.case(comparison)
     return least_events(case, t, comparison.subsets[0].weight, comparison.groups) >= MINIMUM_EVENTS
@@ -107,13 +107,13 @@ def classification_lines(
     """See :meth:`Comparison.classification`."""
     t = comparison.one_time(time)
     theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
-    told, lines = _told(comparison, t), []
+    enough, lines = _enough_events(comparison, t), []
     for model, means in comparison.curve(OfRisk(t, partial(positives, theta))).items():
-        found = ratios(means, len(theta))
+        rates = ratios(means, len(theta))
         columns = {
             f"{name}{end}": values
             for name in MEASURES
-            for end, values in of_share(found[name], comparison.confidence, told).items()
+            for end, values in of_share(rates[name], comparison.confidence, enough).items()
         }
         for j, at in enumerate(theta):
             numbers = {name: float(values[j]) for name, values in columns.items()}
@@ -124,18 +124,18 @@ def classification_lines(
 def roc_lines(comparison: Comparison, time: float | None = None, points: int = ROC_POINTS) -> list[Line]:
     """See :meth:`Comparison.roc`."""
     t, lines = comparison.one_time(time), list[Line]()
-    told = _told(comparison, t)
+    enough = _enough_events(comparison, t)
     for model, case in comparison.cases.items():
         theta = np.unique(case.risk_at(t).p)
         if len(theta) > points:
             theta = np.unique(np.quantile(theta, np.linspace(0, 1, points), method="nearest"))
         theta = theta[::-1]
         means = comparison.design.mean_of(comparison, OfRisk(t, partial(positives, theta)), model)
-        found = ratios(means, len(theta))
-        tpr = of_share(found["sensitivity"], comparison.confidence, told)
+        rates = ratios(means, len(theta))
+        tpr = of_share(rates["sensitivity"], comparison.confidence, enough)
         for j, at in enumerate(theta):
             line = {"model": model, "time": t, "threshold": float(at)}
-            line["fpr"] = 1 - float(found["specificity"].value[j])
+            line["fpr"] = 1 - float(rates["specificity"].value[j])
             lines.append(line | {f"tpr{end}": float(values[j]) for end, values in tpr.items()})
         lines.append(
             {"model": model, "time": t, "threshold": -np.inf, "fpr": 1.0}

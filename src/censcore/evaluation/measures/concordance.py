@@ -180,26 +180,26 @@ def _pairs_of(
     y = as_outcome(y, one_cause=True).require_one_time("The concordance index")
     weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
-    some = Followed(y, PointMass(np.inf) if censoring is None else censoring, used)
-    return comparable_pairs(some, check_risk(risk, len(y))[used], horizon=horizon), used, weight
+    followed = Followed(y, PointMass(np.inf) if censoring is None else censoring, used)
+    return comparable_pairs(followed, check_risk(risk, len(y))[used], horizon=horizon), used, weight
 
 
-def comparable_pairs(some: Followed, risk: np.ndarray, *, horizon: float | None = None) -> Pairs:
+def comparable_pairs(followed: Followed, risk: np.ndarray, *, horizon: float | None = None) -> Pairs:
     r"""The comparable pairs of subjects with risks (n,).
 
     For one of several causes these are also pairs of an event at y_i and another event at y_j < y_i, after
     which :math:`T_j=\infty`: that j is later is known because C_j >= y_j.
     """
-    y, time = some.inputs.y, some.time
+    y, time = followed.inputs.y, followed.time
     counted = to_numpy(y.event) & (time < check_horizon(horizon))
     last = float(np.max(time, where=counted, initial=0.0))
-    known = some.known_at(last, "the event at", before=True)
-    curves = _shared_curves(some.inputs.C, last)
+    known = followed.known_at(last, "the event at", before=True)
+    curves = _shared_curves(followed.inputs.C, last)
     pairs: _ComparablePairs
     if curves is None:
-        pairs = PairsByBlocks(some, counted, known, risk)
+        pairs = PairsByBlocks(followed, counted, known, risk)
     else:
-        pairs = PairsByCurves(some, counted, known, risk, curves)
+        pairs = PairsByCurves(followed, counted, known, risk, curves)
     passed = to_numpy(y.never) & (time < last)
     if not passed.any():
         return pairs
@@ -219,18 +219,18 @@ class _Curves(NamedTuple):
 
 
 def _shared_curves(C: Univariate, last: float) -> list[_Curves] | None:
-    """The curves of which 1 / G is made up to the last event; None where there are many."""
+    """The curves that make up 1 / G until the last event; None where there are many."""
     if len(C) == 1:
         return [_Curves(slice(None), np.ones((1, 1)), C)]
-    found = None
+    shared = None
     if isinstance(C, ProportionalHazards):
-        found = _between_risks(C, last)
+        shared = _between_risks(C, last)
     elif isinstance(C, Grouped) and len(groups := C._groups()) <= FEW:
         of_groups = [(rows, _shared_curves(D, last)) for rows, D in groups]
         if all(parts is not None for _, parts in of_groups):
-            found = [part._replace(rows=rows) for rows, parts in of_groups for part in parts or []]
-    few = found is not None and sum(len(part.curves) for part in found) <= FEW
-    return found if few else None
+            shared = [part._replace(rows=rows) for rows, parts in of_groups for part in parts or []]
+    few = shared is not None and sum(len(part.curves) for part in shared) <= FEW
+    return shared if few else None
 
 
 def _between_risks(C: ProportionalHazards, last: float) -> list[_Curves] | None:
@@ -256,10 +256,10 @@ def _between_risks(C: ProportionalHazards, last: float) -> list[_Curves] | None:
 class _ComparablePairs(Pairs):
     """Comparable pairs: the later subjects of i are all from the place ``starts[i]`` on."""
 
-    def __init__(self, some: Followed, counted: np.ndarray, known: KnownAt) -> None:
-        self.earlier, self.entry = np.where(counted, to_numpy(known.seen), 0.0), some.entry
-        self.time, self.counted = some.time, counted
-        self.place, self.starts = some.order
+    def __init__(self, followed: Followed, counted: np.ndarray, known: KnownAt) -> None:
+        self.earlier, self.entry = np.where(counted, to_numpy(known.seen), 0.0), followed.entry
+        self.time, self.counted = followed.time, counted
+        self.place, self.starts = followed.order
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """The weight of the later subject counts G up to the time of the earlier one."""
@@ -268,18 +268,18 @@ class _ComparablePairs(Pairs):
 
 
 class PairsByCurves(_ComparablePairs):
-    """Few curves of which the weights of all later subjects are made: O(n log n) for each."""
+    """Weights of later subjects that are mixtures of few curves: O(n log n) for each curve."""
 
     def __init__(
-        self, some: Followed, counted: np.ndarray, known: KnownAt, risk: np.ndarray, curves: list[_Curves]
+        self, followed: Followed, counted: np.ndarray, known: KnownAt, risk: np.ndarray, curves: list[_Curves]
     ) -> None:
-        super().__init__(some, counted, known)
+        super().__init__(followed, counted, known)
         n, count = len(self.time), sum(len(part.curves) for part in curves)
         self.members, self.later, first = np.zeros((n, count)), np.zeros((n, count)), 0
         for rows, mix, D in curves:
             columns = slice(first, first + len(D))
             self.members[rows, columns] = mix
-            reached = to_numpy(D.sf_left(some.inputs.y.time[None, :])).T
+            reached = to_numpy(D.sf_left(followed.inputs.y.time[None, :])).T
             self.later[:, columns] = over_reached(counted[:, None], reached)
             first = columns.stop
         if known.at_entry is not None:
@@ -292,18 +292,18 @@ class PairsByCurves(_ComparablePairs):
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects, for each event."""
-        some = _each_with_each(self.members, values)
-        sums = self.sums.over_later(some)
+        products = _each_with_each(self.members, values)
+        sums = self.sums.over_later(products)
         if self.late is not None:
-            sums = _left(sums, self.late.over_later(some))
+            sums = _left(sums, self.late.over_later(products))
         return _summed(self.later, sums[0]), _summed(self.later, sums[1])
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the earlier events, for each subject."""
-        some = _each_with_each(self.later, values)
-        sums = self.sums.over_earlier(some)
+        products = _each_with_each(self.later, values)
+        sums = self.sums.over_earlier(products)
         if self.late is not None:
-            sums = _left(sums, self.late.over_earlier(some))
+            sums = _left(sums, self.late.over_earlier(products))
         return _summed(self.members, sums[0]), _summed(self.members, sums[1])
 
 
@@ -319,7 +319,7 @@ def _summed(of_curves: np.ndarray, sums: np.ndarray) -> np.ndarray:
 
 
 def _left(sums: Sums, late: Sums) -> Sums:
-    """What is left of sums without those of pairs that are too late; zero where it is rounding."""
+    """Sums without those of pairs that are too late; zero where the difference is only rounding."""
     left = sums[0] - late[0], sums[1] - late[1]
     return tuple(np.where(np.abs(part) > ROUNDING * np.abs(sums[1]), part, 0.0) for part in left)  # type: ignore[return-value]
 
@@ -327,8 +327,8 @@ def _left(sums: Sums, late: Sums) -> Sums:
 class PairsByBlocks(_ComparablePairs):
     """One censoring distribution per subject: all pairs in blocks of subjects, O(n^2), memory O(n)."""
 
-    def __init__(self, some: Followed, counted: np.ndarray, known: KnownAt, risk: np.ndarray) -> None:
-        super().__init__(some, counted, known)
+    def __init__(self, followed: Followed, counted: np.ndarray, known: KnownAt, risk: np.ndarray) -> None:
+        super().__init__(followed, counted, known)
         self.risk, self.known, self.order = risk, known, np.argsort(self.place)
         events = np.nonzero(counted)[0]
         self.events = events[np.argsort(self.time[events], kind="stable")]

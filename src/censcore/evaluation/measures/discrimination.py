@@ -59,25 +59,25 @@ class Measure(ABC):
         return np.array([self.at_time])
 
     @abstractmethod
-    def pairs(self, case: Case, some: Followed) -> Pairs:
+    def pairs(self, case: Case, followed: Followed) -> Pairs:
         """The pairs of some subjects, ranked by the forecast."""
 
 
 class Concordance(Measure):
     """Concordance of the expected time up to the horizon, by Harrell, or with inverse weights by Uno."""
 
-    def pairs(self, case: Case, some: Followed) -> Pairs:
+    def pairs(self, case: Case, followed: Followed) -> Pairs:
         """The comparable pairs."""
-        return comparable_pairs(some, -case.restricted_mean[some.subjects], horizon=case.horizon)
+        return comparable_pairs(followed, -case.restricted_mean[followed.subjects], horizon=case.horizon)
 
 
 class DynamicAUC(Measure):
     """The area under the curve of F(t) between cases, who have had the event by t, and controls."""
 
-    def pairs(self, case: Case, some: Followed) -> Pairs:
+    def pairs(self, case: Case, followed: Followed) -> Pairs:
         """The pairs of a case and a control."""
         risk = np.broadcast_to(to_numpy(case.F.marginal(0).cdf(self.at_time)), (len(case.y),))
-        return cases_and_controls(some, risk[some.subjects], self.at_time)
+        return cases_and_controls(followed, risk[followed.subjects], self.at_time)
 
 
 CONCORDANCES: tuple[Measure, ...] = (
@@ -132,13 +132,13 @@ def _statistics(
     result: Discrimination, s: int, cases: dict[str, Case], weight: np.ndarray
 ) -> dict[tuple[str, int], PairStatistic]:
     """All measures of all models in a subset; those that are not available are noted."""
-    subjects, kept, statistics = np.nonzero(weight > 0)[0], dict[Any, Followed](), {}
+    subjects, cache, statistics = np.nonzero(weight > 0)[0], dict[Any, Followed](), {}
     share = weight[subjects] / weight.sum()
     for model, case in cases.items():
         for k, measure in enumerate(result.measures):
             try:
-                some = _followed(case, measure, subjects, kept)
-                statistic = pair_statistic(measure.pairs(case, some), share)
+                followed = _followed(case, measure, subjects, cache)
+                statistic = pair_statistic(measure.pairs(case, followed), share)
             except PositivityError as error:
                 result.unavailable[s, model, k] = str(error)
                 continue
@@ -149,12 +149,12 @@ def _statistics(
     return statistics
 
 
-def _followed(case: Case, measure: Measure, subjects: np.ndarray, kept: dict[Any, Followed]) -> Followed:
-    """The subjects, followed until C, or as they are seen; forecasts share those of one outcome and one C."""
+def _followed(case: Case, measure: Measure, subjects: np.ndarray, cache: dict[Any, Followed]) -> Followed:
+    """The subjects with C, or unweighted; forecasts share those of the same outcome and C."""
     C = case.C if measure.weighted else UNWEIGHTED
-    if (key := (id(case.y), id(C))) not in kept:
-        kept[key] = Followed(case.y, C, subjects)
-    return kept[key]
+    if (key := (id(case.y), id(C))) not in cache:
+        cache[key] = Followed(case.y, C, subjects)
+    return cache[key]
 
 
 def _influences(

@@ -54,7 +54,7 @@ class JointLog(OfAllTimes, WithoutCensoring):
     """The log score of all event times that a subject is followed for."""
 
     def losses(self, case: Case) -> np.ndarray:
-        """A time that is left out counts as censored at zero, which says nothing."""
+        """A time that is left out counts as censored at zero, which contributes zero."""
         if case.mask is None:
             return super().losses(case)
         y = case.y

@@ -133,16 +133,16 @@ class PairsTogether(Pairs):
 
     def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
         """Both sums in one pass over each kind."""
-        found = [kind.both_ways(later, earlier) for kind in self.kinds]
-        return _added([sums for sums, _ in found]), _added([sums for _, sums in found])
+        both = [kind.both_ways(later, earlier) for kind in self.kinds]
+        return _added([sums for sums, _ in both]), _added([sums for _, sums in both])
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """What G of the later subjects of all kinds moves."""
         return [moved for kind in self.kinds for moved in kind.moved_by_later(of, loads)]
 
 
-def _added(found: list[Sums]) -> Sums:
-    return np.sum([won for won, _ in found], axis=0), np.sum([met for _, met in found], axis=0)
+def _added(sums: list[Sums]) -> Sums:
+    return np.sum([won for won, _ in sums], axis=0), np.sum([met for _, met in sums], axis=0)
 
 
 class Jumps:
@@ -160,7 +160,7 @@ class Jumps:
             n, J = len(ends), len(self.u)
             passed = searchsorted(self.u[None, :], ends[None, :], "left")[0]
             counts = csr_array((np.ones(n), passed, np.arange(n + 1)), shape=(n, J + 1)).T
-            self._passed[id(ends)] = ends, counts  # the array is kept, so that its identity is
+            self._passed[id(ends)] = ends, counts  # the reference to the array keeps its id unique
         sums = self._passed[id(ends)][1] @ values
         return np.cumsum(sums[::-1], axis=0)[::-1][1:]
 
@@ -231,7 +231,7 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     won_later, met_later = (sums[:, 0] for sums in earlier)
     excess_later = won_later - theta * met_later
     others = total - weight * (met + met_later)
-    # where all pairs have one subject in common, or all are won or lost, nothing is known of the error
+    # where all pairs have one subject in common, or all are won or lost, the error is unknown
     known = (others > ROUNDING * total) & (ROUNDING < theta < 1 - ROUNDING)
     others = np.where(known, others, np.nan)
     deviations = (excess + excess_later) / (np.sqrt(total) * np.sqrt(others))
@@ -295,7 +295,7 @@ def check_horizon(horizon: Any) -> float:
 class Followed:
     """Some subjects of an outcome and their censoring distribution, checked against each other.
 
-    What is found here is the same for all forecasts and, but for the weights, for all times.
+    All of this is shared by the forecasts and, except for the weights, by all times.
     """
 
     y: RightCensored
@@ -308,8 +308,8 @@ class Followed:
         y, C = self.y, self.censoring
         check_kind(C, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
         common_rows(outcome=len(y), censoring=len(C))
-        some = y if len(self.subjects) == len(y) else y.take(self.subjects)
-        return without_forecast(some, C if len(C) in (1, len(self.subjects)) else C.take(self.subjects))
+        outcome = y if len(self.subjects) == len(y) else y.take(self.subjects)
+        return without_forecast(outcome, C if len(C) in (1, len(self.subjects)) else C.take(self.subjects))
 
     @cached_property
     def time(self) -> np.ndarray:
@@ -335,7 +335,7 @@ class Followed:
         return place, starts
 
     def weights(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """Inverse-probability weights of "event by t" and of "no event by t"; found once."""
+        """Inverse-probability weights of "event by t" and of "no event by t", computed once."""
         if t not in self._weights:
             weights = self.known_at(t, "the time").weights()
             self._weights[t] = to_numpy(weights[0])[:, 0], to_numpy(weights[1])[:, 0]
@@ -347,9 +347,9 @@ class Followed:
 
     def known_at(self, t: float, what: str, before: bool = False) -> KnownAt:
         """What is known at t; an error of weights names subjects of the whole sample."""
-        some = self.inputs
+        y, C, at = self.inputs.y, self.inputs.C, self.inputs.xp.full_like(self.inputs.time[:1], t)
         try:
-            return known_at(some.y, some.C, some.xp.full_like(some.time[:1], t), "ipcw", before=before)
+            return known_at(y, C, at, "ipcw", before=before)
         except PositivityError as error:
             bad, end = self.subjects[list(error.rows)], error.horizon or 0.0
             raise PositivityError(

@@ -101,11 +101,11 @@ def _sums(merge: _Merge, values: np.ndarray, of: _Placed, to: _Placed) -> Sums:
     won, met = np.zeros((2, *values.shape))
     width = max(1, NUMBERS // max(N, 1))
     for first in range(0, p, width):
-        some = slice(first, first + width)
-        V = np.zeros((values[:, some].shape[1], N))
-        V[:, of.at] = values[of.who, some].T
-        met[to.who, some] = _from_end(V)[:, to.at].T
-        won[to.who, some] = merge.of_lower(V)[:, to.at].T
+        columns = slice(first, first + width)
+        V = np.zeros((values[:, columns].shape[1], N))
+        V[:, of.at] = values[of.who, columns].T
+        met[to.who, columns] = _from_end(V)[:, to.at].T
+        won[to.who, columns] = merge.of_lower(V)[:, to.at].T
     return won, met
 
 
@@ -153,7 +153,7 @@ class _Merge(NamedTuple):
             right = place >= half
             passed = np.cumsum(np.where(right, v.reshape(p, *right.shape), 0.0), axis=2)
             sums += np.where(right, 0.0, passed).reshape(sums.shape)
-            to = np.concatenate([np.flatnonzero(some).reshape(-1, half) for some in (~right, right)], axis=1)
+            to = np.concatenate([np.flatnonzero(side).reshape(-1, half) for side in (~right, right)], axis=1)
             place, size = np.where(right, place - half, place).ravel()[to.ravel()], half
             v, sums = (np.take(values, to.ravel(), axis=1) for values in (v, sums))
         place = place.reshape(-1, size)

@@ -1,4 +1,4 @@
-"""Forecasts and the reference as distributions, whatever they are given as; models are fitted here."""
+"""Forecasts and the reference as distributions, from all accepted types; models are fitted here."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _add_null_model(
     """The default reference, fitted to the scored subjects; a note where a kind of outcome has none."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", RiskSetWarning)  # nobody asked for this curve
+            warnings.simplefilter("error", RiskSetWarning)  # the reference was not asked for
             model = kind.reference_model(scored.y)
             forecasts[kind.reference] = forecast_of(kind, model, scored, X, len(kind))
     except (CenscoreError, RiskSetWarning) as error:

@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10
-FEW, LEAST = 0.02, 0.001  # share of subjects that may have less, and what nobody may fall below
+FEW, LEAST = 0.02, 0.001  # share of subjects that may have less, and the least of any subject
 AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where they are few
 
 
@@ -177,18 +177,18 @@ def find_horizon(
     """
     C, ends = censoring.distribution, list[tuple[float, list[str]]]()
     for j in range(C.k):
-        told: list[str] = []
+        remarks: list[str] = []
         one, sample = censoring.of_time(j), of_censoring_time(scored, C, j)
         samples = follow_up(sample, groups)
         if one.train is not None:
             train = of_censoring_time(one.train, C, j)
             samples += follow_up(train, groups if one.in_sample else train_groups)
         reach = reach_of(one.distribution, None if len(one.distribution) == 1 else scored.weight)
-        ends.append((settle_horizon(horizon, reach, samples, told, one.distribution), told))
+        ends.append((settle_horizon(horizon, reach, samples, remarks, one.distribution), remarks))
         if C.k > 1:
-            told[:] = [f"{names[j] if names else f'event {j + 1}'}: {note}" for note in told]
+            remarks[:] = [f"{names[j] if names else f'event {j + 1}'}: {note}" for note in remarks]
     end = min(value for value, _ in ends)
-    notes += [note for value, told in ends if value == end for note in told]
+    notes += [note for value, remarks in ends if value == end for note in remarks]
     return end
 
 

@@ -46,15 +46,15 @@ def check_units(y: RightCensored, train: Sample | None) -> list[str]:
     ratio = min(ratios) if ratios[0] > 1 else max(ratios)
     if max(ratio, 1 / ratio) < DIFFERENT or (ratios[0] > 1) != (ratios[1] > 1):
         return []
-    told = (
+    difference = (
         f"train: got times with median {np.median(theirs):.3g} and maximum {theirs.max():.3g}, where the "
         f"scored subjects have {np.median(ours):.3g} and {ours.max():.3g}"
     )
     if max(ratio, 1 / ratio) >= IMPOSSIBLE and min(len(ours), len(theirs)) >= ENOUGH:
         raise InvalidInputError(
-            f"{told}; expected one unit of time. Convert one of them, such as days to years."
+            f"{difference}; expected one unit of time. Convert one of them, such as days to years."
         )
-    return [f"{told}. Check that both are in the same unit of time, and followed alike."]
+    return [f"{difference}. Check that both have the same unit of time and a similar follow-up."]
 
 
 def _ratio(a: float, b: float) -> float:
@@ -81,8 +81,8 @@ def notes_on_forecasts(forecasts: Mapping[str, Distribution], y: RightCensored) 
 def expected_events(F: Distribution, y: RightCensored) -> float:
     r"""How many events a forecast expects in the time of follow-up, :math:`-\sum_i\log S_i(Y_i)`.
 
-    As many as are observed, on average, for a calibrated forecast. A factor of ten is rarely a bad model, and
-    often another unit of time.
+    For a calibrated forecast this is on average the number observed. A factor of ten is rarely due to a bad
+    model, and often to another unit of time.
     """
     with np.errstate(divide="ignore"):
         hazard = -np.log(np.broadcast_to(to_numpy(F.marginal(0).sf(y.time)), len(y)))
@@ -142,7 +142,7 @@ def note_on_entry(entry: np.ndarray, count: np.ndarray, horizon: float) -> str:
 
 
 def notes_on_training(X: Any, y: RightCensored, train: Sample | None) -> list[str]:
-    """Scored subjects that are training subjects, whom a model that was fitted to them knows."""
+    """Scored subjects that are training subjects, to which a model may have been fitted."""
     if train is None:
         return []
     count = len(y)

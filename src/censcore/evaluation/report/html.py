@@ -150,9 +150,9 @@ def _first_screen(comparison: Comparison, verdict: Verdict) -> str:
     else:
         picture = f"<figure><h3>{html_text(capital(chart.title))}</h3>{chart_html(chart)}</figure>"
     first, *others = map(html_text, verdict.sentences)
-    told = "".join(f"<li>{sentence}</li>" for sentence in others)
+    items = "".join(f"<li>{sentence}</li>" for sentence in others)
     return (
-        f"<div class='first'><p class='verdict'><strong>{first}</strong></p>{picture}<ul>{told}</ul>"
+        f"<div class='first'><p class='verdict'><strong>{first}</strong></p>{picture}<ul>{items}</ul>"
         f"<div>{_calibrated(comparison, verdict)}{_summary(comparison)}{_warnings(comparison)}</div></div>"
     )
 
@@ -165,10 +165,10 @@ def _calibrated(comparison: Comparison, verdict: Verdict) -> str:
     items = []
     for model in ranked(comparison, verdict.outcome):
         (kind, mark), name = CALIBRATED[lines[model]["calibrated"]], html_text(one_line(model))
-        told = distance_text(lines[model], comparison.time_unit) or "cannot tell"
+        distance = distance_text(lines[model], comparison.time_unit) or "cannot tell"
         items.append(
             f"<li class='{kind}' data-model='{name}'><span aria-hidden='true'>{mark}</span> "
-            f"<strong>{name}</strong> {html_text(told)}</li>"
+            f"<strong>{name}</strong> {html_text(distance)}</li>"
         )
     words = (
         "✓ no sign against it; ✗ forecast and observed risks differ by more than chance explains. "
@@ -235,10 +235,10 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     pairs = [x for x in difference_lines(comparison) if x["by"] == "" and x["outcome"] == outcome]
     if not pairs:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
-    told, verdict = "All paired differences", verdict_on(comparison, outcome)
+    title, verdict = "All paired differences", verdict_on(comparison, outcome)
     many = bool(comparison.kind.views) and len(comparison.models) > FEW  # pages stay small
     if many and verdict is not None:
-        told, base = (
+        title, base = (
             "Paired differences from the best and the reference",
             {verdict.best, comparison.reference},
         )
@@ -251,7 +251,7 @@ def _difference_table(comparison: Comparison, outcome: str) -> str:
     first = outcome == comparison.verdicts[0].outcome and not many
     picture = _figures(comparison, "differences", "") if first else ""
     return _folded(
-        f"{told}, with intervals and p-values ({len(pairs)} lines)",
+        f"{title}, with intervals and p-values ({len(pairs)} lines)",
         f"<p>{words}</p>{shown}<div class='pictures'>{picture}</div>",
     )
 
@@ -285,19 +285,19 @@ def _folds(comparison: Comparison, verdict: Verdict | None) -> str:
 
 def _compared(comparison: Comparison) -> list[tuple[str, str]]:
     """The data, the models, the call and everything that was decided, by the caller or by default."""
-    s, told = comparison.settings, dict(comparison.compared)
-    models = told.pop("models", {})
+    s, about = comparison.settings, dict(comparison.compared)
+    models = about.pop("models", {})
     first = {
         "subjects": f"{s['subjects']}, of whom {s['events']} had the event",
         "follow-up": _scored_until(comparison),
     }
-    first |= {"covariates": told.pop("covariates")} if "covariates" in told else {}
+    first |= {"covariates": about.pop("covariates")} if "covariates" in about else {}
     first |= {f"model: {name}": text for name, text in models.items() if name in comparison.models}
     later = {
         name: value for name, value in s.items() if name not in ("subjects", "events", "horizon", "censcore")
     }
     return [
-        (name, setting_text(value)) for name, value in (first | later | told).items() if value is not None
+        (name, setting_text(value)) for name, value in (first | later | about).items() if value is not None
     ]
 
 
@@ -315,13 +315,13 @@ def _calibration(comparison: Comparison, outcome: str) -> str:
     if outcome not in comparison.pictured("calibration"):
         return ""
     note = comparison.design.calibration_note
-    told = f"<p>p-values of calibration are {html_text(note)}.</p>" if note else ""
+    remark = f"<p>p-values of calibration are {html_text(note)}.</p>" if note else ""
     tables = ""
     for t, shown in _chosen_times(comparison):
         text, at = calibration_table(comparison, outcome, t), f"data-time='{t:.6g}'" if t else ""
         tables += f"<div {at}{'' if shown else ' hidden'}>{text}</div>" if at else text
     figures = "".join(_figures(comparison, kind, outcome) for kind in ("calibration", "d-calibration"))
-    return f"{told}{tables}<div class='pictures'>{figures}</div>"
+    return f"{remark}{tables}<div class='pictures'>{figures}</div>"
 
 
 def _chosen_times(comparison: Comparison) -> list[tuple[float | None, bool]]:

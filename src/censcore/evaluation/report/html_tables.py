@@ -69,15 +69,15 @@ def _scored(comparison: Comparison, shown: Cell) -> str:
 
 def _hover(comparison: Comparison, line: Line) -> str:
     """Everything that is known of a number."""
-    told = [f"{line['mean']:.6g}"]
+    facts = [f"{line['mean']:.6g}"]
     if np.isfinite(line["low"]):
-        told.append(f"{100 * comparison.confidence:g} % interval {line['low']:.5g} to {line['high']:.5g}")
+        facts.append(f"{100 * comparison.confidence:g} % interval {line['low']:.5g} to {line['high']:.5g}")
     if np.isfinite(line["rank"]):
-        told.append(f"rank {line['rank']:.0f}")
+        facts.append(f"rank {line['rank']:.0f}")
     if np.isfinite(line["skill"]):
-        told.append(f"skill {100 * line['skill']:.3g} % ({_percents(line)})")
-    told.append(f"{line['events']:.4g} effective events")
-    return "; ".join(told + ([line["note"]] if line["note"] else []))
+        facts.append(f"skill {100 * line['skill']:.3g} % ({_percents(line)})")
+    facts.append(f"{line['events']:.4g} effective events")
+    return "; ".join(facts + ([line["note"]] if line["note"] else []))
 
 
 def _percents(line: Line) -> str:

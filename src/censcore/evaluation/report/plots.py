@@ -52,8 +52,8 @@ def _curves(
     looks, lines = looks_of(comparison), []
     for model, curve in curves.items():
         low, high = curve.interval(comparison.confidence)
-        told = known & curve.varies
-        bands = (np.where(told, low, np.nan), np.where(told, high, np.nan))
+        banded = known & curve.varies
+        bands = (np.where(banded, low, np.nan), np.where(banded, high, np.nan))
         lines.append(Line(model, x, curve.value, looks[model], *bands))
     return lines
 

@@ -124,9 +124,9 @@ def calibration_chart(
             marks.append(Line(model, x, y, looks[model], low, high))
         x, y, low, high = _columns(curve.binned)
         marks.append(Intervals(model, x, y, low, high, looks[model]))
-        told = "" if np.isnan(curve.ici) else f", ICI {curve.ici:.3f}"
+        ici = "" if np.isnan(curve.ici) else f", ICI {curve.ici:.3f}"
         panels.append(
-            Panel(marks, "forecast risk", "observed risk", f"{one_line(model)}{told}", (0.0, top), (0.0, top))
+            Panel(marks, "forecast risk", "observed risk", f"{one_line(model)}{ici}", (0.0, top), (0.0, top))
         )
     return Chart(f"Calibration at {at_time(comparison, t)}, {level_of(comparison)} bands", panels, small=True)
 

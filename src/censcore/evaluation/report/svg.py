@@ -64,15 +64,15 @@ def swatch(look: Look) -> str:
 def _panel(panel: Panel, chart: Chart, first: bool) -> str:
     frame = _Frame(panel, chart.small)
     drawn = [_axes(frame), _inside(frame, "".join(_mark(frame, mark, chart.small) for mark in panel.marks))]
-    told = html_text(f"{one_line(chart.title)}. The numbers are in the tables of this page.")
-    seen = f"role='img' aria-label='{told}'" if first else "aria-hidden='true'"
+    label = html_text(f"{one_line(chart.title)}. The numbers are in the tables of this page.")
+    role = f"role='img' aria-label='{label}'" if first else "aria-hidden='true'"
     box = f"viewBox='0 0 {frame.width:g} {frame.height:g}'"
     ends = (frame.left, frame.right, *frame.xlim, frame.bottom, frame.top, *frame.ylim)
     axes = "" if panel.rows else f" data-axes='{' '.join(f'{end:.6g}' for end in ends)}'"
     title = f"<p class='title'>{html_text(one_line(panel.title))}</p>" if panel.title else ""
     names = {mark.name for mark in panel.marks if not isinstance(mark, Rule)}
     of_one = _of(*names) if chart.small and len(names) == 1 else ""
-    return f"<div{of_one}>{title}<svg {seen} {box}{axes}>{''.join(drawn)}</svg></div>"
+    return f"<div{of_one}>{title}<svg {role} {box}{axes}>{''.join(drawn)}</svg></div>"
 
 
 class _Frame:
@@ -198,15 +198,15 @@ def _line(frame: _Frame, line: Line, small: bool) -> str:
     if line.steps:
         x, *sides = np.repeat(x, 2)[1:], *(np.repeat(side, 2)[:-1] for side in sides)
     else:
-        kept = _bends(frame.x(x), frame.y(np.array(sides)))
-        x, *sides = x[kept], *(side[kept] for side in sides)
+        needed = _bends(frame.x(x), frame.y(np.array(sides)))
+        x, *sides = x[needed], *(side[needed] for side in sides)
     y, *band = sides
     parts = []
-    for some in _runs(np.isfinite(band[0] + band[1])) if band else ():
-        around = np.append(band[0][some], band[1][some][::-1])
-        parts.append(f"<path class='band' d='{_path(frame, np.append(x[some], x[some][::-1]), around)}Z'/>")
-    for some in _runs(np.isfinite(y)):
-        parts.append(f"<path class='line'{_dash(line.look)} d='{_path(frame, x[some], y[some])}'/>")
+    for run in _runs(np.isfinite(band[0] + band[1])) if band else ():
+        around = np.append(band[0][run], band[1][run][::-1])
+        parts.append(f"<path class='band' d='{_path(frame, np.append(x[run], x[run][::-1]), around)}Z'/>")
+    for run in _runs(np.isfinite(y)):
+        parts.append(f"<path class='line'{_dash(line.look)} d='{_path(frame, x[run], y[run])}'/>")
     if line.look.colour not in ("ink", "grey") and not line.steps and not small:
         every = max(len(line.x) // MARKS, 1)
         marked = np.arange((3 * line.look.number + every // 2) % every, len(line.x), every)
@@ -240,7 +240,7 @@ def _bends(x: np.ndarray, sides: np.ndarray) -> np.ndarray:
 
 
 def _intervals(frame: _Frame, mark: Intervals) -> str:
-    """Points with their intervals; those in rows, which have no axis, tell their values."""
+    """Points with their intervals; those in rows, which have no axis, show their values."""
     known = np.isfinite(mark.x + mark.y)
     x, y, low, high = (values[known] for values in (mark.x, mark.y, mark.low, mark.high))
     at, place = (frame.y(y), frame.x) if mark.horizontal else (frame.x(x), frame.y)
@@ -261,9 +261,9 @@ def _bars(frame: _Frame, mark: Bars) -> str:
     parts, base = [], float(frame.y(0.0))
     for a, b, height in zip(mark.edges[:-1], mark.edges[1:], mark.heights, strict=True):
         left, width = float(frame.x(a)) + 0.7, max(float(frame.x(b) - frame.x(a)) - 1.4, 0.5)
-        told = f"<title>{a:.3g} to {b:.3g}: {height:.4g}</title>"
+        title = f"<title>{a:.3g} to {b:.3g}: {height:.4g}</title>"
         drawn = f"M{left:.4g} {base:.4g}V{min(float(frame.y(height)), base):.4g}h{width:.4g}V{base:.4g}z"
-        parts.append(f"<path class='bar' d='{drawn}'>{told}</path>")
+        parts.append(f"<path class='bar' d='{drawn}'>{title}</path>")
     return f"<g class='c-{mark.look.colour}'>{''.join(parts)}</g>"
 
 

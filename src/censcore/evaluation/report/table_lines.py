@@ -176,8 +176,8 @@ def _pairs(comparison: Comparison, s: int, column: Column, adjustment: str) -> I
             "low": float(low[0]),
             "high": float(high[0]),
         }
-        told = bool(difference.varies[0]) and events >= MINIMUM_EVENTS
-        line |= numbers if told else dict.fromkeys(numbers, np.nan)
+        reliable = bool(difference.varies[0]) and events >= MINIMUM_EVENTS
+        line |= numbers if reliable else dict.fromkeys(numbers, np.nan)
         note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
         yield line | {
             "better": "lower" if proper else "higher", "proper": proper, "events": events, "note": note

@@ -244,8 +244,8 @@ def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
 
 
 def _percent(value: float, error: float) -> str:
-    told = "" if np.isnan(error) or error == 0 else f" ± {100 * error:.1f}"
-    return f"{100 * value:.1f}{told} %"
+    spread = "" if np.isnan(error) or error == 0 else f" ± {100 * error:.1f}"
+    return f"{100 * value:.1f}{spread} %"
 
 
 def text_of(comparison: Comparison) -> str:

@@ -33,7 +33,7 @@ __all__ = ["LARGE", "Verdict", "calibration_lines", "d_calibrations", "distance_
 MOST_NAMES = 5  # of forecasts in one sentence
 MOST_GAPS = 3  # with numbers
 LARGE = 100_000  # subjects, above which the curve behind the ICI is left to those who ask for it
-SHORT = 0.9  # share of follow-up, below which a horizon is told beside the last time
+SHORT = 0.9  # of follow-up: a shorter horizon is reported beside the last time
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         calibration=calibration_lines(comparison, outcome),
     )  # fmt: skip
 
-    def told(*sentences: str, **facts: Any) -> Verdict:
+    def verdict_with(*sentences: str, **facts: Any) -> Verdict:
         first, *others = (s for s in sentences if s)
         return replace(verdict, **facts, sentences=[about(outcome) + first, *others])
 
@@ -133,19 +133,19 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     title = title_of(score).replace(", ipcw", " (ipcw)")
     named = f"{article}{title}{_until(comparison, score, block[0]['at'])}"
     if block[0]["note"].startswith(CANNOT_TELL):
-        return told(
+        return verdict_with(
             f"Cannot tell which forecast is best: the comparison is based on {block[0]['events']:.3g} "
             f"events, at least {MINIMUM_EVENTS} are needed."
         )
     if len(block) == 1:
-        return told(
+        return verdict_with(
             f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other "
             "forecast to compare it with.", *_calibration_sentences(comparison, verdict, block[0]["model"]),
             _based_on(verdict), best="",
         )  # fmt: skip
     finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
     if not finite:
-        return told(f"Cannot tell which forecast is best: every one has an infinite mean by {named}.")
+        return verdict_with(f"Cannot tell which forecast is best: every one has an infinite mean by {named}.")
     best = finite[0]
     pairs = blocks(difference_lines(comparison, discrimination=False)).get(key_of(best), [])
     clear = against(pairs, best["model"], comparison.confidence)
@@ -156,7 +156,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     beats = [x["model"] for x in finite if (x["model"], comparison.reference) in wins]
     facts = {"best": best["model"], "tied": tied, "worse": worse, "beats_reference": beats}
     among_three = len(finite) > 2
-    return told(
+    return verdict_with(
         _first_sentence(best, tied, wins, named, len(block)),
         _worse_sentence(best["model"], worse, comparison.confidence),
         _reference_sentence(comparison.reference, beats, finite) if wins and among_three else "",
@@ -165,7 +165,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         _largest_gap(best["model"], pairs, comparison.confidence) if tied and not worse else "",
         *_calibration_sentences(comparison, verdict, best["model"]),
         _based_on(verdict),
-        _other_scores(comparison, outcome, means, score, best["model"]),
+        _other_scores(comparison, means, best["model"]),
         **facts,
     )
 
@@ -217,7 +217,7 @@ def _first_sentence(best: Line, tied: list[str], wins: list[tuple[str, str]], na
 
 
 def _reference_sentence(reference: str | None, beats: list[str], finite: list[Line]) -> str:
-    """Which forecasts are clearly better than the reference, whatever holds between them."""
+    """Which forecasts are clearly better than the reference, also where they are tied with each other."""
     if reference not in [line["model"] for line in finite]:
         return ""
     name = one_line(str(reference))
@@ -228,25 +228,25 @@ def _reference_sentence(reference: str | None, beats: list[str], finite: list[Li
 
 def _others_sentence(wins: list[tuple[str, str]], reference: str | None) -> str:
     """Clear differences in which neither the best nor the reference takes part."""
-    told = [
+    gaps = [
         f"{one_line(worse)} is worse than {one_line(better)}" for better, worse in wins if worse != reference
     ]
-    more = [f"{len(told) - MOST_GAPS} more"] if len(told) > MOST_GAPS else []
-    return f"Other clear differences: {'; '.join(told[:MOST_GAPS] + more)}." if told else ""
+    more = [f"{len(gaps) - MOST_GAPS} more"] if len(gaps) > MOST_GAPS else []
+    return f"Other clear differences: {'; '.join(gaps[:MOST_GAPS] + more)}." if gaps else ""
 
 
 def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -> str:
     if not worse:
         return ""
-    told = []
+    gaps = []
     for gap in worse[:MOST_GAPS]:
         share = "" if np.isnan(gap["percent"]) else f", {gap['percent']:.2g} % of its loss"
         interval = f"{100 * confidence:g} % interval {gap['low']:.2g} to {gap['high']:.2g}"
-        told.append(f"{one_line(gap['model'])} (by {gap['difference']:.2g}{share}; {interval})")
-    more = len(worse) - len(told)
-    told += [f"{more} more (by up to {worse[-1]['difference']:.2g})"] if more else []
-    before = ", ".join(told[:-1]) + " and " if told[1:] else ""
-    return f"Clearly worse than {one_line(best)}: {before}{told[-1]}."
+        gaps.append(f"{one_line(gap['model'])} (by {gap['difference']:.2g}{share}; {interval})")
+    more = len(worse) - len(gaps)
+    gaps += [f"{more} more (by up to {worse[-1]['difference']:.2g})"] if more else []
+    before = ", ".join(gaps[:-1]) + " and " if gaps[1:] else ""
+    return f"Clearly worse than {one_line(best)}: {before}{gaps[-1]}."
 
 
 def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
@@ -257,17 +257,17 @@ def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
 
 def _calibration_sentences(comparison: Comparison, verdict: Verdict, best: str) -> list[str]:
     """Whether the risks of the best agree with the observed ones, and which others do not."""
-    told = []
+    sentences = []
     for line in verdict.calibration:
         if line["model"] == best and line["calibrated"] is not None:
             words = "agree with" if line["calibrated"] else "differ, by more than chance explains, from"
             distance = distance_text(line, comparison.time_unit)
-            told.append(f"The risks of {one_line(best)} {words} the observed ones ({distance}).")
+            sentences.append(f"The risks of {one_line(best)} {words} the observed ones ({distance}).")
     known = (best, comparison.reference)  # a reference is no candidate
     off = [x for x in verdict.calibration if x["calibrated"] is False and x["model"] not in known]
     named = [f"{one_line(x['model'])} ({distance_text(x, comparison.time_unit)})" for x in off[:MOST_GAPS]]
     named += [f"{len(off) - MOST_GAPS} more"] if len(off) > MOST_GAPS else []
-    return [*told, f"Not calibrated: {'; '.join(named)}."] if named else told
+    return [*sentences, f"Not calibrated: {'; '.join(named)}."] if named else sentences
 
 
 def calibration_lines(comparison: Comparison, outcome: str) -> list[Line]:
@@ -314,10 +314,10 @@ def d_calibrations(comparison: Comparison, bins: int = 10) -> dict[str, DCalibra
 def distance_text(line: dict[str, Any], time_unit: str = "") -> str:
     """How far forecast and observed risks are apart at the time, and the test over all times."""
     at = with_unit(line["time"], time_unit)
-    told = [] if np.isnan(line["ici"]) else [f"ICI {line['ici']:.2g} at {at}"]
-    told += [] if np.isnan(line["p_value"]) else [p_is(line["p_value"])]
-    told += [] if np.isnan(line["d_calibration"]) else [f"D-calibration {p_is(line['d_calibration'])}"]
-    return ", ".join(told)
+    parts = [] if np.isnan(line["ici"]) else [f"ICI {line['ici']:.2g} at {at}"]
+    parts += [] if np.isnan(line["p_value"]) else [p_is(line["p_value"])]
+    parts += [] if np.isnan(line["d_calibration"]) else [f"D-calibration {p_is(line['d_calibration'])}"]
+    return ", ".join(parts)
 
 
 def _based_on(verdict: Verdict) -> str:
@@ -330,9 +330,7 @@ def _based_on(verdict: Verdict) -> str:
     return f"It is based on {verdict.events} events{effective} among {subjects}."
 
 
-def _other_scores(
-    comparison: Comparison, outcome: str, means: dict[Key, list[Line]], leading: CaseScore, best: str
-) -> str:
+def _other_scores(comparison: Comparison, means: dict[Key, list[Line]], best: str) -> str:
     """Scores by which another forecast is clearly better than the best one."""
     pairs = blocks(difference_lines(comparison, discrimination=False))
     scores = {score.name: score for score in comparison.scores}
@@ -348,11 +346,11 @@ def _other_scores(
         known = [f"{at:.4g}" for at in places if at >= 0]
         return title_of(scores[name]) + (f" at {_listed(known)}{unit}" if known else "")
 
-    told = [
+    others = "; ".join(
         f"{one_line(model)} by the {_listed([with_places(*pair) for pair in places.items()])}"
         for model, places in better.items()
-    ]
-    return f"Other scores disagree: {one_line(best)} is clearly worse than {'; '.join(told)}." if told else ""
+    )
+    return f"Other scores disagree: {one_line(best)} is clearly worse than {others}." if others else ""
 
 
 def _until(comparison: Comparison, score: CaseScore, at: float) -> str:

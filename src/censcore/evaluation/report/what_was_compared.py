@@ -42,11 +42,11 @@ def what_was_compared(function: str, asked: Any, models: Mapping[str, Any], **mo
     sample = passed.pop("sample")
     arguments = {"X": sample.X, "y": sample.y, "sample_weight": sample.weight, "groups": sample.groups}
     arguments |= more | {name: value for name, value in passed.items() if name != "forecasts"}
-    told = ", ".join(f"{name}={described(value)}" for name, value in arguments.items() if value is not None)
+    call = ", ".join(f"{name}={described(value)}" for name, value in arguments.items() if value is not None)
     return {
         "covariates": _columns(sample.X),
         "models": {str(name): described(model) for name, model in models.items()},
-        "call": f"{function}(..., {told})",
+        "call": f"{function}(..., {call})",
         "date": date.today().isoformat(),
         "versions": _versions(models.values()),
     }

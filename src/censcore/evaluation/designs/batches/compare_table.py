@@ -96,11 +96,11 @@ def _effective(
         q = {"time": len(plan.times), "level": len(plan.levels)}.get(score.axis, 1)
         effective[outcome, axis] = numbers.reshape(m, -1, q).min(axis=1)
     outcomes = dict.fromkeys(score.outcome for score in plan.scores)
-    told = (outcomes.keys() & set(ready.kind.ranked)) or {plan.scores[0].outcome}
+    main = (outcomes.keys() & set(ready.kind.ranked)) or {plan.scores[0].outcome}
     for outcome in outcomes:
         all_equal, by_weight = _effective_numbers(losses, f"all|{outcome}")
         weighted[outcome] = int(losses.sums[f"seen|{outcome}"]), float(by_weight)
-        if outcome in told:
+        if outcome in main:
             about = f"{outcome}: " if outcome else ""
             few = note_on_few(weighted[outcome][0], float(all_equal), ready.counts.n, plan.horizon)
             notes += [about + note for note in few]
@@ -264,9 +264,9 @@ class Batches(Design):
 
     def settings(self, of: Comparison) -> dict[str, Any]:
         """Everything that was decided."""
-        told = self.told(of)
-        told |= {"read in batches of": self.plan.rows, "censcore": told.pop("censcore")}
-        return told | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
+        settings = self.common_settings(of)
+        settings |= {"read in batches of": self.plan.rows, "censcore": settings.pop("censcore")}
+        return settings | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
 
     def censoring(self, of: Comparison) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
@@ -308,7 +308,7 @@ class Batches(Design):
 def _diagnostic(ready: TablePlan, losses: PartialSums) -> CensoringDiagnostic:
     """How far the censoring distribution can be trusted, by the weights of the events under it."""
     counts, end, plan = ready.counts, ready.horizon, ready.task
-    if plan.censoring.pooled:  # else by batches, of which counts tell nothing
+    if plan.censoring.pooled:  # otherwise the weights differ by subject and were summed by batches
         y = counts.subjects(None).y
         losses = event_weights(y, ready.censoring.distribution, end, counts.rows)
     weight, count = losses.keyed["weights"].keys[0], losses.keyed["weights"].values[:, 0]

@@ -63,9 +63,9 @@ NOT_SEARCHED_FOR = (
 
 
 class TablePlan(Plan):
-    """The plan of a table: its outcomes are counted, and its first rows tell what forecasts are."""
+    """The plan of a table: its outcomes are counted, and its first rows show the types of forecasts."""
 
-    task: BatchPlan  #: what every task knows
+    task: BatchPlan  #: what every task needs
     batches: list[Batch]
     counted: Counted  #: the outcomes of the scored subjects
     used: Counted  #: and those of the training subjects, if there are any
@@ -195,11 +195,11 @@ class TablePlan(Plan):
         self.censoring = ResolvedCensoring(C, about, self.estimate.fitted is not None, self.in_sample)
 
     def _identify(self, C: Any) -> None:
-        """Know the estimate by what it predicts, where sums are kept: its parameters do not tell its data."""
+        """Identify the estimate in a store by its predictions: its parameters do not show its data."""
         if self.table.store is not None:
             X = self.estimate.covariates(self.first.frame, self.first.labels)
-            told = self.estimate.of(X, self.first.y) if C is None else C
-            self.estimate = replace(self.estimate, identity=model_key("C", told, None))
+            distribution = self.estimate.of(X, self.first.y) if C is None else C
+            self.estimate = replace(self.estimate, identity=model_key("C", distribution, None))
 
     @property
     def scored(self) -> Sample | None:
@@ -233,17 +233,17 @@ class TablePlan(Plan):
         return kind_of(counted.y)(counted.y).pooled(counted)
 
     def chosen_levels(self, sample: Any) -> Any:
-        """Levels as asked for or by default; an error where counts do not tell."""
+        """Levels as asked for or by default; an error where they do not follow from counts."""
         if sample is not None or self.asked.levels is not None:
             return super().chosen_levels(sample)
         if type(self.kind).levels is not Kind.levels:
             raise InvalidInputError(
-                "levels: got none, which counts of such a table do not tell. Pass levels=."
+                "levels: got none, and counts of such a table do not give defaults. Pass levels=."
             )
         return None
 
     def make_cases(self) -> None:
-        """What every task knows; cases are made batch by batch."""
+        """What every task needs; cases are made batch by batch."""
         parts, end, estimate = self.counted.parts, self.horizon, self.estimate
         subsets, by_curve = _subsets(self.counted, self.columns), _edges_by_curve(estimate, parts, end)
         bare = replace(self.kind, y=None)

@@ -139,8 +139,8 @@ class OutcomeTable:
             y = RightCensored.from_frame(frame, time, event, *known)
             y.names = y.names if names is None else list(names)
             return y
-        told = names is not None or (frame[self.cause] != 0).any()
-        n_causes = None if told else 1  # others may have more
+        causes_known = names is not None or (frame[self.cause] != 0).any()
+        n_causes = None if causes_known else 1  # others may have more
         return CompetingRisks.from_frame(
             frame, str(self.time), self.cause, *known, names=names, n_causes=n_causes
         )

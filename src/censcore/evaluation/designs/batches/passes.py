@@ -1,7 +1,7 @@
 r"""The three passes over a table, each a sum over its batches.
 
-:class:`Counting` gives the numbers of subjects by stratum, time and event, of which everything that is
-decided before scoring is a function. :class:`LossSums` gives mean losses and their derivatives A(u) with
+:class:`Counting` gives the numbers of subjects by stratum, time and event, from which all decisions
+before scoring follow. :class:`LossSums` gives mean losses and their derivatives A(u) with
 respect to the hazard of C. :class:`Influences` gives the sums of powers of
 
 .. math:: \psi_i=w_i(\ell_i-\bar\ell)+w_i\,\xi(y_i,\delta_i),

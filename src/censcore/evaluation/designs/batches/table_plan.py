@@ -1,4 +1,4 @@
-"""What every task of a comparison knows, and how it reads the subjects of a batch and their C."""
+"""What every task of a comparison needs, and how it reads the subjects of a batch and their C."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Rows:
 def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: int) -> Iterator[Rows]:
     """The subjects of a batch, at most ``size`` at a time; ``needed`` are further columns, None for all."""
     batch = batch if hasattr(batch, "frames") else FrameBatch(batch)  # a partition that Dask has computed
-    told = needed is not None and getattr(columns.outcome, "columns", None) is not None
-    wanted = _distinct(*columns.all, *(needed or ())) if told else None
+    chosen = needed is not None and getattr(columns.outcome, "columns", None) is not None
+    wanted = _distinct(*columns.all, *(needed or ())) if chosen else None
     first = 0
     for frame in batch.frames(wanted, size, columns.labels):
         if len(frame):
@@ -139,7 +139,7 @@ class BatchPlan:
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
-        """Columns of the forecasts; None where functions do not say which."""
+        """Columns of the forecasts; None where functions do not name them."""
         names = [] if self.censoring.pooled else list(self.censoring.columns)
         for forecast in self.forecasts.values():
             if isinstance(forecast, Distribution):
@@ -165,7 +165,7 @@ class BatchPlan:
         return np.column_stack(shares) / np.concatenate([s.weight for s in self.subsets])
 
     def forecast(self, rows: Rows) -> dict[str, Any]:
-        """What every model says of the subjects, read as they are scored, up to the entries."""
+        """The forecast of every model for the subjects, before it is conditioned on the entry."""
         forecasts = read_forecasts(rows.kind, self.forecasts, rows, self.events)
         settled: dict[str, Any] = rows.kind.settled(forecasts, None, self.horizon, [])
         return settled
@@ -224,7 +224,7 @@ class TableCensoring:
     A Kaplan-Meier estimate is fitted to counts of outcomes, a regression of C to training subjects in memory;
     either is sent to all tasks. Mean losses move with the estimate by sums over the scored subjects, the A(u)
     of :mod:`censcore.evaluation.inference.censoring_influence`, which add up over batches like any other.
-    Estimators without an influence function are taken as known, which a note says.
+    Estimators without an influence function are taken as known, with a note.
     """
 
     known: Distribution | None = None
@@ -234,7 +234,7 @@ class TableCensoring:
 
     @property
     def pooled(self) -> bool:
-        """Whether few curves serve all subjects, so that counts of outcomes tell all of it."""
+        """Whether few curves serve all subjects, so that counts of outcomes determine them."""
         return self.fitted is None or is_kaplan_meier(self.fitted)
 
     def covariates(self, frame: Any, labels: dict[str, np.ndarray]) -> Any:
