@@ -217,16 +217,16 @@ def _line(frame: _Frame, line: Line, small: bool) -> str:
 
 def _bends(x: np.ndarray, sides: np.ndarray) -> np.ndarray:
     """Places of the points that curves (m, n) need: straight lines between them miss none by ``CLOSE``."""
-    known, everywhere = np.isfinite(sides), np.arange(len(x))
+    known, everywhere = np.isfinite(sides + x), np.arange(len(x))
     edges = np.flatnonzero((known[:, 1:] != known[:, :-1]).any(axis=0))
     # where a curve or its band begins or ends
     needed = np.unique([0, len(x) - 1, *edges, *(edges + 1)])
     while len(needed) > 1:  # in every piece between them, the farthest point is needed as well
         piece = np.minimum(np.searchsorted(needed, everywhere, side="right"), len(needed) - 1) - 1
         a, b = needed[piece], needed[piece + 1]
-        width = x[b] - x[a]
-        share = np.where(width > 0, x - x[a], 0.0) / np.where(width > 0, width, 1.0)
         with np.errstate(invalid="ignore"):
+            width = x[b] - x[a]
+            share = np.where(width > 0, x - x[a], 0.0) / np.where(width > 0, width, 1.0)
             missed = np.abs(sides - (sides[:, a] + share * (sides[:, b] - sides[:, a])))
         missed[1:] /= 2  # ends of bands
         missed = np.nan_to_num(missed).max(axis=0)
