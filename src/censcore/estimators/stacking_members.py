@@ -15,11 +15,12 @@ from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.estimators.stacking_subjects import StackSubjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MemberDraws", "in_turn", "log_losses", "mixed"]
+__all__ = ["MemberDraws", "in_turn", "mixed"]
 
 _ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
@@ -95,6 +96,21 @@ class MemberDraws:
         """Draws as a forecast."""
         return Ensemble(z) if self.causes is None else of_draws(z, self.causes)
 
+    def held_out_losses(
+        self, held: Sequence[list[tuple[Any, ...]]], subjects: StackSubjects, by_likelihood: bool
+    ) -> list[tuple[np.ndarray, ...]]:
+        """Losses of every fold, and the weights of its subjects."""
+        losses: list[tuple[np.ndarray, ...]] = []
+        for i, (X, y, C, weight) in enumerate(subjects.held_out()):
+            models = [of_member[i] for of_member in held]
+            if by_likelihood:
+                scores = [to_numpy(log_score(y, model.predict_distribution(X))) for model, *_ in models]
+                losses.append((np.stack(scores, axis=1), weight))
+            else:
+                energy = self.energy_losses(models, X, y, C, len(subjects.folds), subjects.seed)
+                losses.append((*energy, weight))
+        return losses
+
     def energy_losses(
         self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -131,11 +147,6 @@ class MemberDraws:
         for j, i in combinations(range(len(draws)), 2):
             D[:, i, j] = D[:, j, i] = 4 * ((s[:, i] + s[:, j]) / 2 - loss(draws[i], draws[j]))
         return s, D
-
-
-def log_losses(models: list[Any], X: Any, y: Any) -> np.ndarray:
-    """Log scores (n, J)."""
-    return np.stack([to_numpy(log_score(y, model.predict_distribution(X))) for model, *_ in models], axis=1)
 
 
 def in_turn(z: np.ndarray, share: float) -> np.ndarray:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_count
 from censcore.distributions import Distribution
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.cause_times import CauseTimes
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariates import fit_weighted, take_rows
-from censcore.estimators.folds import Fold
+from censcore.estimators.folds import FOLDS, Fold, held_out_folds
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.tails import end_of_follow_up
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["StackSubjects", "censoring_of"]
+__all__ = ["HeldOut", "StackSubjects", "censoring_of", "stack_folds"]
 
+_FEW, _SOME = 1000, 4000  # up to so many subjects every fold is held out, or two of five, else one
 _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
+
+#: By name, for every fold a model that has not seen its subjects, and others that it is pooled with.
+HeldOut = dict[str, list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +64,24 @@ class StackSubjects:
             return list(model.cross_fit(self.X, self.y, self.folds, self.weight, **more))
         return [(self.fit(as_estimator(model), train),) for train, _ in self.folds]
 
+    def cross_fit_all(
+        self, pairs: Sequence[tuple[str, Any]], leave_out: bool
+    ) -> tuple[HeldOut, dict[str, str]]:
+        """Models of every fold by name, and why others, if these may be left out, cannot be fitted."""
+        held: HeldOut = {}
+        left_out: dict[str, str] = {}
+        for name, model in pairs:
+            try:
+                held[name] = self.cross_fit(model)
+            except (InvalidInputError, UnsupportedOutcomeError) as error:
+                if not leave_out:
+                    raise
+                left_out[name] = str(error)
+                last = error
+        if not held:
+            raise last
+        return held, left_out
+
     def _accepted(self, function: Any) -> dict[str, Any]:
         """What a method takes of censoring distribution and groups."""
         names, options = inspect.signature(function).parameters, {"censoring": self.C, "groups": self.groups}
@@ -89,6 +113,18 @@ class StackSubjects:
             return float((to_numpy(self.y.causes) > 0).sum()) / self.y.n_causes
         event = self.y.found if isinstance(self.y, IntervalCensored) else self.y.event
         return float(to_numpy(event).reshape(len(self.y), -1).sum(axis=0).mean())
+
+
+def stack_folds(units: np.ndarray, cv: int | str, seed: int) -> list[Fold]:
+    """Training and held-out subjects; a group stays on one side."""
+    automatic = isinstance(cv, str) and cv == "auto"
+    if isinstance(cv, str) and not automatic:
+        raise InvalidInputError(f"cv must be a number of folds or 'auto'; got {cv!r}.")
+    count = FOLDS if automatic else as_count(cv, "cv", least=2)
+    if len(units) < 2 * FOLDS or len(np.unique(units)) < count:
+        return []
+    folds = held_out_folds(units, count, seed)
+    return folds[: 2 if len(units) <= _SOME else 1] if automatic and len(units) > _FEW else folds
 
 
 def taken(C: Distribution, rows: np.ndarray) -> Distribution:
