@@ -23,6 +23,7 @@ from censcore._validation import (
 from censcore.distributions import Distribution, Ensemble, JointMixture, Mixture, Univariate
 from censcore.distributions.joint import Joint
 from censcore.estimators.adapted import as_estimator
+from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.estimators.folds import seed_of
 from censcore.estimators.jackknife import jackknife_interval
@@ -231,8 +232,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         pairs = [pair for pair in pairs if pair[0] in held]
         self._mix(dict(pairs), held, subjects)
         self._follow_up = subjects.follow_up
-        some = None if X is None else take_rows(X, np.arange(1))
-        self._exact = self._is_exact([m.predict_distribution(some) for m in self.estimators_.values()])
+        first = take_rows(X, np.arange(1))
+        self._exact = self._is_exact([m.predict_distribution(first) for m in self.estimators_.values()])
         self._finish(subjects, held)
         return self
 
@@ -332,10 +333,10 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         offset = float(np.random.default_rng(seed).random())
         sizes = shares(m, [self.weights_[name] for name in self.estimators_], offset)
         for start in range(0, n, _AT_ONCE):
-            some = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
+            part = take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
             z = mixed(
                 [
-                    self._members.of(model, some, size, seed + 7919 * j)
+                    self._members.of(model, part, size, seed + 7919 * j)
                     for j, (model, size) in enumerate(zip(self.estimators_.values(), sizes, strict=True))
                     if size
                 ]
@@ -361,7 +362,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         """
         self.check_fitted()
         if not self._exact:
-            return self._members.ensemble(self.sample(X))
+            return of_draws(self.sample(X), self._causes)
         X = self._inputs(X, reset=False)
         forecasts: list[Any] = [model.predict_distribution(X) for model in self.estimators_.values()]
         weights = np.array([self.weights_[name] for name in self.estimators_])

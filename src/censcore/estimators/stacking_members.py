@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Ensemble
+from censcore.distributions import Distribution
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import take_rows
@@ -78,8 +78,7 @@ class MemberDraws:
         for start in range(0, int(count.max()), size):
             rows = np.flatnonzero((turn >= start) & (turn < start + size))
             kinds, place = np.unique(group[rows], return_inverse=True)
-            some = None if X is None else take_rows(X, first[kinds])
-            z = self.of(model, some, m * size, seed + 104_729 * start)
+            z = self.of(model, take_rows(X, first[kinds]), m * size, seed + 104_729 * start)
             z = z.reshape(len(z), size, m, *z.shape[2:])
             parts.append((rows, z[place, turn[rows] - start]))
         drawn = np.empty((n, *parts[0][1].shape[1:]))
@@ -91,10 +90,6 @@ class MemberDraws:
         """Draws of a forecast, whose noise is small beside the spread of n subjects in a comparison."""
         together, least, most = _DRAWS
         return min(most, max(least, together // n))
-
-    def ensemble(self, z: np.ndarray) -> Any:
-        """Draws as a forecast."""
-        return Ensemble(z) if self.causes is None else of_draws(z, self.causes)
 
     def held_out_losses(
         self, held: Sequence[list[tuple[Any, ...]]], subjects: StackSubjects, by_likelihood: bool
@@ -139,7 +134,7 @@ class MemberDraws:
         horizon = float(to_numpy(y.time).max()) if endless else None  # nothing was seen beyond
 
         def loss(*parts: np.ndarray) -> np.ndarray:
-            forecast = self.ensemble(mixed(parts))
+            forecast = of_draws(mixed(parts), self.causes)
             return to_numpy(energy_score(y, forecast, C, fair=True, horizon=horizon, seed=seed))
 
         s = np.stack([loss(z) for z in draws], axis=1)

@@ -20,7 +20,7 @@ from censcore.estimators.folds import FOLDS, Fold, held_out_folds
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks
+from censcore.outcomes import CompetingRisks, IntervalCensored, as_followed
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["HeldOut", "StackSubjects", "censoring_of", "stack_folds"]
@@ -48,9 +48,9 @@ class StackSubjects:
         """Fit a model to all subjects or some."""
         if rows is None:
             return fit_weighted(model, self.X, self.y, self.weight, **self._accepted(model.fit))
-        X, weight = self._covariates(rows), None if self.weight is None else self.weight[rows]
+        X, weight = take_rows(self.X, rows), None if self.weight is None else self.weight[rows]
         more = {
-            name: taken(value, rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
+            name: value.take(rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
             for name, value in self._accepted(model.fit).items()
         }
         return fit_weighted(model, X, self.y.take(rows), weight, **more)
@@ -87,16 +87,13 @@ class StackSubjects:
         names, options = inspect.signature(function).parameters, {"censoring": self.C, "groups": self.groups}
         return {name: value for name, value in options.items() if name in names and value is not None}
 
-    def _covariates(self, rows: np.ndarray) -> Any:
-        return None if self.X is None else take_rows(self.X, rows)
-
     def held_out(self) -> Iterator[tuple[Any, Any, Any, np.ndarray]]:
         """The held-out subjects of every fold: covariates, outcome, censoring distribution, weights."""
         for _, test in self.folds:
             rows = np.sort(np.random.default_rng(self.seed).permutation(test)[:_HELD_OUT])
-            C = None if self.C is None else taken(self.C, rows)
+            C = None if self.C is None else self.C.take(rows)
             weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-            yield self._covariates(rows), self.y.take(rows), C, weight
+            yield take_rows(self.X, rows), self.y.take(rows), C, weight
 
     @property
     def follow_up(self) -> np.ndarray:
@@ -127,17 +124,11 @@ def stack_folds(units: np.ndarray, cv: int | str, seed: int) -> list[Fold]:
     return folds[: 2 if len(units) <= _SOME else 1] if automatic and len(units) > _FEW else folds
 
 
-def taken(C: Distribution, rows: np.ndarray) -> Distribution:
-    """The distributions of some subjects."""
-    return C if len(C) == 1 else C.take(rows)
-
-
 def censoring_of(X: Any, y: Any, given: Any) -> Any:
     """The censoring distribution: given, known, or estimated; None where intervals need none."""
     if isinstance(given, Distribution) or isinstance(y, IntervalCensored):
         return given
-    followed = y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
-    followed = followed.any_cause() if isinstance(followed, CompetingRisks) else followed
+    followed = as_followed(y)
     if given is None and (known := known_censoring(followed)) is not None:
         return known
     estimator = KaplanMeier() if given is None else given

@@ -26,12 +26,11 @@ from censcore.learning.data.standardised import Data, Fold, Subjects
 from censcore.learning.engression.loss import LEVELS, TimeScale, is_worse
 from censcore.learning.engression.sampling import FittedGenerators
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.neural_estimator import followed_outcome
 from censcore.learning.settings import Network, Training
 from censcore.learning.training.exchange import pick_device, rank_and_processes
 from censcore.learning.training.side_by_side import stacked
 from censcore.learning.training.task import Callback, History
-from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 
 __all__ = ["CensoredEngression"]
 
@@ -238,7 +237,7 @@ class CensoredEngression(FittedGenerators):
         outcome = as_past(outcome, counts)
         self._learn_units(X, outcome, counts, labels, censoring)
         self._fit_scaling(Moments.of(matrix))
-        everything = self._plan.tensors(
+        everything = self._tensors(
             self._standardised(matrix), self._as_seen(outcome), self.censoring_, counts, sample_weight
         )
         others = None if eval_set is None else Subjects(self._eval_rows(eval_set))
@@ -352,13 +351,13 @@ class CensoredEngression(FittedGenerators):
             warn_of_ties(y, mask)
         counted = None if first is None else first.follow_up
         chosen = self._training_censoring = TrainingCensoring.choose(
-            self._training.objective, X, followed_outcome(y), censoring, groups, counted
+            self._training.objective, X, as_followed(y), censoring, groups, counted
         )
         _log.info("censoring distribution for censored engression: %s", chosen.words)
         latest, drawn = y, y
         if first is not None:
             latest, drawn = self._other_outcome(first.extreme.y), self._other_outcome(first.drawn.y)
-        self._follow_up = end_of_follow_up(latest, chosen.widest(X, followed_outcome(latest)))
+        self._follow_up = end_of_follow_up(latest, chosen.widest(X, as_followed(latest)))
         sums = None if first is None else first.times
         self._times = TimeScale.of(self._as_seen(drawn), self._training.transform(self._structure), sums)
 
@@ -397,10 +396,10 @@ class CensoredEngression(FittedGenerators):
         # on a GPU, recorded steps of one network after the other are faster
         together = device.type == "cpu" and rank_and_processes()[1] == 1 and not again and len(folds) > 1
         if together and isinstance(folds[0].training, Subjects):
-            sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
+            sparsity = torch.tensor([self._penalty(fold.training) for fold in folds])
             stack: Any = stacked(self._networks)
             self.histories_ = self._train_stack(
-                self._plan.task(stack, device, sparsity),
+                self._task(stack, device, sparsity),
                 self._networks,
                 folds,
                 min(fold.training.n for fold in folds),
@@ -412,7 +411,7 @@ class CensoredEngression(FittedGenerators):
             self._networks = self._networks[: len(self.histories_)]
         self._fold_networks = self._networks  # before one that failed is left out
         if again and held_out is not None and len(self._networks) > 1:
-            first, whole = (self._plan.task(network, device) for network in self._networks)
+            first, whole = (self._task(network, device) for network in self._networks)
             failed = is_worse(whole, first, held_out, self._seed)
             self._networks = self._networks[:1] if failed else self._networks[1:]
             if failed:
@@ -432,7 +431,7 @@ class CensoredEngression(FittedGenerators):
             if again and i:
                 epochs = self.epochs if self.patience is None else histories[0].kept_epoch + 1
                 epochs = max(1, round(epochs * folds[0].training.n / fold.training.n))
-            task = self._plan.task(network, device, self._plan.penalty(fold.training))
+            task = self._task(network, device, self._penalty(fold.training))
             histories.append(self._train(task, fold, callbacks, epochs, seed=seed, checkpoint=checkpoint))
             if histories[-1].interrupted:
                 break

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array
+from censcore._arrays import Array, to_numpy
 from censcore._validation import as_number
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
+from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.sample_predictions import SamplePredictions
 from censcore.estimators.stacking_weights import shares
@@ -24,7 +25,7 @@ from censcore.files import write_atomically
 from censcore.learning.data.checks import as_past, check_mask, check_order
 from censcore.learning.data.standardised import OnDemand, Standardised, blocks
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.loss import Generators, TimeScale
+from censcore.learning.engression.loss import EngressionTask, TimeScale, censoring_quantiles, scale_of_loss
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.file_checks import check_numbers
 from censcore.learning.neural_estimator import NeuralEstimator
@@ -32,12 +33,23 @@ from censcore.learning.settings import Network
 from censcore.learning.structures import Competing, Semicompeting, Structure, structure_of
 from censcore.learning.subject_windows import SubjectWindows
 from censcore.learning.training.task import mix_seed
-from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import (
+    CompetingRisks,
+    OutcomeLike,
+    RightCensored,
+    SemiCompetingRisks,
+    as_followed,
+    as_outcome,
+)
+from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["FittedGenerators", "NoisePool", "Sampler", "chunks_of"]
 
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
+
+# of the penalty on covariates: in units of the noise, and for more covariates than these
+_SPARSITY, _FEW_COVARIATES = 0.6, 5
 
 
 class NoisePool(SubjectWindows):
@@ -138,9 +150,51 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
         structure = self._structure
         return Generator(self._n_inputs, structure.outputs, logits=structure.logits, **asdict(self._shape))
 
-    @property
-    def _plan(self) -> Generators:
-        return Generators(self._n_inputs, self._training, self._structure, self._times)
+    def _task(
+        self, network: Generator, device: torch.device, sparsity: float | Tensor = 0.0
+    ) -> EngressionTask:
+        """A generator and its loss."""
+        precision = self._training.precision
+        mixed = precision == "bfloat16" or (precision == "auto" and device.type == "cuda")
+        scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
+        samples, beta = int(self._training.samples), self._training.beta
+        return EngressionTask(
+            network, scale, samples, beta, mixed, self._structure, self._times.bounded, sparsity
+        )
+
+    def _penalty(self, subjects: Any) -> float:
+        r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
+
+        That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
+        of many grows with the root of the logarithm of their number.
+        """
+        if not isinstance(self._training.sparsity, str):
+            return float(self._training.sparsity)
+        excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
+        scale = scale_of_loss(subjects.sample["y"], subjects.sample["c"], self._times.bounded)
+        return _SPARSITY * scale * float(np.sqrt(excess / subjects.n))
+
+    def _tensors(
+        self, x: Standardised, y: Any, C: Any, mask: np.ndarray | None = None, weight: Any = None
+    ) -> dict[str, Tensor | OnDemand]:
+        """Covariates, times and quantiles of C; times that do not count are events at time zero."""
+        time = to_numpy(y.known_time if isinstance(y, SemiCompetingRisks) else y.time).reshape(len(y), y.k)
+        followed = as_followed(y)
+        anything = Ensemble(np.zeros((1, 1, *followed.shape[1:])))  # to check y and C against each other
+        inputs = scoring_inputs(followed, anything, C, joint=True)
+        scaled = np.empty(time.shape, dtype=np.float32)
+        for rows in blocks(*time.shape):
+            scaled[rows] = self._times.forward(time[rows])
+        data: dict[str, Tensor | OnDemand] = {
+            "x": x,
+            "y": torch.from_numpy(scaled),
+            "c": censoring_quantiles(inputs.y, inputs.C, self._times.forward),
+        }
+        if mask is not None:
+            data["mask"] = torch.from_numpy(mask)
+        if weight is not None:
+            data["weight"] = torch.from_numpy(check_weights(weight, len(y)).astype(np.float32))
+        return data
 
     @property
     def censoring_(self) -> Distribution | None:
@@ -234,12 +288,12 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
             check_order(outcome, counts)
         matrix = self._check_X(X, len(outcome), reset=False)
         followed = self._training_censoring.followed(X, outcome, censoring)
-        return self._plan.tensors(self._standardised(matrix), *followed, counts, weight)
+        return self._tensors(self._standardised(matrix), *followed, counts, weight)
 
     # ---- draws ---------------------------------------------------------------------------------
 
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
-        tasks = [self._plan.task(network, device) for network in self._networks]
+        tasks = [self._task(network, device) for network in self._networks]
         sizes = shares(m, [1 / len(tasks)] * len(tasks))
         pools = [  # the generators share the draws
             (task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
@@ -270,7 +324,7 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
         Ensemble or CauseEnsemble
             One ensemble per subject; of times and causes for competing risks.
         """
-        return self._ensemble(self.sample(X, n_samples, seed))
+        return of_draws(self.sample(X, n_samples, seed), self._causes)
 
     def by_network(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Compute a statistic for the draws of each network, to see how far they disagree.
