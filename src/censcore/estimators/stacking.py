@@ -25,8 +25,8 @@ from censcore.distributions.joint import Joint
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
+from censcore.estimators.curve_inference import jackknife_interval
 from censcore.estimators.folds import seed_of
-from censcore.estimators.jackknife import jackknife_interval
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
 from censcore.estimators.saved_models import SavedEstimator, decoded, encoded
 from censcore.estimators.stacking_members import MemberDraws, mixed
