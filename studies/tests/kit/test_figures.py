@@ -1,6 +1,7 @@
 """Figures are written in the format of their name, and the same figure gives the same bytes."""
 
 import pytest
+
 from censcore_studies.kit.figures import new_figure, picture
 
 
