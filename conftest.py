@@ -132,6 +132,16 @@ def brief_members() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _errors_of_numpy() -> Iterator[None]:
+    """What NumPy warns of is as it was, or later tests would not see its warnings."""
+    import numpy as np
+
+    before = np.geterr()
+    yield
+    assert np.geterr() == before
+
+
+@pytest.fixture(autouse=True)
 def _registered_scores() -> Iterator[None]:
     """Scores that a test or an example registers are gone after it."""
     from censcore.scores import SCORES

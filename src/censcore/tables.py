@@ -19,7 +19,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingPack
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Batch", "CsvBatch", "DelayedBatch", "FrameBatch", "ParquetBatch", "batches_of", "check_columns"]
+__all__ = ["Batch", "CsvBatch", "FrameBatch", "ParquetBatch", "batches_of", "check_columns"]
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".txt")
 SAMPLE = 2**20  # bytes of a CSV file from which the length of its lines is learned
@@ -120,22 +120,24 @@ class CsvBatch(FileBatch):
             )
         except Exception as error:
             raise InvalidInputError(f"{self} could not be read as a table: {error}") from error
-        yield from FrameBatch(frame).frames(columns, rows, text)
+        yield from FrameBatch(frame, frame.columns).frames(columns, rows, text)
 
 
 @dataclass(frozen=True, eq=False)
 class FrameBatch(Batch):
-    """A frame in memory."""
+    """A frame in memory, or a partition of a Dask data frame: a task of Dask, whose result is a frame."""
 
     frame: Any
+    columns: Sequence[Any]
+    delayed: bool = False
 
     def names(self) -> list[str]:
         """Names of the columns."""
-        return [str(name) for name in self.frame.columns]
+        return [str(name) for name in self.columns]
 
     def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Slices of ``rows`` rows."""
-        frame = self.frame
+        """Slices of ``rows`` rows; a partition is computed here."""
+        frame = self.frame.compute() if self.delayed else self.frame
         if columns is not None:
             check_columns(columns, self.names(), str(self))
             frame = frame[list(columns)]
@@ -143,26 +145,7 @@ class FrameBatch(Batch):
             yield frame.iloc[start : start + rows]
 
     def __str__(self) -> str:
-        return "the table"
-
-
-@dataclass(frozen=True, eq=False)
-class DelayedBatch(Batch):
-    """A partition of a Dask data frame: a task of Dask, whose result is a frame."""
-
-    delayed: Any
-    columns: tuple[str, ...]
-
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.columns)
-
-    def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Slices of the partition, computed here."""
-        yield from FrameBatch(self.delayed.compute()).frames(columns, rows, text)
-
-    def __str__(self) -> str:
-        return "the Dask data frame"
+        return "the Dask data frame" if self.delayed else "the table"
 
 
 def batches_of(data: Any, rows: int) -> list[Batch]:
@@ -183,10 +166,10 @@ def batches_of(data: Any, rows: int) -> list[Batch]:
     elif isinstance(data, list | tuple) and data and all(hasattr(part, "frames") for part in data):
         return list(data)
     elif hasattr(data, "to_delayed"):
-        names = tuple(str(name) for name in data.columns)
-        return [DelayedBatch(part, names) for part in data.to_delayed()]
+        return [FrameBatch(part, list(data.columns), delayed=True) for part in data.to_delayed()]
     elif hasattr(data, "columns"):
-        return [FrameBatch(as_frame(data, name="data").to_pandas())]
+        frame = as_frame(data, name="data").to_pandas()
+        return [FrameBatch(frame, frame.columns)]
     else:
         raise InvalidTypeError(
             f"data: got {type(data).__name__}, expected a path of Parquet or CSV files, a list of paths, a "

@@ -290,7 +290,8 @@ def test_command(tmp_path):
     ]
     for name in names:
         assert (tmp_path / f"{name}.md").stat().st_size > 0
-    assert (tmp_path / "places.png").exists()
+    for name in ("conventions", "places"):  # as in docs/results
+        assert (tmp_path / f"{name}.svg").read_bytes().startswith(b"<?xml")
     rescored = pd.read_csv(tmp_path / "rescored.csv")
     assert set(rescored["score"]) == {"crps", "integrated_brier_score:ipcw"}
     assert (rescored["low"] < rescored["difference"]).all()

@@ -9,6 +9,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 import censcore as cs
 from censcore.estimators.saved_models import Trees
+from censcore.estimators.stacking_subjects import stack_folds
 from censcore.exceptions import InvalidInputError, ModelFileError
 
 pytest.importorskip("safetensors", reason="model files need the extra 'torch'")
@@ -64,7 +65,7 @@ def test_a_stack_of_simple_models(tmp_path):
     np.testing.assert_array_equal(found, expected)
     assert again.censoring_ is None
     arrays, _ = read_model_file(tmp_path / "stack", "Stacking")
-    of_subjects = {N, *(len(rows) for fold in stack._folds(np.arange(N)) for rows in fold)}
+    of_subjects = {N, *(len(rows) for fold in stack_folds(np.arange(N), "auto", 0) for rows in fold)}
     assert all(of_subjects.isdisjoint(array.shape) for array in arrays.values())
     again.fit(frame, ONE)
     assert again.weights_ == stack.weights_

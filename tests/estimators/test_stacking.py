@@ -7,6 +7,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
+from censcore.estimators import stacking
+from censcore.estimators.stacking_subjects import stack_folds
 from censcore.estimators.stacking_weights import (
     LogLosses,
     QuadraticLosses,
@@ -346,8 +348,7 @@ def test_intervals():
 def test_groups_are_held_out_together(monkeypatch):
     seen = []
     stack = cs.Stacking([("km", KM)], random_state=0)
-    keep = stack._folds
-    monkeypatch.setattr(stack, "_folds", lambda units: seen.append(keep(units)) or seen[-1])
+    monkeypatch.setattr(stacking, "stack_folds", lambda *how: seen.append(stack_folds(*how)) or seen[-1])
     groups = np.arange(300) // 3
     stack.fit(DATA.X, DATA.y, groups=groups)
     assert len(seen[0]) == 5
@@ -399,7 +400,7 @@ def test_the_interval_is_that_of_the_jackknife():
     stack = cs.Stacking([("weibull", WEIBULL)], random_state=0, cv=4).fit(DATA.X, DATA.y)
     found = stack.risk_interval(DATA.X[:5], 1.0, level=0.9)
     without = []
-    for train, _ in stack._folds(np.arange(300)):
+    for train, _ in stack_folds(np.arange(300), 4, 0):
         model = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(DATA.X[train], DATA.y[train])
         without.append(model.predict_survival_function(DATA.X[:5], 1.0))
     scale = np.arcsin(np.sqrt(1 - np.array(without)))
@@ -413,7 +414,7 @@ def test_the_interval_is_that_of_the_jackknife():
 def test_how_many_are_held_out(n, held_out, folds):
     data = WeibullScenario("uniform").sample(n, seed=0)
     stack = cs.Stacking([("km", KM)], random_state=0).fit(data.X, data.y)
-    rows = [test for _, test in stack._folds(np.arange(n))]
+    rows = [test for _, test in stack_folds(np.arange(n), "auto", 0)]
     assert len(rows) == folds
     assert len(np.unique(np.concatenate(rows))) == held_out
     assert len(stack._without_fold) == (5 if folds == 5 else 0)

@@ -390,6 +390,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(files, tmp_path):
 
 _MEMORY = """
 import json
+import sys
 import numpy as np
 import censcore as cs
 from benchmarks.growth import grown
@@ -398,27 +399,30 @@ def batches(n):
     rng = np.random.default_rng(0)
     for _ in range(n // 2000):
         T, C = rng.exponential(size=2000).round(3), rng.uniform(0, 3, 2000).round(3)
-        yield rng.normal(size=(2000, 3)), cs.RightCensored(np.minimum(T, C), T <= C)
+        yield rng.normal(size=(2000, 10)), cs.RightCensored(np.minimum(T, C), T <= C)
 
-def fit(n):
+def fit(n, held):
+    data = list(batches(n)) if held else lambda: batches(n)
     model = cs.CensoredEngression(
         epochs=1, random_state=0, network=cs.learning.Network(width=8, depth=1, noise_dim=4),
         training=cs.learning.Training(samples=2, batch_size=2000, validation_fraction=0.001),
     )
-    model.fit_batches(lambda: batches(n), buffer=4000)
+    model.fit_batches(data, buffer=4000)
 
 import censcore.learning.data.first_pass as module
 module.HELD_OUT, module.SAMPLE = 1000, 2000
-fit(4000)
-print(json.dumps([grown(lambda: fit(n)) for n in (6_000, 60_000)]))
+fit(4000, False)
+print(json.dumps(grown(lambda: fit(int(sys.argv[1]), sys.argv[2] == "held"))))
 """
 
 
 @pytest.mark.skipif(not MEASURABLE, reason="memory is read from /proc, on Linux")
 def test_memory_does_not_grow_with_the_number_of_subjects():
-    small, large = printed_by(_MEMORY)
-    table = 60_000 * 64 * 4  # bytes of the quantiles of C alone
-    assert large - small < 0.25 * table, (small, large)
+    runs = (("8000", "read"), ("120000", "read"), ("120000", "held"))  # each in a fresh process
+    small, large, held = (printed_by(_MEMORY, *run) for run in runs)
+    covariates = 120_000 * 10 * 8  # bytes; the quantiles of C would be three times as many
+    assert large - small < 0.5 * covariates, (small, large)
+    assert held - small > 0.75 * covariates, (small, held)  # what is held would be noticed
 
 
 # ---- times that do not count ---------------------------------------------------------------------------

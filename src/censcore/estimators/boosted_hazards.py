@@ -16,6 +16,7 @@ from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, read_numbers
 from censcore.estimators.folds import Fold, completed_folds, seed_of
+from censcore.estimators.piecewise_exponential import exposure
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
@@ -315,14 +316,3 @@ class BoostedHazards(SurvivalEstimator):
         Z = np.column_stack([np.repeat(codes, K, axis=0), np.tile(np.arange(K), len(codes))])
         factors = [np.ones(len(Z)) if model is None else model.predict(Z) for model in self._models]
         return np.mean(factors, axis=0).reshape(-1, K)
-
-
-def exposure(time: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Time spent up to t in the pieces that end at given times, and after the last, (n, pieces + 1).
-
-    >>> exposure(np.array([1.5, 4.0]), np.array([1.0, 3.0]))
-    array([[1. , 0.5, 0. ],
-           [1. , 2. , 1. ]])
-    """
-    start, width = np.append(0.0, ends), np.diff(np.concatenate([[0.0], ends, [np.inf]]))
-    return np.clip(time[:, None] - start, 0.0, width)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore.distributions import CauseEnsemble
+from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.aalen_johansen import check_every_cause
 from censcore.outcomes import CompetingRisks, SemiCompetingRisks
 
@@ -41,7 +41,9 @@ def cause_times(y: CompetingRisks, name: str, training: bool = False) -> CauseTi
     return CauseTimes(y.like(np.zeros(1)))
 
 
-def of_draws(z: np.ndarray, names: Any) -> CauseEnsemble:
-    """Draws (n, samples, m) of the times of the causes as draws of time and cause."""
+def of_draws(z: np.ndarray, names: Any) -> Ensemble | CauseEnsemble:
+    """Draws of event times as a forecast; of those of named causes, (n, samples, m), of time and cause."""
+    if names is None:
+        return Ensemble(z)
     time, first = z.min(axis=2), z.argmin(axis=2)
     return CauseEnsemble(time, np.where(np.isfinite(time), first + 1, 0), names=names)

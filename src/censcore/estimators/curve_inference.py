@@ -1,4 +1,4 @@
-"""Standard errors and confidence intervals of curves that are estimated without a model."""
+"""Standard errors and confidence intervals of curves: of those without a model, and by the jackknife."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from censcore.estimators.regression import sum_in_groups
 from censcore.estimators.risk_sets import RiskSets, entries_of, fitted_strata
 from censcore.outcomes import RightCensored
 
-__all__ = ["CurveInference"]
+__all__ = ["CurveInference", "jackknife_interval"]
 
 #: Scales on which an interval is symmetric: of p, its derivative, and back.
 _TRANSFORMS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], ...]] = {
@@ -142,3 +142,30 @@ class CurveInference(SurvivalEstimator):
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = [back(scale(p) + side * z * error * slope(p)) for side in (-1, 1)]
         return np.clip(np.sort(np.stack(ends, axis=-1), axis=-1), 0.0, 1.0)
+
+
+def jackknife_interval(p: np.ndarray, without: np.ndarray, level: float) -> np.ndarray:
+    r"""Compute intervals (..., 2) of probabilities p from those of G fits without one group each, (G, ...).
+
+    On the scale :math:`a(p)=\arcsin\sqrt p`, on which the variance of a share does not depend on it,
+
+    .. math:: a(p)\pm t_{G-1}\Big[\frac{G-1}G\sum_{g=1}^G\{a(p_{(g)})-\bar a\}^2\Big]^{1/2},
+
+    with the quantile of Student's t of G - 1 degrees of freedom [1]_.
+
+    References
+    ----------
+    .. [1] P. S. Kott (2001). The delete-a-group jackknife. Journal of Official Statistics 17, 521-526.
+
+    Examples
+    --------
+    >>> jackknife_interval(np.array(0.2), np.array([0.18, 0.2, 0.21, 0.19, 0.22]), 0.95).round(2)
+    array([0.13, 0.28])
+    """
+    from scipy.special import stdtrit
+
+    G, (scale, _, back) = len(without), _TRANSFORMS["arcsin"]
+    a = scale(without)
+    error = np.sqrt((G - 1) / G * ((a - a.mean(axis=0)) ** 2).sum(axis=0))
+    reach = stdtrit(G - 1, (1 + level) / 2) * error
+    return back(np.stack([scale(p) + side * reach for side in (-1, 1)], axis=-1))

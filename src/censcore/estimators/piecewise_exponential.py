@@ -14,7 +14,7 @@ from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["PiecewiseExponentialRegression"]
+__all__ = ["PiecewiseExponentialRegression", "exposure"]
 
 
 class PiecewiseExponentialRegression(IntervalRegression):
@@ -143,6 +143,17 @@ def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
     return chosen
 
 
+def exposure(time: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Time spent up to t in the pieces that end at given times, and after the last, (n, pieces + 1).
+
+    >>> exposure(np.array([1.5, 4.0]), np.array([1.0, 3.0]))
+    array([[1. , 0.5, 0. ],
+           [1. , 2. , 1. ]])
+    """
+    start, width = np.append(0.0, ends), np.diff(np.concatenate([[0.0], ends, [np.inf]]))
+    return np.clip(time[:, None] - start, 0.0, width)
+
+
 class _Likelihood:
     r"""Value, gradient and curvature in theta = (log rates, beta).
 
@@ -152,19 +163,14 @@ class _Likelihood:
 
     def __init__(self, ends: Ends, breaks: np.ndarray, Z: np.ndarray, weight: np.ndarray) -> None:
         lower, upper, entry = ends
-        start, width = np.append(0.0, breaks), np.diff(np.concatenate([[0.0], breaks, [np.inf]]))
-
-        def exposure(t: np.ndarray) -> np.ndarray:
-            return np.clip(t[:, None] - start, 0.0, width)
-
-        self.Z, self.weight, self.penalty, self.K = Z, weight, np.zeros(Z.shape[1]), len(start)
+        self.Z, self.weight, self.penalty, self.K = Z, weight, np.zeros(Z.shape[1]), len(breaks) + 1
         exact = lower == upper
         self.exact, self.between = np.nonzero(exact)[0], np.nonzero(~exact & np.isfinite(upper))[0]
         self.piece = np.searchsorted(breaks, lower[self.exact], side="right")
         since = np.minimum(entry, np.where(np.isfinite(upper), upper, entry))
-        self.before = exposure(np.maximum(lower, since)) - exposure(since)
+        self.before = exposure(np.maximum(lower, since), breaks) - exposure(since, breaks)
         b = self.between
-        self.inside = exposure(upper[b]) - exposure(np.maximum(lower[b], since[b]))
+        self.inside = exposure(upper[b], breaks) - exposure(np.maximum(lower[b], since[b]), breaks)
 
     def start(self) -> np.ndarray:
         """One rate for all times: events by time at risk."""

@@ -23,23 +23,19 @@ from censcore._validation import (
 from censcore.distributions import Distribution, Ensemble, JointMixture, Mixture, Univariate
 from censcore.distributions.joint import Joint
 from censcore.estimators.adapted import as_estimator
+from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
-from censcore.estimators.folds import FOLDS, Fold, held_out_folds, seed_of
-from censcore.estimators.jackknife import jackknife_interval
+from censcore.estimators.curve_inference import jackknife_interval
+from censcore.estimators.folds import seed_of
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
 from censcore.estimators.saved_models import SavedEstimator, decoded, encoded
-from censcore.estimators.stacking_members import MemberDraws, log_losses, mixed
-from censcore.estimators.stacking_subjects import StackSubjects, censoring_of
-from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares, stacked_weights
-from censcore.exceptions import ExtrapolationWarning, InvalidInputError, UnsupportedOutcomeError
+from censcore.estimators.stacking_members import MemberDraws, mixed
+from censcore.estimators.stacking_subjects import HeldOut, StackSubjects, censoring_of, stack_folds
+from censcore.estimators.stacking_weights import joined, named_weights, shares
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["Stacking"]
-
-_FEW, _SOME = 1000, 4000  # up to so many subjects every fold is held out, or two of five, else one
-_SMALLEST = 0.01  # a weight below is none
-#: By name, for every fold a model that has not seen its subjects, and others that it is pooled with.
-HeldOut = dict[str, list[tuple[Any, ...]]]
 
 _AT_ONCE = 4096  # subjects whose draws are mixed
 
@@ -227,25 +223,26 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         self._seed = seed_of(self.random_state)
         self._by_likelihood = self.score == "log_score" or isinstance(outcome, IntervalCensored)
         self.censoring_ = censoring_of(X, outcome, censoring)
-        subjects = StackSubjects(X, outcome, weight, self.censoring_, groups, self._folds(units), self._seed)
+        folds = stack_folds(units, self.cv, self._seed)
+        subjects = StackSubjects(X, outcome, weight, self.censoring_, groups, folds, self._seed)
         pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
         ordered = self._joint and any(getattr(model, "ordered", False) for _, model in pairs)
         self._members = MemberDraws(self._causes, ordered)
-        held = self._held_out(pairs, subjects)
+        held, self.left_out_ = subjects.cross_fit_all(pairs, self.leave_out)
         pairs = [pair for pair in pairs if pair[0] in held]
         self._mix(dict(pairs), held, subjects)
         self._follow_up = subjects.follow_up
-        first = None if X is None else take_rows(X, np.arange(1))
+        first = take_rows(X, np.arange(1))
         self._exact = self._is_exact([m.predict_distribution(first) for m in self.estimators_.values()])
         self._finish(subjects, held)
         return self
 
     def _mix(self, models: dict[str, Any], held: HeldOut, subjects: StackSubjects) -> None:
         """Weigh the models, and fit those with a weight to all subjects."""
-        names, events, G = list(models), subjects.events, len(subjects.folds)
-        losses = self._losses([held[name] for name in names], subjects)
-        self.weights_ = self._weights(names, losses, events)
-        self.scores_ = dict(zip(names, self._joined(losses).means.tolist(), strict=True)) if G else {}
+        names, simple, G = list(models), self._simple(), len(subjects.folds)
+        losses = self._members.held_out_losses(list(held.values()), subjects, self._by_likelihood)
+        self.weights_ = named_weights(names, simple, losses, subjects.events)
+        self.scores_ = dict(zip(names, joined(losses).means.tolist(), strict=True)) if G else {}
         self.estimators_ = {
             name: model if hasattr(model, "cross_fit") and G else subjects.fit(model)
             for name, model in models.items()
@@ -254,7 +251,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         self._without_fold = []
         everybody = sum(len(test) for _, test in subjects.folds) == len(subjects.y)
         for i in range(G if everybody else 0):
-            weights = self._weights(names, losses[:i] + losses[i + 1 :], events)
+            weights = named_weights(names, simple, losses[:i] + losses[i + 1 :], subjects.events)
             of_fold = {name: held[name][i][0] for name in names if weights[name] > 0}
             self._without_fold.append((weights, of_fold))
 
@@ -318,63 +315,6 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
                 y.require_no_entry(type(self).__name__)
         return y.like(np.empty(0))
 
-    def _folds(self, units: np.ndarray) -> list[Fold]:
-        """Training and held-out subjects; a group stays on one side."""
-        automatic = isinstance(self.cv, str) and self.cv == "auto"
-        if isinstance(self.cv, str) and not automatic:
-            raise InvalidInputError(f"cv must be a number of folds or 'auto'; got {self.cv!r}.")
-        count = FOLDS if automatic else as_count(self.cv, "cv", least=2)
-        if len(units) < 2 * FOLDS or len(np.unique(units)) < count:
-            return []
-        folds = held_out_folds(units, count, self._seed)
-        return folds[: 2 if len(units) <= _SOME else 1] if automatic and len(units) > _FEW else folds
-
-    def _held_out(self, pairs: list[tuple[str, Any]], subjects: StackSubjects) -> HeldOut:
-        """Models that have not seen the held-out subjects; notes those that cannot be fitted."""
-        held: HeldOut = {}
-        self.left_out_: dict[str, str] = {}
-        for name, model in pairs:
-            try:
-                held[name] = subjects.cross_fit(model)
-            except (InvalidInputError, UnsupportedOutcomeError) as error:
-                if not self.leave_out:
-                    raise
-                self.left_out_[name] = str(error)
-                last = error
-        if not held:
-            raise last
-        return held
-
-    # ---- weights -------------------------------------------------------------------------------
-
-    def _losses(
-        self, held: list[list[tuple[Any, ...]]], subjects: StackSubjects
-    ) -> list[tuple[np.ndarray, ...]]:
-        """Losses of every fold, and the weights of its subjects."""
-        losses: list[tuple[np.ndarray, ...]] = []
-        for i, (X, y, C, weight) in enumerate(subjects.held_out()):
-            models = [of_member[i] for of_member in held]
-            if self._by_likelihood:
-                losses.append((log_losses(models, X, y), weight))
-            else:
-                energy = self._members.energy_losses(models, X, y, C, len(subjects.folds), self._seed)
-                losses.append((*energy, weight))
-        return losses
-
-    def _joined(self, losses: Sequence[tuple[np.ndarray, ...]]) -> QuadraticLosses | LogLosses:
-        """The losses of all held-out subjects."""
-        kind = LogLosses if self._by_likelihood else QuadraticLosses
-        return kind(*map(np.concatenate, zip(*losses, strict=True)))
-
-    def _weights(
-        self, names: list[str], losses: list[tuple[np.ndarray, ...]], events: float
-    ) -> dict[str, float]:
-        simple = [names.index(name) for name in self._simple() if name in names]
-        flexible = [i for i in range(len(names)) if i not in simple]
-        w = stacked_weights(self._joined(losses) if losses else None, flexible, simple, events)
-        w = np.where(w < _SMALLEST, 0.0, w.round(9))  # the last digits depend on the processor
-        return dict(zip(names, (w / w.sum()).tolist(), strict=True))
-
     # ---- predictions ---------------------------------------------------------------------------
 
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
@@ -394,7 +334,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         offset = float(np.random.default_rng(seed).random())
         sizes = shares(m, [self.weights_[name] for name in self.estimators_], offset)
         for start in range(0, n, _AT_ONCE):
-            part = None if X is None else take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
+            part = take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
             z = mixed(
                 [
                     self._members.of(model, part, size, seed + 7919 * j)
@@ -423,7 +363,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         """
         self.check_fitted()
         if not self._exact:
-            return self._members.ensemble(self.sample(X))
+            return of_draws(self.sample(X), self._causes)
         X = self._inputs(X, reset=False)
         forecasts: list[Any] = [model.predict_distribution(X) for model in self.estimators_.values()]
         weights = np.array([self.weights_[name] for name in self.estimators_])

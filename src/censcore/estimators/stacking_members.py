@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Ensemble
+from censcore.distributions import Distribution
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.estimators.stacking_subjects import StackSubjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MemberDraws", "in_turn", "log_losses", "mixed"]
+__all__ = ["MemberDraws", "in_turn", "mixed"]
 
 _ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
@@ -77,8 +78,7 @@ class MemberDraws:
         for start in range(0, int(count.max()), size):
             rows = np.flatnonzero((turn >= start) & (turn < start + size))
             kinds, place = np.unique(group[rows], return_inverse=True)
-            distinct = None if X is None else take_rows(X, first[kinds])
-            z = self.of(model, distinct, m * size, seed + 104_729 * start)
+            z = self.of(model, take_rows(X, first[kinds]), m * size, seed + 104_729 * start)
             z = z.reshape(len(z), size, m, *z.shape[2:])
             parts.append((rows, z[place, turn[rows] - start]))
         drawn = np.empty((n, *parts[0][1].shape[1:]))
@@ -91,9 +91,20 @@ class MemberDraws:
         together, least, most = _DRAWS
         return min(most, max(least, together // n))
 
-    def ensemble(self, z: np.ndarray) -> Any:
-        """Draws as a forecast."""
-        return Ensemble(z) if self.causes is None else of_draws(z, self.causes)
+    def held_out_losses(
+        self, held: Sequence[list[tuple[Any, ...]]], subjects: StackSubjects, by_likelihood: bool
+    ) -> list[tuple[np.ndarray, ...]]:
+        """Losses of every fold, and the weights of its subjects."""
+        losses: list[tuple[np.ndarray, ...]] = []
+        for i, (X, y, C, weight) in enumerate(subjects.held_out()):
+            models = [of_member[i] for of_member in held]
+            if by_likelihood:
+                scores = [to_numpy(log_score(y, model.predict_distribution(X))) for model, *_ in models]
+                losses.append((np.stack(scores, axis=1), weight))
+            else:
+                energy = self.energy_losses(models, X, y, C, len(subjects.folds), subjects.seed)
+                losses.append((*energy, weight))
+        return losses
 
     def energy_losses(
         self, models: list[Any], X: Any, y: Any, C: Distribution, folds: int, seed: int
@@ -123,7 +134,7 @@ class MemberDraws:
         horizon = float(to_numpy(y.time).max()) if endless else None  # nothing was seen beyond
 
         def loss(*parts: np.ndarray) -> np.ndarray:
-            forecast = self.ensemble(mixed(parts))
+            forecast = of_draws(mixed(parts), self.causes)
             return to_numpy(energy_score(y, forecast, C, fair=True, horizon=horizon, seed=seed))
 
         s = np.stack([loss(z) for z in draws], axis=1)
@@ -131,11 +142,6 @@ class MemberDraws:
         for j, i in combinations(range(len(draws)), 2):
             D[:, i, j] = D[:, j, i] = 4 * ((s[:, i] + s[:, j]) / 2 - loss(draws[i], draws[j]))
         return s, D
-
-
-def log_losses(models: list[Any], X: Any, y: Any) -> np.ndarray:
-    """Log scores (n, J)."""
-    return np.stack([to_numpy(log_score(y, model.predict_distribution(X))) for model, *_ in models], axis=1)
 
 
 def in_turn(z: np.ndarray, share: float) -> np.ndarray:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_count
 from censcore.distributions import Distribution
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.cause_times import CauseTimes
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariates import fit_weighted, take_rows
-from censcore.estimators.folds import Fold
+from censcore.estimators.folds import FOLDS, Fold, held_out_folds
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.tails import end_of_follow_up
-from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.outcomes import CompetingRisks, IntervalCensored, as_followed
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["StackSubjects", "censoring_of"]
+__all__ = ["HeldOut", "StackSubjects", "censoring_of", "stack_folds"]
 
+_FEW, _SOME = 1000, 4000  # up to so many subjects every fold is held out, or two of five, else one
 _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
+
+#: By name, for every fold a model that has not seen its subjects, and others that it is pooled with.
+HeldOut = dict[str, list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +48,9 @@ class StackSubjects:
         """Fit a model to all subjects or some."""
         if rows is None:
             return fit_weighted(model, self.X, self.y, self.weight, **self._accepted(model.fit))
-        X, weight = self._covariates(rows), None if self.weight is None else self.weight[rows]
+        X, weight = take_rows(self.X, rows), None if self.weight is None else self.weight[rows]
         more = {
-            name: taken(value, rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
+            name: value.take(rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
             for name, value in self._accepted(model.fit).items()
         }
         return fit_weighted(model, X, self.y.take(rows), weight, **more)
@@ -58,21 +64,36 @@ class StackSubjects:
             return list(model.cross_fit(self.X, self.y, self.folds, self.weight, **more))
         return [(self.fit(as_estimator(model), train),) for train, _ in self.folds]
 
+    def cross_fit_all(
+        self, pairs: Sequence[tuple[str, Any]], leave_out: bool
+    ) -> tuple[HeldOut, dict[str, str]]:
+        """Models of every fold by name, and why others, if these may be left out, cannot be fitted."""
+        held: HeldOut = {}
+        left_out: dict[str, str] = {}
+        for name, model in pairs:
+            try:
+                held[name] = self.cross_fit(model)
+            except (InvalidInputError, UnsupportedOutcomeError) as error:
+                if not leave_out:
+                    raise
+                left_out[name] = str(error)
+                last = error
+        if not held:
+            raise last
+        return held, left_out
+
     def _accepted(self, function: Any) -> dict[str, Any]:
         """What a method takes of censoring distribution and groups."""
         names, options = inspect.signature(function).parameters, {"censoring": self.C, "groups": self.groups}
         return {name: value for name, value in options.items() if name in names and value is not None}
 
-    def _covariates(self, rows: np.ndarray) -> Any:
-        return None if self.X is None else take_rows(self.X, rows)
-
     def held_out(self) -> Iterator[tuple[Any, Any, Any, np.ndarray]]:
         """The held-out subjects of every fold: covariates, outcome, censoring distribution, weights."""
         for _, test in self.folds:
             rows = np.sort(np.random.default_rng(self.seed).permutation(test)[:_HELD_OUT])
-            C = None if self.C is None else taken(self.C, rows)
+            C = None if self.C is None else self.C.take(rows)
             weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-            yield self._covariates(rows), self.y.take(rows), C, weight
+            yield take_rows(self.X, rows), self.y.take(rows), C, weight
 
     @property
     def follow_up(self) -> np.ndarray:
@@ -91,17 +112,23 @@ class StackSubjects:
         return float(to_numpy(event).reshape(len(self.y), -1).sum(axis=0).mean())
 
 
-def taken(C: Distribution, rows: np.ndarray) -> Distribution:
-    """The distributions of some subjects."""
-    return C if len(C) == 1 else C.take(rows)
+def stack_folds(units: np.ndarray, cv: int | str, seed: int) -> list[Fold]:
+    """Training and held-out subjects; a group stays on one side."""
+    automatic = isinstance(cv, str) and cv == "auto"
+    if isinstance(cv, str) and not automatic:
+        raise InvalidInputError(f"cv must be a number of folds or 'auto'; got {cv!r}.")
+    count = FOLDS if automatic else as_count(cv, "cv", least=2)
+    if len(units) < 2 * FOLDS or len(np.unique(units)) < count:
+        return []
+    folds = held_out_folds(units, count, seed)
+    return folds[: 2 if len(units) <= _SOME else 1] if automatic and len(units) > _FEW else folds
 
 
 def censoring_of(X: Any, y: Any, censoring: Any) -> Any:
     """The censoring distribution: given, known, or estimated; None where intervals need none."""
     if isinstance(censoring, Distribution) or isinstance(y, IntervalCensored):
         return censoring
-    followed = y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
-    followed = followed.any_cause() if isinstance(followed, CompetingRisks) else followed
+    followed = as_followed(y)
     if censoring is None and (known := known_censoring(followed)) is not None:
         return known
     estimator = KaplanMeier() if censoring is None else censoring

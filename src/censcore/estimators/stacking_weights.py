@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-__all__ = ["LogLosses", "QuadraticLosses", "shares", "stacked_weights"]
+__all__ = ["LogLosses", "QuadraticLosses", "joined", "named_weights", "shares", "stacked_weights"]
+
+_SMALLEST = 0.01  # a weight below is none
 
 # Of the priors: events at which baselines and the other members share equally; and the standard deviations,
 # for the share of baselines, and between other members, of which none is likely to be much better. Chosen on
@@ -71,6 +73,23 @@ class LogLosses:
             return q, np.inf
         # a step of Newton's: at 0 or 1 the loss may fall beyond, by which the prior is outweighed
         return q - float(share @ slope) / curvature, _squared_error(slope, share) / curvature**2
+
+
+def joined(folds: Sequence[tuple[np.ndarray, ...]]) -> QuadraticLosses | LogLosses:
+    """The losses of all held-out subjects, from those of every fold."""
+    kind = LogLosses if len(folds[0]) == 2 else QuadraticLosses
+    return kind(*map(np.concatenate, zip(*folds, strict=True)))
+
+
+def named_weights(
+    names: Sequence[str], baselines: Sequence[str], folds: Sequence[tuple[np.ndarray, ...]], events: float
+) -> dict[str, float]:
+    """Weights by name, of the losses of every fold; none that are small."""
+    simple = [names.index(name) for name in baselines if name in names]
+    flexible = [i for i in range(len(names)) if i not in simple]
+    w = stacked_weights(joined(folds) if folds else None, flexible, simple, events)
+    w = np.where(w < _SMALLEST, 0.0, w.round(9))  # the last digits depend on the processor
+    return dict(zip(names, (w / w.sum()).tolist(), strict=True))
 
 
 def stacked_weights(

@@ -19,10 +19,10 @@ from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.parametric_regressions import LogNormalRegression, WeibullRegression
 from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
-from censcore.estimators.stacking import HeldOut, Stacking
+from censcore.estimators.stacking import Stacking
 from censcore.estimators.stacking_members import in_turn, mixed
-from censcore.estimators.stacking_subjects import StackSubjects
-from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, shares
+from censcore.estimators.stacking_subjects import HeldOut, StackSubjects
+from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, joined, shares
 from censcore.estimators.turnbull import Turnbull
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order
@@ -222,7 +222,7 @@ class BestForecast(Stacking):
             z = mixed(drawn)[:, np.random.default_rng(self._seed).permutation(m)]
             one, other = z[:, ::2], in_turn(z[:, 1::2], 1.0)
             losses.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
-        return _probability_of_second(self._joined(losses)) if losses else 0.0
+        return _probability_of_second(joined(losses)) if losses else 0.0
 
     def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:
         if np.isfinite(self._last).all():

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count
 from censcore.distributions import Distribution, Independent, JointMixture, LogNormal, Mixture
+from censcore.estimators.cause_times import of_draws
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, blocks
 from censcore.learning.file_checks import check_numbers
@@ -226,7 +227,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         """
         self.check_fitted()
         if isinstance(self._structure, Branching):
-            return self._ensemble(self.sample(X))
+            return of_draws(self.sample(X), self._causes)
         self._network.to(pick_device(self.device))
         x = self._standardised(self._check_X(X, None, reset=False))
         parts = [self._parameters(x[rows]) for rows in blocks(*x.shape)]

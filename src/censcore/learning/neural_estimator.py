@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind
-from censcore.distributions import CauseEnsemble, Ensemble
-from censcore.estimators.cause_times import cause_times, of_draws
+from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_numbers, count_rows, validated
 from censcore.estimators.folds import seed_of
 from censcore.estimators.sample_predictions import MOST_SAMPLES
@@ -35,9 +34,9 @@ from censcore.learning.training.loop import train
 from censcore.learning.training.side_by_side import SideBySide
 from censcore.learning.training.task import Callback, History, Recipe, Task
 from censcore.model_files import part_of
-from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_followed, as_outcome
 
-__all__ = ["NeuralEstimator", "followed_outcome"]
+__all__ = ["NeuralEstimator"]
 
 _MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one of its own
 
@@ -176,7 +175,7 @@ class NeuralEstimator(SavedEstimator):
             as_source(batches).share(*rank_and_processes()),
             matrix,
             self._plain_outcome,
-            followed_outcome,
+            as_followed,
             share=0.0 if eval_set is not None else self._held_out_share,
             seed=self._seed,
             stratify=stratify,
@@ -333,10 +332,6 @@ class NeuralEstimator(SavedEstimator):
     def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
         """Draws (subjects, m, k) of consecutive subjects."""
 
-    def _ensemble(self, draws: np.ndarray) -> Ensemble | CauseEnsemble:
-        """Draws as a forecast."""
-        return Ensemble(draws) if self._causes is None else of_draws(draws, self._causes)
-
     @property
     def _causes(self) -> Any:
         """The names of competing causes."""
@@ -399,8 +394,3 @@ class NeuralEstimator(SavedEstimator):
             network.to(pick_device(device)).eval()
         model.history_ = History.from_dict(settings["history"])
         return model
-
-
-def followed_outcome(y: Any) -> RightCensored:
-    """The outcome that tells how long subjects were followed."""
-    return y.terminal_event() if isinstance(y, SemiCompetingRisks) else y

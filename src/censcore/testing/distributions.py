@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
@@ -118,10 +117,8 @@ def seeds(s: Examined) -> None:
 
 def libraries(s: Examined) -> None:
     """In torch a distribution gives the same numbers, as tensors, or like() raises an InvalidTypeError."""
-    torch = _torch()
-    if torch is None or is_torch(s.distribution._reference):
-        return
-    if not _follows_to(torch, s.distribution):
+    torch = _torch_for(s.distribution)
+    if torch is None:
         return
     for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 3e-5)):
         like = torch.zeros(1, dtype=dtype)
@@ -144,8 +141,8 @@ def libraries(s: Examined) -> None:
 
 def gradients(s: Examined) -> None:
     """Gradients in torch are finite, also at time zero, at infinity and far in the tail."""
-    torch = _torch()
-    if torch is None or is_torch(s.distribution._reference) or not _follows_to(torch, s.distribution):
+    torch = _torch_for(s.distribution)
+    if torch is None:
         return
     leaves: list[Any] = []
 
@@ -178,21 +175,17 @@ def gradients(s: Examined) -> None:
         )
 
 
-def _torch() -> Any:
-    """Torch where it is loaded or installed; else None."""
-    if "torch" not in sys.modules and find_spec("torch") is None:
+def _torch_for(distribution: Distribution) -> Any:
+    """Torch, where it is installed and a distribution of NumPy can follow to it; else None."""
+    if is_torch(distribution._reference) or find_spec("torch") is None:
         return None
     import torch
 
-    return torch
-
-
-def _follows_to(torch: Any, distribution: Distribution) -> bool:
     try:
         distribution.like(torch.zeros(1, dtype=torch.float64))
     except InvalidTypeError:
-        return False
-    return True
+        return None
+    return torch
 
 
 RULES: tuple[Rule, ...] = (selection, copies, seeds, libraries, gradients)

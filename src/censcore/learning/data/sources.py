@@ -258,17 +258,13 @@ def as_source(data: Any) -> Source:
     if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str):
         if not len(data):
             raise InvalidInputError("batches: got an empty sequence, expected at least one (X, y).")
-        return Source(tuple(_reader(i, partial(_item_of, data, i)) for i in range(len(data))))
+        return Source(tuple(_reader(i, partial(map, data.__getitem__, [i])) for i in range(len(data))))
     if isinstance(data, Iterable) and not isinstance(data, str | Iterator):
         return Source((_reader(0, lambda: data),))
     raise InvalidTypeError(
         f"batches: got {type(data).__name__}, expected what can be read once per epoch: a TrainingTable of "
         "files, a list of (X, y), or a function without arguments that returns an iterator of (X, y)."
     )
-
-
-def _item_of(data: Any, i: int) -> list[Any]:
-    return [data[i]]
 
 
 def _reader(part: int, batches: Callable[[], Iterable[Any]]) -> Reader:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,30 +14,23 @@ import torch
 from torch import Tensor
 
 from censcore._arrays import Array
-from censcore._validation import as_count, as_number, check_flag, check_kind
-from censcore.distributions import CauseEnsemble, Distribution, Ensemble
-from censcore.estimators.covariates import check_weights
+from censcore._validation import as_count, check_flag, check_kind
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
-from censcore.estimators.stacking_weights import shares
+from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import as_past, check_mask, check_order, warn_of_ties
 from censcore.learning.data.first_pass import FirstPass, Moments
 from censcore.learning.data.sources import Block
-from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects
-from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.loss import LEVELS, Generators, TimeScale, is_worse
-from censcore.learning.engression.sampling import NoisePool, chunks_of, export_sampler
+from censcore.learning.data.standardised import Data, Fold, Subjects
+from censcore.learning.engression.loss import LEVELS, TimeScale, is_worse
+from censcore.learning.engression.sampling import FittedGenerators
 from censcore.learning.engression.training_censoring import TrainingCensoring
-from censcore.learning.file_checks import check_numbers
-from censcore.learning.neural_estimator import NeuralEstimator, followed_outcome
 from censcore.learning.settings import Network, Training
-from censcore.learning.structures import Competing, Semicompeting, structure_of
 from censcore.learning.training.exchange import pick_device, rank_and_processes
 from censcore.learning.training.side_by_side import stacked
-from censcore.learning.training.task import Callback, History, mix_seed
-from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.learning.training.task import Callback, History
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 
 __all__ = ["CensoredEngression"]
 
@@ -50,7 +43,7 @@ _log = logging.getLogger("censcore")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CensoredEngression(NeuralEstimator, SamplePredictions):
+class CensoredEngression(FittedGenerators):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
     A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` (engression [1]_) is
@@ -244,7 +237,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         outcome = as_past(outcome, counts)
         self._learn_units(X, outcome, counts, labels, censoring)
         self._fit_scaling(Moments.of(matrix))
-        everything = self._plan.tensors(
+        everything = self._tensors(
             self._standardised(matrix), self._as_seen(outcome), self.censoring_, counts, sample_weight
         )
         others = None if eval_set is None else Subjects(self._eval_rows(eval_set))
@@ -350,10 +343,6 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         if not (isinstance(self.n_networks, str) and self.n_networks == "auto"):
             as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
 
-    @property
-    def _shape(self) -> Network:
-        return Network() if self.network is None else self.network
-
     def _learn_units(
         self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, first: FirstPass | None = None
     ) -> None:
@@ -362,13 +351,13 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             warn_of_ties(y, mask)
         counted = None if first is None else first.follow_up
         chosen = self._training_censoring = TrainingCensoring.choose(
-            self._training.objective, X, followed_outcome(y), censoring, groups, counted
+            self._training.objective, X, as_followed(y), censoring, groups, counted
         )
         _log.info("censoring distribution for censored engression: %s", chosen.words)
         latest, drawn = y, y
         if first is not None:
             latest, drawn = self._other_outcome(first.extreme.y), self._other_outcome(first.drawn.y)
-        self._follow_up = end_of_follow_up(latest, chosen.widest(X, followed_outcome(latest)))
+        self._follow_up = end_of_follow_up(latest, chosen.widest(X, as_followed(latest)))
         sums = None if first is None else first.times
         self._times = TimeScale.of(self._as_seen(drawn), self._training.transform(self._structure), sums)
 
@@ -389,29 +378,6 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             )
         return outcome
 
-    def _as_seen(self, y: Any) -> Any:
-        """The outcome as the objective treats it."""
-        naive = self._training.objective == "naive"
-        return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if naive else y
-
-    def _rows(
-        self,
-        X: Any,
-        y: Any,
-        mask: Any = None,
-        weight: Any = None,
-        needed: bool = False,
-        censoring: Any = None,
-    ) -> dict[str, Tensor | OnDemand]:
-        outcome = self._as_seen(self._other_outcome(y))
-        counts = check_mask(mask, outcome, needed=needed)
-        outcome = as_past(outcome, counts)
-        if self.ordered:
-            check_order(outcome, counts)
-        matrix = self._check_X(X, len(outcome), reset=False)
-        followed = self._training_censoring.followed(X, outcome, censoring)
-        return self._plan.tensors(self._standardised(matrix), *followed, counts, weight)
-
     def _block_tensors(self, block: Block, **options: Any) -> dict[str, Tensor]:
         chosen = self._training_censoring
         rows = super()._block_tensors(block, censoring=None if chosen.estimated else chosen.distribution)
@@ -419,35 +385,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             rows["c"] = rows["c"].expand(-1, LEVELS, -1)
         return rows
 
-    def _other_outcome(self, y: Any) -> Any:
-        """An outcome of other subjects, of the kind that the model was fitted to."""
-        if isinstance(self._structure, Competing):
-            names = self._structure.names
-            if not isinstance(y, CompetingRisks) or y.n_causes != len(names):
-                raise InvalidInputError(
-                    f"y: got {type(y).__name__}, expected CompetingRisks with the causes {', '.join(names)}, "
-                    "as in fit."
-                )
-            return self._plain_outcome(y)
-        semicompeting = isinstance(self._structure, Semicompeting)
-        outcome = as_outcome(y) if isinstance(y, CompetingRisks) else self._plain_outcome(y)
-        if isinstance(y, SemiCompetingRisks) != semicompeting or outcome.k != self.k_:
-            expected = "SemiCompetingRisks" if semicompeting else "RightCensored"
-            raise InvalidInputError(
-                f"y: got {type(y).__name__} with {outcome.k} event times, expected {expected} with "
-                f"{self.k_}, as in fit."
-            )
-        return outcome
-
     # ---- generators ----------------------------------------------------------------------------
-
-    def _new_network(self) -> Generator:
-        structure = self._structure
-        return Generator(self._n_inputs, structure.outputs, logits=structure.logits, **asdict(self._shape))
-
-    @property
-    def _plan(self) -> Generators:
-        return Generators(self._n_inputs, self._training, self._structure, self._times)
 
     def _fit_generators(self, folds: Sequence[Fold], callbacks: Sequence[Callback]) -> None:
         """Train a generator on every fold, side by side where they share data in memory."""
@@ -458,10 +396,10 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
         # on a GPU, recorded steps of one network after the other are faster
         together = device.type == "cpu" and rank_and_processes()[1] == 1 and not again and len(folds) > 1
         if together and isinstance(folds[0].training, Subjects):
-            sparsity = torch.tensor([self._plan.penalty(fold.training) for fold in folds])
+            sparsity = torch.tensor([self._penalty(fold.training) for fold in folds])
             stack: Any = stacked(self._networks)
             self.histories_ = self._train_stack(
-                self._plan.task(stack, device, sparsity),
+                self._task(stack, device, sparsity),
                 self._networks,
                 folds,
                 min(fold.training.n for fold in folds),
@@ -473,7 +411,7 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             self._networks = self._networks[: len(self.histories_)]
         self._fold_networks = self._networks  # before one that failed is left out
         if again and held_out is not None and len(self._networks) > 1:
-            first, whole = (self._plan.task(network, device) for network in self._networks)
+            first, whole = (self._task(network, device) for network in self._networks)
             failed = is_worse(whole, first, held_out, self._seed)
             self._networks = self._networks[:1] if failed else self._networks[1:]
             if failed:
@@ -493,178 +431,8 @@ class CensoredEngression(NeuralEstimator, SamplePredictions):
             if again and i:
                 epochs = self.epochs if self.patience is None else histories[0].kept_epoch + 1
                 epochs = max(1, round(epochs * folds[0].training.n / fold.training.n))
-            task = self._plan.task(network, device, self._plan.penalty(fold.training))
+            task = self._task(network, device, self._penalty(fold.training))
             histories.append(self._train(task, fold, callbacks, epochs, seed=seed, checkpoint=checkpoint))
             if histories[-1].interrupted:
                 break
         return histories
-
-    # ---- what was found ------------------------------------------------------------------------
-
-    @property
-    def censoring_(self) -> Distribution | None:
-        """The censoring distribution that training used; None in a model read from a file."""
-        return self._training_censoring.distribution
-
-    @property
-    def censoring_choice_(self) -> str:
-        """Where that distribution came from, in words."""
-        return self._training_censoring.words
-
-    def export(self, path: str | os.PathLike[str], generator: int = 0) -> None:
-        """Write the sampler as a program that torch runs without this library (``torch.export``).
-
-        ``torch.export.load(path).module()(x, noise, uniform)`` gives event times (n, m, k) for covariates x
-        (n, d) as they were given to ``fit``, in float32; standard normal noise (n, m, ``noise_size``); and
-        uniform numbers (n, m), which decide which events happen in semi-competing risks and are ignored
-        otherwise. n and m are free.
-
-        Parameters
-        ----------
-        path : path
-            Where to write, usually with the ending ``.pt2``.
-        generator : int
-            Which of the ``n_networks``.
-        """
-        self.check_fitted()
-        if not 0 <= generator < len(self._networks):
-            raise InvalidInputError(
-                f"generator must be a number from 0 to {len(self._networks) - 1}; got {generator}."
-            )
-        export_sampler(
-            path, self._networks[generator], self._structure, self._times, self._center, self._spread
-        )
-
-    @property
-    def noise_size(self) -> int:
-        """Standard normal numbers that one draw of an exported sampler needs."""
-        self.check_fitted()
-        return self._networks[0].noise_size
-
-    # ---- draws ---------------------------------------------------------------------------------
-
-    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
-        tasks = [self._plan.task(network, device) for network in self._networks]
-        sizes = shares(m, [1 / len(tasks)] * len(tasks))
-        pools = [  # the generators share the draws
-            (task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
-            for i, (task, size) in enumerate(zip(tasks, sizes, strict=True))
-            if size
-        ]
-        for rows in chunks_of(len(x), m, self._networks[0]):
-            inputs = x[rows]
-            draws = [task.event_times(pool.draw(inputs), pool.uniform(inputs)) for task, pool in pools]
-            yield self._times.inverse(torch.cat(draws, dim=1))
-
-    def predict_distribution(
-        self, X: Array | None = None, n_samples: int | None = None, seed: int | None = None
-    ) -> Ensemble | CauseEnsemble:
-        """Predict the distribution of T given x, as an ensemble of draws.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        n_samples : int, optional
-            Draws per subject; ``n_samples`` of the estimator if omitted.
-        seed : int, optional
-            Seed of the draws; that of the fit if omitted.
-
-        Returns
-        -------
-        Ensemble or CauseEnsemble
-            One ensemble per subject; of times and causes for competing risks.
-        """
-        return self._ensemble(self.sample(X, n_samples, seed))
-
-    def by_network(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Compute a statistic for the draws of each network, to see how far they disagree.
-
-        Networks differ by their seeds alone. Where their answers differ the data do not determine
-        them, within follow-up because there are few of them, and beyond it because there are none.
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        statistic : callable
-            Maps draws (subjects, m, k) to values with the subjects as first axis, for instance
-            ``lambda z: (z <= 5.0).mean(axis=1)``.
-
-        Returns
-        -------
-        array, (n_networks, n, ...)
-            One statistic for each; their standard deviation, ``.std(axis=0, ddof=1)``, is the spread.
-        """
-        self.check_fitted()
-        if len(self._networks) < 2:
-            raise InvalidInputError(
-                "by_network needs two or more networks to compare; got one. Fit with n_networks=4."
-            )
-        parts: list[list[np.ndarray]] = [[] for _ in self._networks]
-        for z in self.sample_chunks(X):
-            ends = np.cumsum(shares(z.shape[1], [1.0] * len(parts)))[:-1]
-            for part, draws in zip(parts, np.split(z.cpu().numpy(), ends, axis=1), strict=True):
-                part.append(np.asarray(statistic(draws)))
-        return np.stack([np.concatenate(part) for part in parts])
-
-    def score(
-        self,
-        X: Array | None,
-        y: OutcomeLike | SemiCompetingRisks,
-        sample_weight: Array | None = None,
-        *,
-        censoring: Distribution | None = None,
-    ) -> float:
-        """Compute minus the mean censored energy score (higher is better, as in scikit-learn).
-
-        Parameters
-        ----------
-        X : array or frame, (n, d), or None
-            Covariates.
-        y : RightCensored, SemiCompetingRisks, structured array or frame
-            The outcome, of the kind that the model was fitted to.
-        sample_weight : array, (n,), optional
-            Weights of the subjects in the mean.
-        censoring : Distribution, optional
-            The censoring distribution of these subjects. If omitted: known censoring times, or else the
-            distribution that was used in training, up to the end of its follow-up. Semi-competing risks
-            that nothing censors are scored up to their last time.
-
-        Returns
-        -------
-        float
-            Minus the mean loss.
-        """
-        from censcore.scores import energy_score
-
-        self.check_fitted()
-        outcome, distribution = self._training_censoring.followed(X, self._other_outcome(y), censoring)
-        horizon = None
-        if isinstance(outcome, SemiCompetingRisks) and bool(
-            (distribution.marginal(0).mass_at_infinity() > 0).any()
-        ):
-            horizon = float(outcome.time.max())  # without an end, events that never happen are infinitely far
-        losses = energy_score(outcome, Ensemble(self.sample(X)), distribution, fair=True, horizon=horizon)
-        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
-        return -float(np.average(losses, weights=weight))
-
-    # ---- model files ---------------------------------------------------------------------------
-
-    def _fitted_settings(self) -> dict[str, Any]:
-        return {
-            "generators": len(self._networks),
-            "unit": self._times.unit,
-            "scale": list(self._times.centre),
-            "structure": self._structure.settings,
-            "follow_up": [None if np.isinf(end) else float(end) for end in self._follow_up],
-            "censoring_choice": self.censoring_choice_,
-        }
-
-    def _restore_settings(self, settings: dict[str, Any]) -> None:
-        unit = as_number(settings["unit"], "unit", above=1e-300, below=1e300)
-        centre = check_numbers("scale", settings["scale"], self.k_, least=1e-300)
-        self._structure = structure_of(self.k_, **settings["structure"])
-        self._times = TimeScale(self._training.transform(self._structure), unit, tuple(centre.tolist()))
-        self._training_censoring = TrainingCensoring(settings["censoring_choice"])
-        self._follow_up = np.array([np.inf if end is None else end for end in settings["follow_up"]])

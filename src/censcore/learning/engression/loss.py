@@ -12,27 +12,22 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore.distributions import Ensemble, Grouped, Independent, Step
-from censcore.estimators.covariates import check_weights
+from censcore.distributions import Grouped, Independent, Step
 from censcore.learning.data.first_pass import mean_time, time_sums
-from censcore.learning.data.standardised import OnDemand, Standardised, Subjects, blocks
+from censcore.learning.data.standardised import OnDemand, Subjects
 from censcore.learning.engression.generator import Generator
-from censcore.learning.neural_estimator import followed_outcome
-from censcore.learning.settings import Training
 from censcore.learning.structures import Free, Structure
 from censcore.learning.training.side_by_side import with_penalty
 from censcore.learning.training.task import Rows, held_out_losses
-from censcore.outcomes import RightCensored, SemiCompetingRisks
+from censcore.outcomes import RightCensored
 from censcore.scores.compatible_times import compatible_times, known_rows
 from censcore.scores.energy_pairs import energy_loss
-from censcore.scores.inputs import scoring_inputs
 
 __all__ = [
     "JUMPS",
     "LEVELS",
     "CensoringQuantiles",
     "EngressionTask",
-    "Generators",
     "TimeScale",
     "bounded",
     "censoring_quantiles",
@@ -138,7 +133,7 @@ class CensoringQuantiles(OnDemand):
         return len(self._y), self._levels, self._C.k
 
     def _computed(self, rows: np.ndarray | slice) -> Tensor:
-        y, C = self._y.take(rows), self._C if len(self._C) == 1 else self._C.take(rows)
+        y, C = self._y.take(rows), self._C.take(rows)
         q, k = self.shape[1:]
         levels = ((np.arange(q) + 0.5) / q)[None, :, None]
         times = compatible_times(y, C, np.broadcast_to(levels, (len(y), q, k)))
@@ -174,8 +169,6 @@ def censoring_quantiles(
 _VALIDATION_SAMPLES = 32
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 
-# of the penalty on covariates: in units of the noise, and for more covariates than these
-_SPARSITY, _FEW_COVARIATES = 0.6, 5
 _AT_ONCE, _COMPARED = 1024, 10_000  # held-out subjects
 
 
@@ -315,62 +308,6 @@ def scale_of_loss(y: Tensor, c: Tensor, on_bounded: bool) -> float:
     end = torch.minimum(c, c.roll(half, 0))
     distance = torch.minimum(y, end) - torch.minimum(y.roll(half, 0), end)
     return 0.5 * float(distance.square().sum(dim=1).sqrt().mean())
-
-
-@dataclass(frozen=True)
-class Generators:
-    """Generators of one shape, structure and unit of time."""
-
-    n_inputs: int
-    training: Training
-    structure: Structure
-    times: TimeScale
-
-    def task(
-        self, network: Generator, device: torch.device, sparsity: float | Tensor = 0.0
-    ) -> EngressionTask:
-        """A generator and its loss."""
-        precision = self.training.precision
-        mixed = precision == "bfloat16" or (precision == "auto" and device.type == "cuda")
-        scale = torch.tensor(self.structure.scale(self.times.centre), device=device)
-        samples, beta = int(self.training.samples), self.training.beta
-        return EngressionTask(
-            network, scale, samples, beta, mixed, self.structure, self.times.bounded, sparsity
-        )
-
-    def penalty(self, subjects: Any) -> float:
-        r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
-
-        That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
-        of many grows with the root of the logarithm of their number.
-        """
-        if not isinstance(self.training.sparsity, str):
-            return float(self.training.sparsity)
-        excess = np.log(max(1.0, self.n_inputs / _FEW_COVARIATES))
-        scale = scale_of_loss(subjects.sample["y"], subjects.sample["c"], self.times.bounded)
-        return _SPARSITY * scale * float(np.sqrt(excess / subjects.n))
-
-    def tensors(
-        self, x: Standardised, y: Any, C: Any, mask: np.ndarray | None = None, weight: Any = None
-    ) -> dict[str, Tensor | OnDemand]:
-        """Covariates, times and quantiles of C; times that do not count are events at time zero."""
-        time = to_numpy(y.known_time if isinstance(y, SemiCompetingRisks) else y.time).reshape(len(y), y.k)
-        followed = followed_outcome(y)
-        anything = Ensemble(np.zeros((1, 1, *followed.shape[1:])))  # to check y and C against each other
-        inputs = scoring_inputs(followed, anything, C, joint=True)
-        scaled = np.empty(time.shape, dtype=np.float32)
-        for rows in blocks(*time.shape):
-            scaled[rows] = self.times.forward(time[rows])
-        data: dict[str, Tensor | OnDemand] = {
-            "x": x,
-            "y": torch.from_numpy(scaled),
-            "c": censoring_quantiles(inputs.y, inputs.C, self.times.forward),
-        }
-        if mask is not None:
-            data["mask"] = torch.from_numpy(mask)
-        if weight is not None:
-            data["weight"] = torch.from_numpy(check_weights(weight, len(y)).astype(np.float32))
-        return data
 
 
 def is_worse(again: EngressionTask, first: EngressionTask, held_out: Subjects, seed: int) -> bool:

@@ -1,28 +1,55 @@
-"""Draws of a trained generator: the noise of a subject follows from its covariates, not from its place."""
+"""Trained generators: draws, whose noise follows from the covariates of a subject, and forecasts."""
 
 from __future__ import annotations
 
 import copy
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from censcore._arrays import Array, to_numpy
+from censcore._validation import as_number
+from censcore.distributions import CauseEnsemble, Distribution, Ensemble
+from censcore.estimators.cause_times import of_draws
+from censcore.estimators.covariates import check_weights
+from censcore.estimators.sample_predictions import SamplePredictions
+from censcore.estimators.stacking_weights import shares
+from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
-from censcore.learning.data.standardised import blocks
+from censcore.learning.data.checks import as_past, check_mask, check_order
+from censcore.learning.data.standardised import OnDemand, Standardised, blocks
 from censcore.learning.engression.generator import Generator
-from censcore.learning.engression.loss import TimeScale
-from censcore.learning.structures import Structure
+from censcore.learning.engression.loss import EngressionTask, TimeScale, censoring_quantiles, scale_of_loss
+from censcore.learning.engression.training_censoring import TrainingCensoring
+from censcore.learning.file_checks import check_numbers
+from censcore.learning.neural_estimator import NeuralEstimator
+from censcore.learning.settings import Network
+from censcore.learning.structures import Competing, Semicompeting, Structure, structure_of
 from censcore.learning.subject_windows import SubjectWindows
+from censcore.learning.training.task import mix_seed
+from censcore.outcomes import (
+    CompetingRisks,
+    OutcomeLike,
+    RightCensored,
+    SemiCompetingRisks,
+    as_followed,
+    as_outcome,
+)
+from censcore.scores.inputs import scoring_inputs
 
-__all__ = ["NoisePool", "Sampler", "chunks_of", "export_sampler"]
+__all__ = ["FittedGenerators", "NoisePool", "Sampler", "chunks_of"]
 
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
+
+# of the penalty on covariates: in units of the noise, and for more covariates than these
+_SPARSITY, _FEW_COVARIATES = 0.6, 5
 
 
 class NoisePool(SubjectWindows):
@@ -108,14 +135,285 @@ class Sampler(nn.Module):
         return torch.expm1(z) if self.times.transform == "log1p" else z
 
 
-def export_sampler(path: str | os.PathLike[str], network: Generator, *units: Any) -> None:
-    """Trace a :class:`Sampler` with free numbers of subjects and draws, and write it."""
-    sampler = Sampler(network, *units).eval()
-    n, m = torch.export.Dim("subjects"), torch.export.Dim("draws")
-    example = (torch.zeros(3, len(sampler.center)), torch.zeros(3, 5, network.noise_size), torch.zeros(3, 5))
-    shapes = ({0: n}, {0: n, 1: m}, {0: n, 1: m})
-    with torch.no_grad():
-        program = torch.export.export(sampler, example, dynamic_shapes=shapes)
-    content = io.BytesIO()
-    torch.export.save(program, content)
-    write_atomically(path, content.getvalue())
+class FittedGenerators(NeuralEstimator, SamplePredictions):
+    """Trained generators of one shape, structure and unit of time: draws, forecasts, scores and files."""
+
+    network: Network | None
+    _times: TimeScale
+    _training_censoring: TrainingCensoring
+
+    @property
+    def _shape(self) -> Network:
+        return Network() if self.network is None else self.network
+
+    def _new_network(self) -> Generator:
+        structure = self._structure
+        return Generator(self._n_inputs, structure.outputs, logits=structure.logits, **asdict(self._shape))
+
+    def _task(
+        self, network: Generator, device: torch.device, sparsity: float | Tensor = 0.0
+    ) -> EngressionTask:
+        """A generator and its loss."""
+        precision = self._training.precision
+        mixed = precision == "bfloat16" or (precision == "auto" and device.type == "cuda")
+        scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
+        samples, beta = int(self._training.samples), self._training.beta
+        return EngressionTask(
+            network, scale, samples, beta, mixed, self._structure, self._times.bounded, sparsity
+        )
+
+    def _penalty(self, subjects: Any) -> float:
+        r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
+
+        That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
+        of many grows with the root of the logarithm of their number.
+        """
+        if not isinstance(self._training.sparsity, str):
+            return float(self._training.sparsity)
+        excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
+        scale = scale_of_loss(subjects.sample["y"], subjects.sample["c"], self._times.bounded)
+        return _SPARSITY * scale * float(np.sqrt(excess / subjects.n))
+
+    def _tensors(
+        self, x: Standardised, y: Any, C: Any, mask: np.ndarray | None = None, weight: Any = None
+    ) -> dict[str, Tensor | OnDemand]:
+        """Covariates, times and quantiles of C; times that do not count are events at time zero."""
+        time = to_numpy(y.known_time if isinstance(y, SemiCompetingRisks) else y.time).reshape(len(y), y.k)
+        followed = as_followed(y)
+        anything = Ensemble(np.zeros((1, 1, *followed.shape[1:])))  # to check y and C against each other
+        inputs = scoring_inputs(followed, anything, C, joint=True)
+        scaled = np.empty(time.shape, dtype=np.float32)
+        for rows in blocks(*time.shape):
+            scaled[rows] = self._times.forward(time[rows])
+        data: dict[str, Tensor | OnDemand] = {
+            "x": x,
+            "y": torch.from_numpy(scaled),
+            "c": censoring_quantiles(inputs.y, inputs.C, self._times.forward),
+        }
+        if mask is not None:
+            data["mask"] = torch.from_numpy(mask)
+        if weight is not None:
+            data["weight"] = torch.from_numpy(check_weights(weight, len(y)).astype(np.float32))
+        return data
+
+    @property
+    def censoring_(self) -> Distribution | None:
+        """The censoring distribution that training used; None in a model read from a file."""
+        return self._training_censoring.distribution
+
+    @property
+    def censoring_choice_(self) -> str:
+        """Where that distribution came from, in words."""
+        return self._training_censoring.words
+
+    def export(self, path: str | os.PathLike[str], generator: int = 0) -> None:
+        """Write the sampler as a program that torch runs without this library (``torch.export``).
+
+        ``torch.export.load(path).module()(x, noise, uniform)`` gives event times (n, m, k) for covariates x
+        (n, d) as they were given to ``fit``, in float32; standard normal noise (n, m, ``noise_size``); and
+        uniform numbers (n, m), which decide which events happen in semi-competing risks and are ignored
+        otherwise. n and m are free.
+
+        Parameters
+        ----------
+        path : path
+            Where to write, usually with the ending ``.pt2``.
+        generator : int
+            Which of the ``n_networks``.
+        """
+        self.check_fitted()
+        if not 0 <= generator < len(self._networks):
+            raise InvalidInputError(
+                f"generator must be a number from 0 to {len(self._networks) - 1}; got {generator}."
+            )
+        network = self._networks[generator]
+        sampler = Sampler(network, self._structure, self._times, self._center, self._spread).eval()
+        n, m = torch.export.Dim("subjects"), torch.export.Dim("draws")
+        example = (
+            torch.zeros(3, len(self._center)),
+            torch.zeros(3, 5, network.noise_size),
+            torch.zeros(3, 5),
+        )
+        shapes = ({0: n}, {0: n, 1: m}, {0: n, 1: m})
+        with torch.no_grad():
+            program = torch.export.export(sampler, example, dynamic_shapes=shapes)
+        content = io.BytesIO()
+        torch.export.save(program, content)
+        write_atomically(path, content.getvalue())
+
+    @property
+    def noise_size(self) -> int:
+        """Standard normal numbers that one draw of an exported sampler needs."""
+        self.check_fitted()
+        return self._networks[0].noise_size
+
+    def _other_outcome(self, y: Any) -> Any:
+        """An outcome of other subjects, of the kind that the model was fitted to."""
+        if isinstance(self._structure, Competing):
+            names = self._structure.names
+            if not isinstance(y, CompetingRisks) or y.n_causes != len(names):
+                raise InvalidInputError(
+                    f"y: got {type(y).__name__}, expected CompetingRisks with the causes {', '.join(names)}, "
+                    "as in fit."
+                )
+            return self._plain_outcome(y)
+        semicompeting = isinstance(self._structure, Semicompeting)
+        outcome = as_outcome(y) if isinstance(y, CompetingRisks) else self._plain_outcome(y)
+        if isinstance(y, SemiCompetingRisks) != semicompeting or outcome.k != self.k_:
+            expected = "SemiCompetingRisks" if semicompeting else "RightCensored"
+            raise InvalidInputError(
+                f"y: got {type(y).__name__} with {outcome.k} event times, expected {expected} with "
+                f"{self.k_}, as in fit."
+            )
+        return outcome
+
+    def _as_seen(self, y: Any) -> Any:
+        """The outcome as the objective treats it."""
+        naive = self._training.objective == "naive"
+        return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if naive else y
+
+    def _rows(
+        self,
+        X: Any,
+        y: Any,
+        mask: Any = None,
+        weight: Any = None,
+        needed: bool = False,
+        censoring: Any = None,
+    ) -> dict[str, Tensor | OnDemand]:
+        outcome = self._as_seen(self._other_outcome(y))
+        counts = check_mask(mask, outcome, needed=needed)
+        outcome = as_past(outcome, counts)
+        if self.ordered:
+            check_order(outcome, counts)
+        matrix = self._check_X(X, len(outcome), reset=False)
+        followed = self._training_censoring.followed(X, outcome, censoring)
+        return self._tensors(self._standardised(matrix), *followed, counts, weight)
+
+    # ---- draws ---------------------------------------------------------------------------------
+
+    def _draws(self, x: Standardised, m: int, seed: int, device: torch.device) -> Iterator[Tensor]:
+        tasks = [self._task(network, device) for network in self._networks]
+        sizes = shares(m, [1 / len(tasks)] * len(tasks))
+        pools = [  # the generators share the draws
+            (task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
+            for i, (task, size) in enumerate(zip(tasks, sizes, strict=True))
+            if size
+        ]
+        for rows in chunks_of(len(x), m, self._networks[0]):
+            inputs = x[rows]
+            draws = [task.event_times(pool.draw(inputs), pool.uniform(inputs)) for task, pool in pools]
+            yield self._times.inverse(torch.cat(draws, dim=1))
+
+    def predict_distribution(
+        self, X: Array | None = None, n_samples: int | None = None, seed: int | None = None
+    ) -> Ensemble | CauseEnsemble:
+        """Predict the distribution of T given x, as an ensemble of draws.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        n_samples : int, optional
+            Draws per subject; ``n_samples`` of the estimator if omitted.
+        seed : int, optional
+            Seed of the draws; that of the fit if omitted.
+
+        Returns
+        -------
+        Ensemble or CauseEnsemble
+            One ensemble per subject; of times and causes for competing risks.
+        """
+        return of_draws(self.sample(X, n_samples, seed), self._causes)
+
+    def by_network(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Compute a statistic for the draws of each network, to see how far they disagree.
+
+        Networks differ by their seeds alone. Where their answers differ the data do not settle the
+        question, within follow-up because there are few of them, and beyond it because there are none.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        statistic : callable
+            Maps draws (subjects, m, k) to values with the subjects as first axis, for instance
+            ``lambda z: (z <= 5.0).mean(axis=1)``.
+
+        Returns
+        -------
+        array, (n_networks, n, ...)
+            One statistic for each; their standard deviation, ``.std(axis=0, ddof=1)``, is the spread.
+        """
+        self.check_fitted()
+        if len(self._networks) < 2:
+            raise InvalidInputError(
+                "by_network needs two or more networks to compare; got one. Fit with n_networks=4."
+            )
+        parts: list[list[np.ndarray]] = [[] for _ in self._networks]
+        for z in self.sample_chunks(X):
+            ends = np.cumsum(shares(z.shape[1], [1.0] * len(parts)))[:-1]
+            for part, draws in zip(parts, np.split(z.cpu().numpy(), ends, axis=1), strict=True):
+                part.append(np.asarray(statistic(draws)))
+        return np.stack([np.concatenate(part) for part in parts])
+
+    def score(
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: Array | None = None,
+        *,
+        censoring: Distribution | None = None,
+    ) -> float:
+        """Compute minus the mean censored energy score (higher is better, as in scikit-learn).
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        y : RightCensored, SemiCompetingRisks, structured array or frame
+            The outcome, of the kind that the model was fitted to.
+        sample_weight : array, (n,), optional
+            Weights of the subjects in the mean.
+        censoring : Distribution, optional
+            The censoring distribution of these subjects. If omitted: known censoring times, or else the
+            distribution that was used in training, up to the end of its follow-up. Semi-competing risks
+            that nothing censors are scored up to their last time.
+
+        Returns
+        -------
+        float
+            Minus the mean loss.
+        """
+        from censcore.scores import energy_score
+
+        self.check_fitted()
+        outcome, distribution = self._training_censoring.followed(X, self._other_outcome(y), censoring)
+        horizon = None
+        if isinstance(outcome, SemiCompetingRisks) and bool(
+            (distribution.marginal(0).mass_at_infinity() > 0).any()
+        ):
+            horizon = float(outcome.time.max())  # without an end, events that never happen are infinitely far
+        losses = energy_score(outcome, Ensemble(self.sample(X)), distribution, fair=True, horizon=horizon)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
+        return -float(np.average(losses, weights=weight))
+
+    # ---- model files ---------------------------------------------------------------------------
+
+    def _fitted_settings(self) -> dict[str, Any]:
+        return {
+            "generators": len(self._networks),
+            "unit": self._times.unit,
+            "scale": list(self._times.centre),
+            "structure": self._structure.settings,
+            "follow_up": [None if np.isinf(end) else float(end) for end in self._follow_up],
+            "censoring_choice": self.censoring_choice_,
+        }
+
+    def _restore_settings(self, settings: dict[str, Any]) -> None:
+        unit = as_number(settings["unit"], "unit", above=1e-300, below=1e300)
+        centre = check_numbers("scale", settings["scale"], self.k_, least=1e-300)
+        self._structure = structure_of(self.k_, **settings["structure"])
+        self._times = TimeScale(self._training.transform(self._structure), unit, tuple(centre.tolist()))
+        self._training_censoring = TrainingCensoring(settings["censoring_choice"])
+        self._follow_up = np.array([np.inf if end is None else end for end in settings["follow_up"]])

@@ -16,8 +16,7 @@ from censcore.estimators.counted_follow_up import CountedFollowUp
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
-from censcore.learning.neural_estimator import followed_outcome
-from censcore.outcomes import RightCensored, SemiCompetingRisks
+from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["TrainingCensoring"]
@@ -128,7 +127,7 @@ class TrainingCensoring:
 
     def followed(self, X: Any, y: Any, censoring: Any = None) -> tuple[Any, Distribution]:
         """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""
-        outcome = followed_outcome(y)
+        outcome = as_followed(y)
         C = self.for_rows(X, outcome, censoring)
         end = np.min([np.broadcast_to(C.marginal(j).isf(0.0), len(y)) for j in range(C.k)], axis=0)
         late = (outcome.time.reshape(len(y), -1) > end[:, None]).any()

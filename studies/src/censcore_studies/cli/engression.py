@@ -49,7 +49,7 @@ def recovery(
     with stages("training"):
         found = recover(subjects)
     with stages("figure"):
-        draw_recovery(out / "recovery.png", found)
+        draw_recovery(out / "recovery.svg", found)
     _finish(out, [report_recovery(found)], stages, {"all": 0}, {"subjects": subjects})
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["AMBER", "FAINT", "GREY", "INK", "RED", "TEAL", "new_figure", "picture", "styled"]
 
 
+# what differs between two runs, or two versions of Matplotlib, is left out of a file
+_METADATA = {"png": {"Software": None}, "svg": {"Date": None}}
+
+
 def picture(draw: Callable[..., Figure]) -> Callable[..., Path]:
     """Turn a function that draws a figure into one that writes it: ``draw(path, ...)``."""
 
@@ -25,7 +29,7 @@ def picture(draw: Callable[..., Figure]) -> Callable[..., Path]:
         stream = io.BytesIO()
         form = Path(path).suffix.removeprefix(".")
         with styled():
-            draw(*args, **options).savefig(stream, format=form, dpi=140, metadata={"Software": None})
+            draw(*args, **options).savefig(stream, format=form, dpi=140, metadata=_METADATA.get(form))
         return write_atomically(path, stream.getvalue())
 
     return write

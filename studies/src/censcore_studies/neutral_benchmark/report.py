@@ -44,7 +44,7 @@ def report_benchmark(
     reports += [conventions, report_counts(order_counts(scores)), report_orders(order_changes(scores))]
     reports.append(report_proper(proper_differences(scores)))
     if not conventions.rows.empty:
-        draw_conventions(out / "conventions.png", conventions.rows)
+        draw_conventions(out / "conventions.svg", conventions.rows)
     if placed(scores):
         table = places(scores, published)
         reports += [
@@ -54,5 +54,5 @@ def report_benchmark(
         ]
         if OURS in placed(scores):
             reports.append(report_same_folds(same_folds(scores, published)))
-        draw_places(out / "places.png", scores, published)
+        draw_places(out / "places.svg", scores, published)
     return reports

@@ -17,7 +17,7 @@ import numpy as np
 from censcore.evaluation.designs.fold_store import load_value, model_key, path_of, save_value
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.progress import ProgressBar
-from censcore.tables import Batch, DelayedBatch
+from censcore.tables import Batch, FrameBatch
 
 __all__ = ["Keyed", "PartialSums", "Runner", "cluster", "merged", "read_partial", "write_partial"]
 
@@ -52,7 +52,7 @@ class Runner:
     def _results(self, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
         if self.client is not None:
             yield from _on_cluster(self.client, work, batches)
-        elif isinstance(batches[0], DelayedBatch):
+        elif isinstance(batches[0], FrameBatch) and batches[0].delayed:
             yield from _by_dask(work, batches)
         elif self.n_jobs in (None, 1) or len(batches) == 1:
             yield from map(work, batches)
@@ -110,7 +110,10 @@ def _tasks(work: Work, batches: Sequence[Batch]) -> list[Any]:
     delayed = _dask().delayed
     plan = delayed(_same, pure=False)(work)
     run = delayed(operator.call, pure=False)
-    return [run(plan, batch.delayed if isinstance(batch, DelayedBatch) else batch) for batch in batches]
+    return [
+        run(plan, batch.frame if isinstance(batch, FrameBatch) and batch.delayed else batch)
+        for batch in batches
+    ]
 
 
 def _dask() -> Any:

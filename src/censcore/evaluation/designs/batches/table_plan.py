@@ -80,7 +80,8 @@ class Rows:
 
 def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: int) -> Iterator[Rows]:
     """The subjects of a batch, at most ``size`` at a time; ``needed`` are further columns, None for all."""
-    batch = batch if hasattr(batch, "frames") else FrameBatch(batch)  # a partition that Dask has computed
+    if not hasattr(batch, "frames"):
+        batch = FrameBatch(batch, batch.columns)  # a partition that Dask has computed
     chosen = needed is not None and getattr(columns.outcome, "columns", None) is not None
     wanted = _distinct(*columns.all, *(needed or ())) if chosen else None
     first = 0
