@@ -396,8 +396,8 @@ def best_or_level() -> str:
 def best_with_a_thousand() -> str:
     counts = table("stack_scenarios/counts").query("scenarios == 'all' and n == 1000").iloc[0]
     return (
-        f"With 1,000 subjects the stack has the smallest excess in {counts['best']} of {counts['of']}, and is "
-        f"within one standard error in {counts['best or level']}."
+        f"With 1,000 subjects the stack has the smallest excess in {counts['best']} of {counts['of']}, and "
+        f"is within one standard error in {counts['best or level']}."
     )
 
 
