@@ -14,8 +14,6 @@ from typing import BinaryIO
 
 from censcore.exceptions import StorageError
 
-__all__ = ["is_standard_output", "is_stream", "partial_file", "storing", "write_atomically"]
-
 STANDARD_OUTPUT = 1  # its number among the open files of a process
 MOST_LINKS = 40  # in a row, as Linux has it
 

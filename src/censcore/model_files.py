@@ -19,15 +19,6 @@ from censcore.exceptions import MissingDependencyError, MissingPackageError, Mod
 from censcore.files import write_atomically
 from censcore.plain_text import one_line
 
-__all__ = [
-    "kind_of_file",
-    "load",
-    "part_of",
-    "read_model_file",
-    "restoring",
-    "write_model_file",
-]
-
 #: Kind of a model file -> module of its class.
 _MODULES = {
     "BestForecast": "censcore.learning.best_forecast",

@@ -6,8 +6,6 @@ import html
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["html_table", "html_text", "one_line", "some_of", "visible"]
-
 # control characters, formatting (which turns the direction of writing), halves of pairs, breaks of lines
 _OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _KEPT = "\n\t\u200c\u200d"  # lines of a text; joiners belong to letters of Persian and to emoji

@@ -13,8 +13,6 @@ from censcore._validation import check_flag
 from censcore.exceptions import MissingPackageError
 from censcore.plain_text import one_line
 
-__all__ = ["ProgressBar", "track"]
-
 Item = TypeVar("Item")
 
 PATIENCE = 2.0  # seconds before a bar appears by default

@@ -19,8 +19,6 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingPack
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Batch", "CsvBatch", "FrameBatch", "ParquetBatch", "batches_of", "check_columns"]
-
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".txt")
 SAMPLE = 2**20  # bytes of a CSV file from which the length of its lines is learned
 

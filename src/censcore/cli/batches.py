@@ -26,8 +26,6 @@ from censcore.files import is_standard_output
 from censcore.plain_text import one_line
 from censcore.tables import batches_of
 
-__all__ = ["read_batches", "score_batches"]
-
 
 @dataclass(frozen=True)
 class _Outcome:

@@ -15,8 +15,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
 from censcore.plain_text import visible
 
-__all__ = ["compare"]
-
 EPILOG = (
     "Examples:\n\n"
     "  censcore compare predictions.parquet --time days --event died\n\n"

@@ -15,8 +15,6 @@ from censcore.files import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["demo", "demo_comparison"]
-
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for the plot and the page.")] = Path("demo")) -> None:
     """Compare three forecasts on the German Breast Cancer Study Group trial: a table, a plot and a page."""

@@ -25,8 +25,6 @@ from typer.core import TyperGroup
 
 from censcore.exceptions import CenscoreError
 
-__all__ = ["GROUP", "SCORE_GROUP", "Commands", "load_scores"]
-
 GROUP = "censcore.commands"
 SCORE_GROUP = "censcore.scores"
 

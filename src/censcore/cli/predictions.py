@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
     from censcore.cli.options import Source
 
-__all__ = [
-    "COLUMNS_HELP", "check_options", "column", "is_standard_input", "name_of", "outcome_of", "read_table",
-    "words",
-]  # fmt: skip
-
 COLUMNS_HELP = """
 Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
 

@@ -18,8 +18,6 @@ from censcore.plain_text import one_line, visible
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["loss_columns", "losses_writer", "score", "tell_written"]
-
 Losses: TypeAlias = "Mapping[str, np.ndarray]"
 
 EPILOG = (

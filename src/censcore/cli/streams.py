@@ -9,8 +9,6 @@ from typing import Any
 
 from censcore.files import storing
 
-__all__ = ["prepare_streams"]
-
 #: What is printed in place of signs that the encoding of a terminal does not have; others are escaped.
 PLAIN = {"±": "+-", "−": "-", "–": "-", "…": "...", "“": '"', "”": '"', "≤": "<=", "≥": ">="}
 

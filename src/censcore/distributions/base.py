@@ -36,8 +36,6 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 if TYPE_CHECKING:
     from censcore.distributions.univariate import Univariate
 
-__all__ = ["Distribution"]
-
 #: What :func:`numpy.random.default_rng` accepts.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any | None
 

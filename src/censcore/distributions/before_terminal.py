@@ -19,8 +19,6 @@ from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
-__all__ = ["BeforeTerminal", "before_terminal"]
-
 
 def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
     """A joint forecast in which an event after the terminal one is one that never happens.

@@ -16,8 +16,6 @@ from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["BySubdensity", "CauseSpecificHazards"]
-
 
 class CauseSpecificHazards(TimeAndCause):
     r"""Time and cause of an event by one hazard per cause.

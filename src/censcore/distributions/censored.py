@@ -14,8 +14,6 @@ from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import ONE_TIME, Univariate
 from censcore.exceptions import NoDensityError
 
-__all__ = ["Censored", "CensoredJoint"]
-
 
 class Censored(Univariate):
     r"""The distribution of :math:`\min(T,\tau)`, the event time where follow-up ends at :math:`\tau`.

@@ -19,8 +19,6 @@ from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes.parts import cause_number
 from censcore.plain_text import some_of
 
-__all__ = ["CauseEnsemble", "TimeAndCause", "TimesAndCauses"]
-
 
 class TimesAndCauses(NamedTuple):
     """Draws of a time and a cause.

@@ -17,8 +17,6 @@ from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import some_of
 
-__all__ = ["CumulativeIncidence"]
-
 
 class CumulativeIncidence(TimeAndCause):
     r"""Time and cause of an event by the cumulative incidences :math:`F_j(t)=P(T\le t,\,D=j)` on a grid.

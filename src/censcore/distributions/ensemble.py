@@ -24,8 +24,6 @@ from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import ByStep, Step
 from censcore.exceptions import InvalidInputError, NoDensityError
 
-__all__ = ["Ensemble"]
-
 
 class Ensemble(ByStep):
     r"""The empirical distribution of m samples per subject, of one event time or jointly of k.

@@ -14,8 +14,6 @@ from censcore.distributions.base import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import NoDensityError
 
-__all__ = ["Formulas", "forwarded"]
-
 
 def forwarded(name: str) -> Callable[..., Array]:
     """A formula of a distribution that asks others for it, by ``_forward(name, *arrays)``."""

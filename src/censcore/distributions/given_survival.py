@@ -16,8 +16,6 @@ from censcore.distributions.step import Step
 from censcore.distributions.univariate import ONE_TIME, Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
 
-__all__ = ["DRAWS", "GivenJointSurvival", "GivenSurvival", "check_possible", "or_one"]
-
 
 def check_possible(impossible: Array, a: Array) -> None:
     """Check that no subject has P(T > a) = 0; ``impossible`` is (1 or n, 1)."""

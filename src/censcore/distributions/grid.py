@@ -31,8 +31,6 @@ from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["JointGrid"]
-
 
 class JointGrid(Joint):
     r"""Joint distribution of k event times by the probabilities of the cells of a grid.

@@ -16,8 +16,6 @@ from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Grouped", "GroupedCauses"]
-
 
 class Grouped(Univariate):
     """One distribution per subject, taken from those of a few groups: strata, or folds of a cross-validation.

@@ -22,8 +22,6 @@ from censcore.distributions._special import (
 from censcore.distributions.parametric import Parametric
 from censcore.distributions.univariate import Univariate
 
-__all__ = ["ByHazard", "Exponential", "Gompertz", "LogLogistic", "Weibull"]
-
 
 class ByHazard(Univariate):
     r"""A continuous distribution given by its cumulative hazard :math:`H(t)=-\log P(T>t)`.

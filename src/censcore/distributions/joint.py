@@ -17,8 +17,6 @@ from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import ONE_TIME, Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["First", "FromMarginals", "Independent", "Joint", "OfJoint", "in_one_library", "logsumexp"]
-
 
 class Joint(Distribution):
     """A distribution of k event times per subject.

@@ -13,8 +13,6 @@ from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidTypeError
 
-__all__ = ["LastVisit", "dropping_out", "steps_at"]
-
 
 class LastVisit(Distribution):
     r"""The distribution of the number M of the last visit that a subject attends.

@@ -27,8 +27,6 @@ from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["JointMixture", "Mixed", "Mixture"]
-
 
 class Mixed(Distribution):
     """What mixtures of one event time and of several share: components, and their weights."""

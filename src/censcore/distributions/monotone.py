@@ -12,8 +12,6 @@ from censcore._arrays import Array, detach, is_torch, namespace, to_numpy
 from censcore._validation import check_not_nan, check_probabilities, name_subjects
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["ROUNDING", "Repair", "monotone"]
-
 #: Changes up to here are rounding: that of sums of probabilities in single precision, in which forecasts are
 #: often computed before they are stored in double.
 ROUNDING = 1e-6

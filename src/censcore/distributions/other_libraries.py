@@ -18,8 +18,6 @@ from censcore.distributions.parametric import Gamma, LogNormal, Uniform
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["ScipyDistribution", "TorchDistribution", "from_torch"]
-
 
 class ScipyDistribution(Univariate):
     r"""A frozen continuous distribution of :mod:`scipy.stats` on [0, inf), one per subject.

@@ -25,8 +25,6 @@ from censcore.distributions.given_survival import check_possible
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Gamma", "LogNormal", "Parametric", "Uniform"]
-
 
 class Parametric(Univariate):
     """A distribution with parameters: each a number or one value per subject.

@@ -12,8 +12,6 @@ from censcore.distributions._special import decaying_area
 from censcore.distributions.hazard import ByHazard
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["PiecewiseExponential"]
-
 
 class PiecewiseExponential(ByHazard):
     r"""Piecewise constant hazard on J intervals, :math:`P(T>t)=\exp\{-\int_0^t h(s)\,ds\}`.

@@ -15,8 +15,6 @@ from censcore.distributions._special import decaying_area
 from censcore.distributions.monotone import ROUNDING
 from censcore.exceptions import NoDensityError
 
-__all__ = ["TAILS", "PiecewiseLinear", "Polyline"]
-
 #: Rules for the mass that is left after the last knot: see :class:`PiecewiseLinear`.
 TAILS = ("exponential", "infinity", "last")
 

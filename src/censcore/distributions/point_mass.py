@@ -12,8 +12,6 @@ from censcore.distributions.given_survival import check_possible
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["PointMass"]
-
 
 class PointMass(Univariate):
     r"""The distribution with all mass at one time: :math:`P(T>t)=\mathbb 1\{t<c\}`.

@@ -15,9 +15,6 @@ from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["ProportionalHazards", "area_tables"]
-
-
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables of areas are faster than curves
 CACHED_NUMBERS = 50_000  # read at a time
 KEPT_TABLES = 100_000  # subjects and jumps up to which tables are kept for the next score

@@ -10,8 +10,6 @@ from censcore._validation import check_levels, check_positive, name_subjects
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Quantiles"]
-
 
 class Quantiles(Polyline):
     r"""The distribution with given quantiles: the CDF is linear between them, from (0, 0) on.

@@ -15,8 +15,6 @@ from censcore._arrays import Array, convert
 from censcore._numerics import bits_of, scramble
 from censcore._validation import as_generator
 
-__all__ = ["Draws", "SubjectDraws", "as_draws", "keys_of", "some_draws"]
-
 
 class Draws(Protocol):
     """The random numbers that distributions ask for, with NumPy's names."""

@@ -24,8 +24,6 @@ from censcore.distributions.base import _are_alike
 from censcore.distributions.formulas import forwarded
 from censcore.distributions.univariate import Univariate
 
-__all__ = ["ByStep", "CompactStep", "Step"]
-
 
 class Step(Curve):
     r"""The distribution with a right-continuous step function as its survival curve.

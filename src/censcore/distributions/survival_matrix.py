@@ -16,18 +16,6 @@ from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
 from censcore.distributions.step import Step
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, RepairWarning
 
-__all__ = [
-    "INTERPOLATIONS",
-    "MatrixReader",
-    "Reading",
-    "columns_of",
-    "on_columns",
-    "reading_of",
-    "reread",
-    "settled",
-    "up_to",
-]
-
 INTERPOLATIONS = ("auto", "step", "linear")
 COVERED = 0.95  # share of the events that are at times of the matrix where these are the times of its jumps
 DIGITS = 1e-5  # relative: times in names of columns often have six digits

@@ -28,8 +28,6 @@ from censcore.distributions.formulas import Formulas
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import html_table
 
-__all__ = ["ONE_TIME", "Univariate"]
-
 #: What errors expect.
 ONE_TIME = "a distribution of one event time, such as Weibull(shape, scale)"
 

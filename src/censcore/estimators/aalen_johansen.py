@@ -16,8 +16,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.plain_text import some_of
 
-__all__ = ["AalenJohansen", "check_every_cause"]
-
 
 class AalenJohansen(CurveInference):
     r"""Cumulative incidences of competing risks without covariates, for all subjects or per stratum.

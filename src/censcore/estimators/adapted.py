@@ -21,8 +21,6 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.outcomes.base import Outcome
 
-__all__ = ["Adapted", "as_estimator"]
-
 #: Models of lifelines and scikit-survival whose curves are product-limit estimates, or averages of them.
 _PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees"}
 

@@ -20,8 +20,6 @@ from censcore.estimators.pipelines import last_step
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import as_outcome
 
-__all__ = ["as_forecast"]
-
 #: Models of lifelines whose curves are step functions.
 _STEP_MODELS = {
     "KaplanMeierFitter",

@@ -17,8 +17,6 @@ from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
-__all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
-
 #: Where a section of a docstring begins, and an entry of one.
 _SECTION = re.compile(r"\n\s*(?=[A-Z][\w ]*\n *-{4,}\n)")
 _ENTRY = re.compile(r"\n(?=\S)")

@@ -20,8 +20,6 @@ from censcore.estimators.piecewise_exponential import exposure
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["BoostedHazards"]
-
 _CODES = 40  # values of a covariate that trees tell apart
 _STEP, _PATIENCE = 10, 4  # trees between looks at held-out subjects, at first; looks without a gain
 _SLOPE = 0.3  # standard deviation, beforehand, of the slope of f

@@ -14,8 +14,6 @@ from censcore.estimators.covariates import check_rows, check_weights, fit_weight
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_competing_risks
 
-__all__ = ["CauseSpecific"]
-
 
 class CauseSpecific(SurvivalEstimator):
     r"""Competing risks by one model of the hazard of each cause.

@@ -11,8 +11,6 @@ from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.estimators.aalen_johansen import check_every_cause
 from censcore.outcomes import CompetingRisks, SemiCompetingRisks
 
-__all__ = ["CauseTimes", "cause_times", "of_draws"]
-
 
 class CauseTimes(SemiCompetingRisks):
     r"""The times :math:`T_1,\dots,T_m` of the causes: T for the cause of the event, never for the others.

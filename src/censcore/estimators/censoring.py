@@ -27,8 +27,6 @@ from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 
-__all__ = ["Censoring", "Origin"]
-
 
 class Origin(NamedTuple):
     """Where an estimated censoring distribution came from: its attribute ``estimated_from``.

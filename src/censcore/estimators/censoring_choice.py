@@ -19,16 +19,6 @@ from censcore.estimators.parametric_regressions import WeibullRegression
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = [
-    "ALARM",
-    "CENSORING_ESTIMATORS",
-    "CensoringChoice",
-    "censoring_estimator",
-    "censoring_test",
-    "choose_censoring",
-    "is_automatic",
-]
-
 ALARM = 0.01  # p-value of the test of covariates below which censoring counts as dependent
 RIDGE = 1.0  # on standardised columns: about one subject that was censored at random
 

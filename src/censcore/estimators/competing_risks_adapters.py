@@ -14,8 +14,6 @@ from censcore.estimators.kaplan_meier import at_times
 from censcore.estimators.libraries.lifelines import incidence_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_competing_forecast", "predicts_times_apart"]
-
 #: What the first of the curves of a matrix may be.
 _FIRST = ("cause", "survival", "any cause")
 

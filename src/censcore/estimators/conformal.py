@@ -13,8 +13,6 @@ from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import scoring_inputs
 from censcore.scores.known_at import over_reached
 
-__all__ = ["conformal_lower_bound"]
-
 _FOLLOWED = 0.2  # P(C >= t) at the end of follow-up, by default
 _ROUNDING = 1e-9  # of sums of weights
 

@@ -14,8 +14,6 @@ from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["CountedFollowUp", "CountedTimes"]
-
 DISTINCT = 2**16  # times, at most, that are told apart
 
 

@@ -13,8 +13,6 @@ from censcore._validation import columns_of
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import some_of
 
-__all__ = ["Columns", "read_columns"]
-
 LEVELS = 20  # of a category, at most, that get a column
 LEAST = 5  # subjects of a level that gets a column
 

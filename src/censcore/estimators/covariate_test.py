@@ -14,8 +14,6 @@ from censcore.estimators.covariates import take_rows
 from censcore.estimators.risk_sets import entries_of
 from censcore.outcomes import RightCensored
 
-__all__ = ["CensoringTest", "covariates_predict"]
-
 FLIPS = 1999  # of the signs, for the distribution of the statistic
 BLOCKS = 1000  # of subjects that change sign together, at most
 INTERVALS = 50  # of time with one mean of those at risk each

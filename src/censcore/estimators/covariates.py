@@ -14,16 +14,6 @@ from censcore.distributions import Distribution
 from censcore.estimators.pipelines import weights_for
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
-__all__ = [
-    "check_numbers",
-    "check_rows",
-    "check_weights",
-    "column_of",
-    "fit_weighted",
-    "take_rows",
-    "validated",
-]
-
 
 def check_rows(X: Any, n: int) -> None:
     """Check that covariates, where there are any, have one row for each of the n subjects of the outcome."""

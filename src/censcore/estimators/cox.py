@@ -26,8 +26,6 @@ from censcore.estimators.risk_sets import (
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["CoxRegression"]
-
 
 class CoxRegression(CoefficientInference):
     r"""Proportional hazards with a product-limit baseline.

@@ -6,8 +6,6 @@ import numpy as np
 
 from censcore.estimators.risk_sets import RiskSets
 
-__all__ = ["SCORES", "EfronScore", "PartialScore", "ProductLimitScore"]
-
 
 class PartialScore:
     r"""Cox's score with Breslow's rule at ties, at gamma (p,) for Z (n, p), sorted as the risk sets.

@@ -17,8 +17,6 @@ from censcore.estimators.regression import sum_in_groups
 from censcore.estimators.risk_sets import RiskSets, entries_of, fitted_strata
 from censcore.outcomes import RightCensored
 
-__all__ = ["CurveInference", "jackknife_interval"]
-
 #: Scales on which an interval is symmetric: of p, its derivative, and back.
 _TRANSFORMS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], ...]] = {
     "log-log": (lambda p: np.log(-np.log(p)), lambda p: 1 / (p * np.log(p)), lambda u: np.exp(-np.exp(u))),

@@ -16,8 +16,6 @@ from censcore.estimators.covariates import check_numbers, count_rows, scikit_lea
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.plain_text import one_line, some_of
 
-__all__ = ["CompletedCovariates", "Encoding", "as_matrix", "is_category", "read_numbers"]
-
 _MISSING = "missing"  # the level of subjects without one, the last
 _MARGIN = 1.0  # standard deviations beyond the range of the fit in which values are taken as they are
 

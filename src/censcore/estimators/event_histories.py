@@ -12,8 +12,6 @@ from censcore.distributions import Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.outcomes import SemiCompetingRisks
 
-__all__ = ["draw_histories", "event_histories"]
-
 MEMBERS = 1024  # the estimated probabilities are hit to about one in so many
 
 

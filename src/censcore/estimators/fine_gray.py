@@ -15,8 +15,6 @@ from censcore.estimators.risk_sets import RiskSets
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, RightCensored, as_competing_risks
 
-__all__ = ["FineGray"]
-
 
 class FineGray(CoxRegression):
     r"""Proportional hazards of the subdistribution of one cause.

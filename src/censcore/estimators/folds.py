@@ -10,8 +10,6 @@ import numpy as np
 from censcore._validation import as_seed
 from censcore.estimators.covariates import scikit_learn_errors
 
-__all__ = ["FOLDS", "Fold", "completed_folds", "held_out_folds", "seed_of"]
-
 FOLDS = 5
 
 #: Training and held-out subjects.

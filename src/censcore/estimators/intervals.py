@@ -15,8 +15,6 @@ from censcore.estimators.regression import CoefficientInference
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import IntervalCensored, OutcomeLike
 
-__all__ = ["Ends", "IntervalRegression", "as_intervals", "check_some_event", "ends_of"]
-
 
 class Ends(NamedTuple):
     """Lower and upper ends of intervals, and entries; each (n,)."""

@@ -21,8 +21,6 @@ from censcore.estimators.covariates import check_rows, check_weights, fit_weight
 from censcore.estimators.folds import Fold
 from censcore.outcomes import CompetingRisks, IntervalCensored, RightCensored, SemiCompetingRisks, as_outcome
 
-__all__ = ["JointFromMargins"]
-
 _LARGEST_HAZARD = 12.0  # in the likelihood of the dependence
 _DEPENDENCE = (np.log(1e-3), np.log(20.0))  # what is searched: log theta, or log(theta - 1) for Gumbel's
 

@@ -14,8 +14,6 @@ from censcore.estimators.risk_sets import RiskSets, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["AT_RISK", "DropOut", "KaplanMeier", "at_times", "event_table", "table_influence"]
-
 AT_RISK = 10  # subjects, at least, for a hazard of drop-out of its own
 _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 

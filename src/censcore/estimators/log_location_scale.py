@@ -27,8 +27,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.plain_text import some_of
 
-__all__ = ["EXTREME_VALUE", "LOGISTIC", "NORMAL", "Baseline", "LogLocationScale"]
-
 
 @dataclass(frozen=True)
 class Baseline:

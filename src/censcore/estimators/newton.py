@@ -8,8 +8,6 @@ import numpy as np
 
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Derivatives", "NoRootError", "find_root", "maximise"]
-
 #: An estimating function and minus its derivative at a point; None outside the domain.
 Equations = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
 #: Value, gradient and minus Hessian at a point; the value is -inf outside the domain.

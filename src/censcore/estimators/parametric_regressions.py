@@ -7,8 +7,6 @@ import numpy as np
 from censcore.distributions import LogLogistic, LogNormal, Weibull
 from censcore.estimators.log_location_scale import EXTREME_VALUE, LOGISTIC, NORMAL, LogLocationScale
 
-__all__ = ["LogLogisticRegression", "LogNormalRegression", "WeibullRegression"]
-
 
 class WeibullRegression(LogLocationScale):
     r"""Weibull distribution with a log-linear scale and one shape for all subjects, by maximum likelihood.

@@ -14,8 +14,6 @@ from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["PiecewiseExponentialRegression", "exposure"]
-
 
 class PiecewiseExponentialRegression(IntervalRegression):
     r"""Proportional hazards with a piecewise constant baseline, by maximum likelihood.

@@ -11,8 +11,6 @@ from sklearn.pipeline import Pipeline
 from censcore.estimators.base import NotFitted
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["last_estimator", "last_step", "weight_argument", "weights_for"]
-
 
 def last_estimator(model: Any) -> Any:
     """The estimator at the end of pipelines and searches, as it was given to them; else the model itself."""

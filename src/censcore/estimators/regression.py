@@ -18,9 +18,6 @@ from censcore.estimators.newton import NoRootError
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line, some_of
 
-__all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns", "sum_in_groups"]
-
-
 #: Penalty of levels whose coefficient has no bound: log hazard ratios of about 3 are then still likely.
 _HELD = 0.1
 

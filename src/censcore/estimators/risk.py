@@ -16,8 +16,6 @@ from censcore.estimators.risk_sets import RiskSets
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored
 
-__all__ = ["from_risk", "proportional_hazards"]
-
 # exp() of more than this leaves the range of double precision.
 _LARGEST_LOG = 700.0
 

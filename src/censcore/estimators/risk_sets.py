@@ -14,16 +14,6 @@ from censcore.estimators.covariates import column_of
 from censcore.exceptions import InvalidInputError, RiskSetWarning
 from censcore.outcomes import RightCensored
 
-__all__ = [
-    "RiskSets",
-    "StratifiedTimes",
-    "entries_of",
-    "fitted_strata",
-    "strata_of",
-    "sums_from",
-    "without_column",
-]
-
 
 def entries_of(y: RightCensored) -> np.ndarray | None:
     """Entries (n,), minus infinity for subjects seen from the start; None where all of them are."""

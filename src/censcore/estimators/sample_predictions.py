@@ -15,8 +15,6 @@ from censcore.distributions.joint_events import JointEvent
 from censcore.estimators.tails import with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
-__all__ = ["MOST_SAMPLES", "SamplePredictions"]
-
 MOST_SAMPLES = 10**6  # for every subject
 
 

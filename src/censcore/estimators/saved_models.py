@@ -18,8 +18,6 @@ from censcore.estimators.base import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.model_files import part_of, read_model_file, restoring, write_model_file
 
-__all__ = ["DERIVED", "SavedEstimator", "Trees", "decoded", "encoded"]
-
 _PACKAGES = ("censcore.distributions.", "censcore.estimators.", "censcore.learning.", "censcore.outcomes.")
 _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.preprocessing"}
 

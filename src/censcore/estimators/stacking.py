@@ -35,8 +35,6 @@ from censcore.estimators.stacking_weights import joined, named_weights, shares
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
 
-__all__ = ["Stacking"]
-
 _AT_ONCE = 4096  # subjects whose draws are mixed
 
 

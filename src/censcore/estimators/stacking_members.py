@@ -20,8 +20,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 
-__all__ = ["MemberDraws", "in_turn", "mixed"]
-
 _ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
 

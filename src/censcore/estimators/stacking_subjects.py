@@ -23,8 +23,6 @@ from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, as_followed
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["HeldOut", "StackSubjects", "censoring_of", "stack_folds"]
-
 _FEW, _SOME = 1000, 4000  # up to so many subjects every fold is held out, or two of five, else one
 _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
 

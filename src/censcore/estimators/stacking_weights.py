@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-__all__ = ["LogLosses", "QuadraticLosses", "joined", "named_weights", "shares", "stacked_weights"]
-
 _SMALLEST = 0.01  # a weight below is none
 
 # Of the priors: events at which baselines and the other members share equally; and the standard deviations,

@@ -12,8 +12,6 @@ from censcore._numerics import bits_of, scramble
 from censcore._validation import columns_of
 from censcore.outcomes.detection_times import DetectionTimes
 
-__all__ = ["NO_PAIRS", "Shared", "SubjectKeys", "shared_subjects"]
-
 NO_PAIRS = np.zeros((0, 2), dtype=np.intp)
 CHANCE = 0.05  # largest share of equal pairs that may be expected by chance where pairs are believed
 IMPOSSIBLE = 1e-6  # chance, at most, that one sample is within another one by itself where it is believed

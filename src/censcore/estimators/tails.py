@@ -10,8 +10,6 @@ from censcore._arrays import to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Distribution
 
-__all__ = ["BEYOND", "end_of_follow_up", "with_tail"]
-
 #: What predictions say of draws beyond follow-up.
 BEYOND = ("later", "exponential", "extrapolate")
 

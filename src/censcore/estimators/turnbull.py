@@ -16,8 +16,6 @@ from censcore.estimators.intervals import as_intervals, ends_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["Turnbull"]
-
 
 @dataclass(eq=False, repr=False)
 class Turnbull(SurvivalEstimator):

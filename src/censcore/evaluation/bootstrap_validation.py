@@ -59,8 +59,6 @@ from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Bootstrap", "bootstrap_splits", "compare_out_of_bag"]
-
 SHIFTS = 50  # of the forecasts among the subjects, at most, for the error without information;
 ALL_SHIFTS = 500  # of scores at times, which are cheap, all of so many
 OUT_OF_BAG = "for the models as fitted to the bootstrap samples"

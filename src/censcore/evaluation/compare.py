@@ -32,8 +32,6 @@ from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike, SemiCompetingRisks
 from censcore.outcomes.base import Outcome
 
-__all__ = ["compare", "compare_request"]
-
 
 def compare(
     forecasts: Mapping[str, Any] | Sequence[Any],

@@ -30,8 +30,6 @@ from censcore.outcomes import RightCensored
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison"]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Outputs, KeepsValues):

@@ -65,8 +65,6 @@ from censcore.exceptions import FoldError, InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.outcomes.base import Outcome
 
-__all__ = ["Folds", "cross_validate"]
-
 
 class Splitter(Protocol):
     """A splitter of scikit-learn."""

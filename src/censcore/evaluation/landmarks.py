@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LandmarkComparison", "compare_landmarks"]
-
 
 @dataclass(frozen=True, eq=False)
 class LandmarkComparison:

@@ -10,8 +10,6 @@ from censcore.exceptions import MissingPackageError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CANNOT_TELL", "MINIMUM_EVENTS", "Line", "cannot_tell", "data_frame"]
-
 Line = dict[str, Any]
 
 CANNOT_TELL = "cannot tell"

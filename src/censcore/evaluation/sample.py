@@ -14,8 +14,6 @@ from censcore.estimators.covariates import check_rows, check_weights, count_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Sample", "in_numpy"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sample:

@@ -36,8 +36,6 @@ from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.scores import SCORES
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["WithCensoring", "scorer", "scorers"]
-
 
 class WithCensoring(BaseEstimator):
     r"""A survival model together with the censoring distribution of its training subjects.

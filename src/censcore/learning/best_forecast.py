@@ -31,8 +31,6 @@ from censcore.learning.mixture_density_network import MixtureDensityNetwork
 from censcore.learning.training.exchange import pick_device
 from censcore.outcomes import RightCensored
 
-__all__ = ["BestForecast"]
-
 # A smaller generator than the paper's, in fewer and larger steps. Up to 2,000 subjects fewer draws, and two
 # density networks instead of four, are as accurate on simulated data; beyond, they are not.
 _NETWORK = Network(width=64, noise_dim=32)

@@ -17,8 +17,6 @@ from censcore.learning.data.standardised import Data, blocks
 from censcore.learning.likelihood import ParameterEstimator, ParameterNetwork
 from censcore.learning.settings import Training
 
-__all__ = ["CopulaWeibull"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CopulaWeibull(ParameterEstimator):

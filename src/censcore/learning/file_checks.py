@@ -10,8 +10,6 @@ from censcore._validation import as_count, as_number
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.exceptions import ModelFileError
 
-__all__ = ["check_contents", "check_numbers"]
-
 _ALSO = {"n_samples": None, "random_state": None, "n_networks": "auto"}  # values that are no sizes
 
 

@@ -20,8 +20,6 @@ from censcore.learning.likelihood import ParameterEstimator, ParameterNetwork
 from censcore.learning.settings import Training
 from censcore.outcomes import RightCensored
 
-__all__ = ["JointGridModel"]
-
 _MOST_BINS = 1000  # a million cells, each an output of the network
 
 

@@ -36,8 +36,6 @@ from censcore.learning.training.task import (
 )
 from censcore.outcomes import OutcomeLike, RightCensored
 
-__all__ = ["LikelihoodEstimator", "LikelihoodTask", "ParameterEstimator", "ParameterNetwork"]
-
 _SAMPLED_AT_ONCE = 4096  # subjects
 
 

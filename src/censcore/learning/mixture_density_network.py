@@ -28,8 +28,6 @@ from censcore.learning.training.side_by_side import stacked, with_penalty
 from censcore.learning.training.task import MOST_UNITS, Recipe, Rows
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
 
-__all__ = ["DensityTask", "LogNormalComponents", "MixtureDensityNetwork"]
-
 # Chosen on simulated data of 300 to 10,000 subjects, and flat there.
 _STEPS = 12.0  # of training, times the root of the number of subjects
 _BATCH = 128

@@ -36,8 +36,6 @@ from censcore.learning.training.task import Callback, History, Recipe, Task
 from censcore.model_files import part_of
 from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_followed, as_outcome
 
-__all__ = ["NeuralEstimator"]
-
 _MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one of its own
 
 

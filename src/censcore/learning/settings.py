@@ -8,8 +8,6 @@ from censcore._validation import as_number, check_flag, check_option
 from censcore.exceptions import InvalidInputError
 from censcore.learning.structures import Branching, Structure
 
-__all__ = ["OBJECTIVES", "TRANSFORMS", "Network", "Training"]
-
 OBJECTIVES = ("censored", "naive", "latent")
 TRANSFORMS = ("auto", "scale", "log1p", "bounded")
 

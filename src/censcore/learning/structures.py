@@ -14,17 +14,6 @@ from torch import Tensor
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, SemiCompetingRisks
 
-__all__ = [
-    "Branching",
-    "Competing",
-    "Free",
-    "Ordered",
-    "Semicompeting",
-    "Structure",
-    "structure_for",
-    "structure_of",
-]
-
 # Patterns of which events happen are enumerated: 2 to this power.
 _MOST_PREVENTED = 3
 

@@ -8,8 +8,6 @@ from torch import Tensor
 
 from censcore._numerics import scramble
 
-__all__ = ["SubjectWindows", "places"]
-
 _POOL = 2**14  # numbers that subjects share, at least; as any number of them, a power of two
 
 

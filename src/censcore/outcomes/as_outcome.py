@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from censcore.outcomes.competing_risks import CompetingRisks
     from censcore.outcomes.interval_censored import IntervalCensored
 
-__all__ = ["OutcomeLike", "as_followed", "as_outcome"]
-
 
 class Frame(Protocol):
     """A data frame of any library that narwhals reads."""

@@ -24,8 +24,6 @@ from censcore._validation import name_subjects, no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.plain_text import html_table
 
-__all__ = ["Outcome"]
-
 
 class Outcome:
     """Subjects and what was seen of them. A DataLoader of torch collates outcomes.

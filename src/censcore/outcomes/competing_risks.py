@@ -16,8 +16,6 @@ from censcore.outcomes.parts import as_cause_names, as_causes, cause_number, rea
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import some_of
 
-__all__ = ["CompetingRisks", "as_competing_risks", "is_competing"]
-
 MOST_LISTED = 10  # causes in words; of more those that occur
 
 

@@ -8,8 +8,6 @@ from censcore._arrays import Array, as_float, namespace
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import as_visits
 
-__all__ = ["DetectionTimes"]
-
 
 class DetectionTimes(RightCensored):
     """Right-censored detection times, as ``IntervalCensored.detection`` gives them, and the planned visits.

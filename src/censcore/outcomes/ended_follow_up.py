@@ -11,8 +11,6 @@ from censcore._arrays import to_numpy
 from censcore.exceptions import UnsupportedOutcomeError
 from censcore.outcomes.right_censored import RightCensored
 
-__all__ = ["Ended", "check_no_event_ends_follow_up", "ended_follow_up", "found_in_words"]
-
 FEWEST = 5  # subjects, at least
 SHARE = 0.5  # of those who have event j while event i is still to come, beyond what chance explains
 DEVIATIONS = 4.0  # standard deviations by which they exceed what chance explains

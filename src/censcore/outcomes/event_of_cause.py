@@ -11,8 +11,6 @@ from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.right_censored import RightCensored
 
-__all__ = ["EventOfCause"]
-
 
 class EventOfCause(RightCensored):
     r"""The event time :math:`T_j` of one of several causes, as ``CompetingRisks.cause(j)`` gives it.

@@ -27,8 +27,6 @@ from censcore.outcomes.visits import (
     visits_after_detection,
 )
 
-__all__ = ["IntervalCensored"]
-
 
 class IntervalCensored(Outcome):
     r"""Interval-censored event times of n subjects: all that is known is :math:`T\in(L,U]`.

@@ -30,19 +30,6 @@ from censcore._validation import (
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.plain_text import some_of
 
-__all__ = [
-    "as_cause_names",
-    "as_causes",
-    "as_event",
-    "cause_number",
-    "check_censoring_time",
-    "check_entry",
-    "check_times",
-    "one_each",
-    "read_columns",
-    "two_fields",
-]
-
 FEWEST = 5  # events, at different times or beside as many censored, whose C cannot have one pattern by chance
 MOST_CODES = 20  # of competing risks; more different whole numbers are times
 

@@ -27,8 +27,6 @@ from censcore.outcomes.parts import (
     two_fields,
 )
 
-__all__ = ["RightCensored"]
-
 
 class RightCensored(Outcome):
     r"""Right-censored event times of n subjects.

@@ -13,8 +13,6 @@ from censcore.outcomes.base import Outcome
 from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.right_censored import RightCensored
 
-__all__ = ["SemiCompetingRisks"]
-
 
 class SemiCompetingRisks(Outcome):
     r"""Right-censored event times, one of which is terminal: after it none of the others can happen.

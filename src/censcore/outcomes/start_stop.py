@@ -11,8 +11,6 @@ from censcore._arrays import as_float
 from censcore._validation import as_frame, check_flag
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["StartStop", "read_start_stop"]
-
 
 @dataclass(frozen=True, eq=False)
 class StartStop:

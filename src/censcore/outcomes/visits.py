@@ -10,19 +10,6 @@ from censcore._arrays import Array, as_float, convert, namespace, to_numpy
 from censcore._validation import as_generator, as_number, check_positive, name_subjects, shown
 from censcore.exceptions import InvalidInputError, MissingVisitsError, UnsupportedOutcomeError
 
-__all__ = [
-    "REMEDY",
-    "as_visits",
-    "check_detection_times",
-    "check_visits",
-    "first_missed",
-    "last_visit",
-    "missed_visits",
-    "missing_visits",
-    "visits_after",
-    "visits_after_detection",
-]
-
 MOST_VISITS = 10_000  # drawn for one subject at most
 
 REMEDY = (

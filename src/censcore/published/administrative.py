@@ -10,8 +10,6 @@ from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import evaluation_times, scoring_inputs
 
-__all__ = ["administrative_brier"]
-
 
 def administrative_brier(
     y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, times: Array = None

@@ -12,8 +12,6 @@ from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.scores import crps
 from censcore.scores.inputs import scoring_inputs
 
-__all__ = ["survival_crps"]
-
 
 def survival_crps(
     y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, upper: Array = None

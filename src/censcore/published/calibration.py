@@ -13,8 +13,6 @@ from censcore.distributions import Distribution
 from censcore.outcomes import EventOfCause, OutcomeLike
 from censcore.scores.inputs import ScoringInputs, scoring_inputs
 
-__all__ = ["DCalibration", "d_calibration"]
-
 LEAST_EXPECTED = 5.0  # expected events of a bin of the test; bins with fewer are joined with the next
 POINTS = 100  # quantiles of C given C >= y, over which a subject with another event is averaged
 CHUNK = 2000  # such subjects at a time

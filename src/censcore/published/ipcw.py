@@ -15,8 +15,6 @@ from censcore.exceptions import PositivityError
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
 
-__all__ = ["CONVENTIONS", "Convention", "ipcw_binomial_log", "ipcw_brier"]
-
 
 @dataclass(frozen=True)
 class Convention:

@@ -7,8 +7,6 @@ from censcore._quadrature import ORDER, Function, antiderivative
 from censcore.distributions import Step, Univariate
 from censcore.scores._augmentation import panel_edges
 
-__all__ = ["squared_cdf_area", "squared_sf_area"]
-
 
 def squared_cdf_area(F: Univariate, t: Array) -> Array:
     r""":math:`\int_0^tF(s)^2\,ds` at finite times t, (n, q): what living subjects pay.

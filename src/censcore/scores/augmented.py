@@ -28,8 +28,6 @@ from censcore.scores.inputs import (
     scoring_inputs,
 )
 
-__all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_integrated_brier_score"]
-
 EARLIER = "brier_score and crps need no such division."
 
 

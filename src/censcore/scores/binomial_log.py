@@ -17,8 +17,6 @@ from censcore.scores.inputs import ScoringInputs
 from censcore.scores.known_at import KnownAt
 from censcore.scores.registry import GRAF
 
-__all__ = ["binomial_log_score"]
-
 
 @score(
     title="binomial log score",

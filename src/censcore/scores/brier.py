@@ -14,8 +14,6 @@ from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, check_scale
 from censcore.scores.registry import GRAF, SCORES, register
 
-__all__ = ["CACHED_NUMBERS", "brier_score", "columns_of"]
-
 # A slice of subjects this small stays in the cache through all steps of the formula.
 CACHED_NUMBERS = 131_072
 

@@ -14,8 +14,6 @@ from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["RandomNumbers", "check_componentwise", "compatible_times", "known_rows", "subject_keys"]
-
 
 def check_componentwise(C: Any) -> None:
     """Several censoring times must be independent, so that their conditional distribution is a product."""

@@ -27,14 +27,6 @@ from censcore.scores.inputs import (
     scoring_inputs,
 )
 
-__all__ = [
-    "check_causes",
-    "log_score_of_causes",
-    "log_survival_beyond",
-    "multinomial_log_score",
-    "over_all_causes",
-]
-
 
 def check_causes(y: CompetingRisks, forecast: Any) -> TimeAndCause:
     """The forecast, if it is one of all causes of the outcome."""

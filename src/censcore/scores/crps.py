@@ -15,8 +15,6 @@ from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 from censcore.scores.registry import GNEITING, ScoreInfo, register
 from censcore.scores.routes import integrated
 
-__all__ = ["crps"]
-
 
 @described
 def crps(

@@ -18,8 +18,6 @@ from censcore.scores.interval import through_visits
 from censcore.scores.known_at import known_or_raise
 from censcore.scores.registry import GNEITING, SCORES, ScoreInfo, register
 
-__all__ = ["energy_score"]
-
 
 @as_loss
 def energy_score(

@@ -14,8 +14,6 @@ from censcore._arrays import Array, is_torch, namespace
 from censcore._kernels import on_cpu, on_gpu
 from censcore._numerics import CHUNK_NUMBERS
 
-__all__ = ["Terms", "chunk_numbers", "energy_loss", "energy_terms", "fastest_terms"]
-
 _FEW = 64  # members whose pairs a step of training computes at once
 
 Terms = Callable[[Array, Array, Array, Array, float, Array], tuple[Array, Array]]

@@ -10,8 +10,6 @@ from censcore.scores.inputs import ScoringInputs, check_scale
 from censcore.scores.registry import GRAF
 from censcore.scores.routes import end_of, integrated
 
-__all__ = ["integrated_brier_score"]
-
 
 @score(
     "integrated_brier_score:ipcw",

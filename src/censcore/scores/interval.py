@@ -32,8 +32,6 @@ from censcore.outcomes.visits import last_visit
 from censcore.scores._alignment import check_is_distribution, in_dtype_of
 from censcore.scores.inputs import check_horizon, known_to_exceed
 
-__all__ = ["detection_forecast", "interval_log_score", "log_probability", "on_own_visits", "through_visits"]
-
 BETWEEN = 1e-6  # probability between two visits that counts as rounding
 Parts = tuple[OutcomeLike, Distribution, Distribution | None]
 

@@ -20,8 +20,6 @@ from censcore.scores.inputs import ScoringInputs, check_scale, evaluation_times,
 from censcore.scores.known_at import known_at
 from censcore.scores.registry import GRAF, ScoreInfo, register
 
-__all__ = ["decided_outcome", "event_rule", "joint_brier_score", "joint_weights"]
-
 _LATEST = float(np.finfo(np.float32).max)  # later times than t are infinite
 NAMED: dict[str, JointEvent] = {"either": either_before(_LATEST), "all": all_before(_LATEST)}
 COMMON_DRAWS = 65_536  # at least, of one distribution that serves all subjects

@@ -31,20 +31,6 @@ from censcore.exceptions import MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores._support import check_unreached
 
-__all__ = [
-    "KnownAt",
-    "followed_to_entry",
-    "inverse_probability_weights",
-    "known_at",
-    "known_censoring",
-    "known_or_raise",
-    "known_to_exceed",
-    "over_reached",
-    "seen_beyond",
-    "weights_of_events",
-]
-
-
 if TYPE_CHECKING:
     from censcore.scores.inputs import ScoringInputs
 

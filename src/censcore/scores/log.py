@@ -11,8 +11,6 @@ from censcore.scores.inputs import joint_scoring_inputs
 from censcore.scores.interval import interval_log_score
 from censcore.scores.registry import ScoreInfo, register
 
-__all__ = ["log_score"]
-
 
 @as_loss
 def log_score(

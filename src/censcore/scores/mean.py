@@ -10,8 +10,6 @@ from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_
 from censcore._validation import as_labels, as_weights, check_probabilities, name_subjects
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["MeanLoss", "clustered_mean", "mean_loss"]
-
 
 class MeanLoss(NamedTuple):
     """A mean loss and its standard error: numbers, or one per column of the losses.

@@ -11,8 +11,6 @@ from censcore.scores._support import check_infinite
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["pinball_of", "pinball_score"]
-
 
 @score(
     title="pinball score",

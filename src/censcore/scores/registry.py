@@ -17,8 +17,6 @@ from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["SCORES", "Axis", "CensoringUse", "Scale", "ScoreInfo", "no_such_score", "register", "score_info"]
-
 Axis = Literal["time", "level", ""]
 Scale = Literal["localized", "ipcw"]
 CensoringUse = Literal["none", "at times", "integrated", "area", ""]

@@ -33,8 +33,6 @@ from censcore.scores._time_integral import TimeIntegral, by_formula, by_sums, sq
 from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
 from censcore.scores.interval import through_visits
 
-__all__ = ["ROUTES", "Route", "Routes", "end_of", "exactly", "integrated", "routes"]
-
 
 class Route(NamedTuple):
     """A method, and the inputs that it is for."""

@@ -14,8 +14,6 @@ from censcore.distributions import Joint, LogNormal, Mixture, Univariate
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["OneFactorLogNormal"]
-
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 _LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
 

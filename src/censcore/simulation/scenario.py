@@ -12,8 +12,6 @@ from censcore._validation import as_count, as_generator
 from censcore.distributions import Distribution, PointMass
 from censcore.outcomes import RightCensored
 
-__all__ = ["Scenario", "SimulatedData"]
-
 
 @dataclass(frozen=True, eq=False)
 class SimulatedData:

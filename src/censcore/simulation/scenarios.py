@@ -24,9 +24,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.simulation.one_factor import OneFactorLogNormal
 from censcore.simulation.scenario import Scenario
 
-__all__ = ["DataScenario", "LogNormalScenario", "TargetedScenario", "WeibullScenario"]
-
-
 Z_MAX = 20.5471
 SHAPE = 1.5
 

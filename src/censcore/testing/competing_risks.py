@@ -11,8 +11,6 @@ from censcore._arrays import to_numpy
 from censcore.exceptions import NoDensityError
 from censcore.testing.contract import Examined, Rule, close, expect_error
 
-__all__ = ["RULES"]
-
 _DRAWS = 4000
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from censcore._arrays import convert, to_numpy
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Examined", "Rule", "close", "expect_error", "expect_kept"]
-
 _LEVELS = np.array([1e-6, 0.01, 0.1, 0.25, 0.5, 0.6, 0.8, 0.95, 0.999])
 _DRAWS = 4000
 _BREAKS = 25

@@ -17,8 +17,6 @@ from censcore.testing import competing_risks, joint, univariate
 from censcore.testing.contract import Examined, Rule, close, expect_kept
 from censcore.testing.selection import selection
 
-__all__ = ["check_distribution"]
-
 
 def check_distribution(distribution: Distribution, *, rtol: float | None = None, seed: int = 0) -> None:
     r"""Check that a distribution of one or several event times keeps the contract that scores rely on.

@@ -26,8 +26,6 @@ from censcore.simulation import LogNormalScenario, WeibullScenario
 from censcore.testing.contract import expect_error, expect_kept
 from censcore.testing.distributions import check_distribution
 
-__all__ = ["check_estimator"]
-
 
 def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
     """Check that an estimator keeps the contract that comparisons and censoring distributions rely on.

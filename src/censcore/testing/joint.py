@@ -11,8 +11,6 @@ import numpy as np
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.testing.contract import Examined, Rule, close, expect_error
 
-__all__ = ["RULES"]
-
 
 def _times(s: Examined) -> np.ndarray:
     """Finite positive times (n, q, k): a few quantiles of the draws of each coordinate, slightly moved."""

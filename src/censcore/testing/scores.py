@@ -18,8 +18,6 @@ from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.scores import mean_loss
 from censcore.testing.contract import close, expect_error, expect_kept
 
-__all__ = ["check_score"]
-
 Score = Callable[..., Any]
 END = 2.0  # C is uniform on (0, END)
 COLUMNS = {"times": (0.5, 1.0), "levels": (0.2, 0.5)}

@@ -14,8 +14,6 @@ from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import CenscoreError, NoDensityError
 from censcore.testing.contract import Examined, close
 
-__all__ = ["selection"]
-
 _LEVELS = np.array([0.07, 0.31, 0.55, 0.83])
 _DRAWS = 500
 

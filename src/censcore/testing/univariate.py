@@ -12,8 +12,6 @@ from censcore.distributions import Univariate
 from censcore.exceptions import ImpossibleForecastError, NoDensityError
 from censcore.testing.contract import Examined, Rule, close, expect_error
 
-__all__ = ["RULES"]
-
 _AT_TIMES = ("sf", "cdf", "sf_left", "logsf")
 _AT_LEVELS = ("icdf", "isf")
 

@@ -14,8 +14,6 @@ from censcore.estimators.libraries.curves import completed, needs_covariates
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["fit", "read"]
-
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | None:
     """A Booster or regressor of ``survival:aft`` or ``survival:cox``, or of ``SurvivalAft`` or ``Cox``."""

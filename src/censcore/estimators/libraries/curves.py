@@ -13,8 +13,6 @@ from censcore.distributions.monotone import monotone as nearest
 from censcore.estimators.risk import from_risk, proportional_hazards
 from censcore.exceptions import InvalidInputError, RepairWarning
 
-__all__ = ["Curves", "completed", "from_baseline", "monotone", "needs_covariates", "with_baseline"]
-
 # Log hazard ratios whose exponentials, and sums of them, are safe in double precision.
 _SAFE_LOG = 600.0
 

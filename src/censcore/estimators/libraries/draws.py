@@ -12,8 +12,6 @@ from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Ensemble
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["from_draws", "read"]
-
 #: Groups of an InferenceData that hold draws of outcomes, the first of which is read.
 _GROUPS = ("predictions", "posterior_predictive")
 _SAMPLE_DIMENSIONS = ("chain", "draw", "sample")

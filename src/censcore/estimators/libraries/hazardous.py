@@ -11,8 +11,6 @@ from censcore.estimators.libraries.curves import Curves, monotone, needs_covaria
 from censcore.estimators.pipelines import weights_for
 from censcore.outcomes import RightCensored
 
-__all__ = ["fit", "read"]
-
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Curves | None:
     r"""SurvivalBoost: survival to the first event of any kind, at the times of ``time_grid_``.

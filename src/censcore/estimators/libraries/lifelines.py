@@ -28,8 +28,6 @@ from censcore.estimators.libraries.curves import Curves, from_baseline, monotone
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["FittedHazard", "fit", "incidence_of", "read"]
-
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
     """A fitted univariate or regression fitter; those without a formula here are asked for their hazard.

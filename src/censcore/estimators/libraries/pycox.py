@@ -10,8 +10,6 @@ from censcore.distributions import Distribution, PiecewiseExponential, Step
 from censcore.estimators.libraries.curves import Curves, completed, monotone, needs_covariates, with_baseline
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["read"]
-
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
     """CoxPH and CoxCC as baseline and risk, CoxTime as steps, PCHazard as piecewise constant hazards.

@@ -11,8 +11,6 @@ from censcore.distributions import CompactStep, Distribution, Step
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.libraries.curves import needs_covariates, with_baseline
 
-__all__ = ["read"]
-
 # From here on curves are predicted in parts and stored in single precision.
 _MANY_NUMBERS = 2**24
 

@@ -13,8 +13,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.outcomes.start_stop import read_start_stop
 
-__all__ = ["at_landmark"]
-
 FrameT = TypeVar("FrameT")
 
 

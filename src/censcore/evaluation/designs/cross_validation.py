@@ -24,8 +24,6 @@ from censcore.evaluation.measures.joint_scores import View
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["CrossValidation", "average", "refit_influence"]
-
 HALF = 0.5  # the origin of sums, so that a forecast without any ranking has exactly this share of pairs
 CONDITIONAL = "for the models as fitted in the folds"
 CONSERVATIVE = "conservative: the models of the folds were fitted to each other's test subjects"

@@ -24,8 +24,6 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["Design", "at_times", "plain"]
-
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
 
 

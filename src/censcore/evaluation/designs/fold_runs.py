@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.cross_validate import Folds
     from censcore.evaluation.kinds import Kind
 
-__all__ = ["FoldRuns", "Split", "make_splits", "notes_on_splits", "out_of_fold", "run_folds"]
-
 Key = tuple[str, int]
 """Model, and number of the split."""
 

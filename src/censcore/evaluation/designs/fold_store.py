@@ -31,10 +31,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes.base import Outcome
 
-__all__ = [
-    "data_key", "load_forecast", "load_value", "model_key", "path_of", "save_value",
-]  # fmt: skip
-
 
 def path_of(folder: Path, *parts: Any) -> Path:
     """Where what depends on these parts is kept, or would be."""

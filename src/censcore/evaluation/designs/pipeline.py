@@ -22,8 +22,6 @@ from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.scores.inputs import known_to_exceed
 
-__all__ = ["Plan"]
-
 
 class Plan:
     """All decisions before scoring, for subjects in memory; the plan of a table overrides what differs."""

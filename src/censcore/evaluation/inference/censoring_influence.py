@@ -31,8 +31,6 @@ from censcore.estimators.kaplan_meier import DropOut
 from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.measures.case import Case
 
-__all__ = ["Part", "Piece", "has_influence", "parts_of"]
-
 STEP = 0.01  # by which P(C >= t) is made smaller from a visit on, for derivatives by the number of the visit
 
 

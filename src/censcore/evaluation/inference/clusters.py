@@ -11,8 +11,6 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Clusters", "common_codes", "sums_within"]
-
 Codes = np.ndarray | None  # numbers of the groups of subjects
 
 

@@ -51,17 +51,6 @@ from censcore._validation import as_labels, as_seed, as_weights, check_option
 from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
 
-__all__ = [
-    "SMALLEST_P",
-    "Estimate",
-    "adjust",
-    "effective_number",
-    "group_codes",
-    "separate_stream",
-    "shares",
-    "skill_interval",
-]
-
 POWERS = (2, 3, 4, 6)  # of the influence, whose sums give skewness and degrees of freedom
 MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
 DRAWS = 20_000  # of the joint distribution of test statistics, for simultaneous inference

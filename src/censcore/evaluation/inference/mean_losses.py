@@ -22,11 +22,6 @@ from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.exceptions import CenscoreError, InvalidInputError, NoDensityError, PositivityError
 from censcore.progress import track
 
-__all__ = [
-    "Losses", "Means", "Scope", "Subset", "estimate_means", "method_of", "score_all", "shares_of",
-    "spread_over_refits",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
 class Subset:

@@ -23,8 +23,6 @@ from censcore.exceptions import InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["ResolvedCensoring", "as_censoring", "describe", "resolve_censoring", "with_influence"]
-
 NONE_SHARED = Shared(NO_PAIRS)
 
 

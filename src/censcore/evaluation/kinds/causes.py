@@ -31,8 +31,6 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.scores import energy_score, log_score, registry
 
-__all__ = ["ALL_CAUSES", "ANY_CAUSE", "Causes"]
-
 ALL_CAUSES, ANY_CAUSE = "all causes", "any cause"
 #: Pictures that there are of all causes together; the others show the risk of one event.
 OF_ALL = ("brier", "differences", "censoring")

@@ -29,8 +29,6 @@ from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import SCORES
 from censcore.scores.interval import detection_forecast, interval_log_score, on_own_visits
 
-__all__ = ["Intervals"]
-
 TURNBULL = "turnbull"
 
 

@@ -31,8 +31,6 @@ from censcore.outcomes import RightCensored, as_followed, as_outcome
 from censcore.scores import SCORES
 from censcore.scores.inputs import known_censoring, known_to_exceed
 
-__all__ = ["Kind", "Named", "kind_of", "register_kind"]
-
 Named = dict[str, Any]  # forecasts by name
 
 

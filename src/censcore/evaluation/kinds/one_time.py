@@ -22,8 +22,6 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 from censcore.outcomes import CompetingRisks, EventOfCause
 from censcore.scores import log_score, registry
 
-__all__ = ["OneCause", "OneTime"]
-
 
 class OneTime(Kind):
     """One event time, (n,), right-censored."""

@@ -35,8 +35,6 @@ from censcore.scores.compatible_times import subject_keys
 from censcore.scores.energy import leave_out
 from censcore.scores.joint_brier import decided_outcome
 
-__all__ = ["JOINT", "SeveralTimes"]
-
 JOINT = "joint"
 MEMBERS = 1024  # of the time by which all events have happened, for forecasts that are no ensemble
 

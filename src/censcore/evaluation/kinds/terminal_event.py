@@ -20,8 +20,6 @@ from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import SemiCompetingRisks
 
-__all__ = ["SemiCompeting"]
-
 
 class SemiCompeting(SeveralTimes):
     """Event times of which one is terminal: an event after it is read as one that never happens."""

@@ -23,8 +23,6 @@ from censcore.evaluation.measures.ranked_sums import AllSums
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, as_outcome
 
-__all__ = ["cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
-
 
 def dynamic_auc(
     y: OutcomeLike,

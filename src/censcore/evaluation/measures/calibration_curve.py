@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["CalibrationCurve", "calibration_curve"]
-
 POINTS = 50  # of the smoothed curve, each for an equal share of the subjects
 MOST_BINS = 10
 EVENTS_PER_BIN = 10  # of the default number of bins

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.measures.discrimination import Measure
     from censcore.evaluation.measures.joint_scores import View
 
-__all__ = [
-    "CELLS", "Case", "RiskAt", "as_losses", "cells_of", "counted_events", "effective_events", "first_event",
-    "in_time", "risk_at", "sums_at", "weighted_events", "weights_of_counted",
-]  # fmt: skip
-
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 CHUNK = 40_000  # subjects whose losses in cells are held at a time
 #: What is derived of a case without its C.

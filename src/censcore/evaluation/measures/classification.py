@@ -40,8 +40,6 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["MEASURES", "auc_lines", "classification_lines", "quantiles_of", "risk_lines", "roc_lines"]
-
 MEASURES = ("sensitivity", "specificity", "ppv", "npv")
 ROC_POINTS = 200  # thresholds of a curve, at most
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -30,8 +30,6 @@ from censcore.evaluation.measures.ranked_sums import RankedSums, Sums
 from censcore.outcomes import OutcomeLike, as_outcome
 from censcore.scores.known_at import KnownAt, over_reached
 
-__all__ = ["comparable_pairs", "concordance", "concordance_estimate"]
-
 CELLS = 1 << 19  # of the matrix of G at event times (rows: subjects) that are held at once
 FEW = 48  # curves up to which their sums are made one by one
 WIDEST = 6.0  # range of log G between risks; the last digits of a small weight are lost beyond

@@ -30,8 +30,6 @@ from censcore.evaluation.measures.pair_statistics import (
 )
 from censcore.exceptions import PositivityError
 
-__all__ = ["Discrimination", "Measure", "discriminate", "numbers_of_share"]
-
 NO_PAIR = "no pair of subjects can be compared, since no event is followed by a subject who survives it"
 UNWEIGHTED = PointMass(np.inf)  # all weights are one
 Key = tuple[int, str, int]

@@ -31,8 +31,6 @@ from censcore.scores.known_at import over_reached
 if TYPE_CHECKING:
     from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 
-__all__ = ["Energy", "EventBrier", "JointLog", "LogOfCause", "OfView", "View", "lost_beyond"]
-
 KNOTS = 24  # censoring times at which the energy score is taken for its derivative
 DRAWS = 4  # lags of the ensemble, or draws of the other censoring times, at each of them
 MEMBERS = 128  # at most, for derivatives

@@ -13,8 +13,6 @@ from censcore.evaluation.measures.net_benefit import check_thresholds
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import check_scale, scoring_inputs
 
-__all__ = ["elementary", "elementary_score"]
-
 
 def elementary_score(
     y: OutcomeLike,

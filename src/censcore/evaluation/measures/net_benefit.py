@@ -20,8 +20,6 @@ from censcore.scores.inputs import check_scale, scoring_inputs
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["TREAT_ALL", "TREAT_NONE", "check_thresholds", "decision_lines", "least_events", "net_benefit"]
-
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 POINTS = 50  # thresholds by default
 

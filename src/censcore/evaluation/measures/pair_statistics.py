@@ -33,11 +33,6 @@ from censcore.outcomes import RightCensored
 from censcore.scores.inputs import ScoringInputs, without_forecast
 from censcore.scores.known_at import KnownAt, known_at
 
-__all__ = [
-    "ROUNDING", "Followed", "Jumps", "Moved", "PairStatistic", "Pairs", "PairsTogether", "ProductPairs",
-    "check_horizon", "check_risk", "checked_share", "estimate_of_pairs", "pair_statistic", "share_of_pairs",
-]  # fmt: skip
-
 ROUNDING = 1e-12
 
 Moved = tuple[np.ndarray, np.ndarray]

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["AllSums", "RankedSums", "Sums"]
-
 NUMBERS = 1 << 19  # of all columns that are summed at a time
 SHORT = 8  # places up to which a block is summed pair by pair
 

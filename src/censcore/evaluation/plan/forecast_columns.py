@@ -20,8 +20,6 @@ from censcore.outcomes import CompetingRisks
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ColumnForecast", "column_forecasts", "forecasts_of", "table_forecasts"]
-
 NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample|cif_(?P<cause>[^@]+))@(?P<number>[^@]+)$")
 ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample|cif_[^@]+?))[_. ](?P<number>[0-9][0-9.]*)$")
 

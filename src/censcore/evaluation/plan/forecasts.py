@@ -22,11 +22,6 @@ from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeErr
 if TYPE_CHECKING:
     from censcore.evaluation.kinds import Kind
 
-__all__ = [
-    "AALEN_JOHANSEN", "KAPLAN_MEIER", "add_reference", "as_named", "check_forecasts",
-    "check_model", "default_or_name", "forecast_fold", "forecast_of", "with_covariates",
-]  # fmt: skip
-
 #: Names of the default references, of competing risks and of all other outcomes.
 AALEN_JOHANSEN, KAPLAN_MEIER = "aalen-johansen", "kaplan-meier"
 

@@ -19,21 +19,6 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = [
-    "LEVELS",
-    "FollowUp",
-    "default_levels",
-    "default_times",
-    "find_horizon",
-    "follow_up",
-    "follow_up_end",
-    "given_horizon",
-    "of_censoring_time",
-    "reach_of",
-    "settle_horizon",
-    "times_and_levels",
-]  # fmt: skip
-
 FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10
 FEW, LEAST = 0.02, 0.001  # share of subjects that may have less, and the least of any subject
 AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where they are few

@@ -18,11 +18,6 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = [
-    "check_units", "expected_events", "note_on_entry", "note_on_few", "note_on_units", "notes_on_censoring",
-    "notes_on_events", "notes_on_forecasts", "notes_on_training",
-]  # fmt: skip
-
 DIFFERENT, IMPOSSIBLE = 4.0, 20.0  # ratio of typical times of two samples: a note, an error
 ENOUGH = 10  # subjects of both samples, at least, for the error
 EXPECTED = 10.0  # ratio of expected and observed events beyond which a note asks for the unit of time

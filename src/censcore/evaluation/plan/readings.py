@@ -25,8 +25,6 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.report.text import label
 
-__all__ = ["on_grid", "reading_notes", "readings_of"]
-
 CHECKED = 4000  # subjects on which another reading is tried
 MATTERS = 1.0  # standard errors by which another reading must move a difference
 READINGS = ("lines", "late steps", "early steps")

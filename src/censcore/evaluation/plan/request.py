@@ -19,8 +19,6 @@ from censcore.evaluation.plan.horizon import given_horizon
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Request", "as_subgroups", "labels_by", "labels_of", "make_subsets"]
-
 
 @dataclass(frozen=True, eq=False)
 class Request:

@@ -12,8 +12,6 @@ import numpy as np
 
 from censcore.evaluation.report.style import PALETTE
 
-__all__ = ["Bars", "Chart", "Intervals", "Line", "Look", "Mark", "Panel", "Rule", "look_of"]
-
 DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (2, 2), (7, 2, 2, 2), (12, 3))
 MARKERS = ("circle", "square", "triangle", "diamond", "down", "plus", "cross")
 

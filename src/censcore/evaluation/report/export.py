@@ -16,11 +16,6 @@ from censcore.plain_text import one_line
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = [
-    "comparison_json", "comparison_latex", "comparison_markdown", "latex_table", "latex_text",
-    "markdown_table",
-]  # fmt: skip
-
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "<": r"\textless{}",

@@ -32,8 +32,6 @@ from censcore.plain_text import html_text, one_line
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["notebook", "page"]
-
 CAPTIONS = {
     "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
     "differences": "Differences from the reference on the same subjects. Where an interval holds zero, "

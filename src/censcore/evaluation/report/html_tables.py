@@ -27,8 +27,6 @@ from censcore.plain_text import html_text, one_line
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["calibration_table", "differences_table", "folds_table", "grid_table", "legend", "setting_text"]
-
 SHOWN = {CLEARLY_BEST: "★", AMONG_BEST: "☆"}
 MARKED = (
     "★ clearly the best: better than each of the others by more than chance explains. ☆ tied with the best, "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.report.charts import Chart
 
-__all__ = ["Outputs"]
-
 Made = TypeVar("Made")
 
 

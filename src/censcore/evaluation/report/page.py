@@ -14,8 +14,6 @@ from importlib.resources import files
 from censcore.evaluation.report.style import PALETTE
 from censcore.plain_text import html_text, one_line
 
-__all__ = ["cell", "pairs_table", "style_sheet", "table", "whole_page"]
-
 
 def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style: str = "") -> str:
     """The document with these sections below its title.

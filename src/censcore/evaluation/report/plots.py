@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.report.verdict import Verdict
 
-__all__ = ["CHARTS", "options_of", "verdict_chart"]
-
 POINTS = 60  # of a curve
 
 

@@ -22,8 +22,6 @@ from censcore.plain_text import one_line
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["at_time", "curves_chart", "level_of", "looks_of", "time_label"]
-
 POINTS, BINS, MOST = 20, 25, 1000  # times of a curve, bins of a histogram, subjects of a scatter
 INK, GREY = Look("ink", marker="square"), Look("grey", marker="square")
 LOOKS = {"event": look_of(0), "free": replace(GREY, dashes=(7, 3))}

@@ -6,8 +6,6 @@ import io
 
 from matplotlib.figure import Figure
 
-__all__ = ["ShownFigure"]
-
 SHARP = 2  # pixels of the picture per pixel of the screen
 
 

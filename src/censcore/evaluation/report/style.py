@@ -12,10 +12,6 @@ from censcore.exceptions import MissingPackageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "AMBER", "FAINT", "GREY", "INK", "PALETTE", "RED", "STYLE", "TEAL", "new_figure", "styled", "svg_of",
-]  # fmt: skip
-
 INK, FAINT, GREY = "#1f2937", "#e5e7eb", "#6b7280"
 TEAL, AMBER, RED = "#0f766e", "#d97706", "#b91c1c"
 

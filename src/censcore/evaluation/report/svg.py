@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule
 from censcore.plain_text import html_text, one_line
 
-__all__ = ["chart_html", "swatch"]
-
 WIDTH, HEIGHT = 400, 250  # of the drawing, in units of the text: 12 high, about 6.4 wide
 SMALL_WIDTH, SMALL_HEIGHT = 250, 215
 LETTER = 6.4

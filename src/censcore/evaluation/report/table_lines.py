@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.report.verdict import Verdict
 
-__all__ = [
-    "blocks", "decides", "deciding", "difference_lines", "differences_from", "marks", "mean_lines", "ranked",
-    "verdict_on",
-]  # fmt: skip
-
 Maker = Callable[["Comparison", int, "Column"], Iterable[Line]]
 NOT_AVAILABLE = "not available"
 DESCRIPTIVE = "descriptive, not proper"

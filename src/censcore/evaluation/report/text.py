@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.measures.case_scores import CaseScore
     from censcore.evaluation.measures.discrimination import Measure
 
-__all__ = [
-    "Cell", "Grid", "about", "capital", "column_label", "grids_of", "label", "legend_of", "p_is",
-    "p_text", "shown_grids", "subgroup_grids", "subgroup_summary", "text_of", "time_of", "with_unit",
-]  # fmt: skip
-
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
 MARKED = f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} tied with the best, while others are clearly worse"
 

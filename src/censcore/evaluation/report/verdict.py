@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.measures.case_scores import CaseScore
 
-__all__ = ["LARGE", "Verdict", "calibration_lines", "d_calibrations", "distance_text", "verdicts_of"]
-
 MOST_NAMES = 5  # of forecasts in one sentence
 MOST_GAPS = 3  # with numbers
 LARGE = 100_000  # subjects, above which the curve behind the ICI is left to those who ask for it

@@ -14,8 +14,6 @@ from typing import Any
 from censcore.distributions import Distribution
 from censcore.plain_text import one_line
 
-__all__ = ["what_was_compared"]
-
 LONGEST = 200  # letters of a model or an argument
 MOST_COLUMNS = 30
 ALWAYS = ("censcore", "numpy", "scipy", "scikit-learn")

@@ -20,8 +20,6 @@ from censcore.distributions import Step
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, as_outcome
 
-__all__ = ["COPULAS", "Curve", "Generator", "copula_graphic", "copula_graphic_curve", "generator"]
-
 
 @dataclass(frozen=True)
 class Generator:

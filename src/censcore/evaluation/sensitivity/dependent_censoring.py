@@ -18,8 +18,6 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityE
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 from censcore.scores.areas import squared_cdf_area, squared_sf_area
 
-__all__ = ["dependent_censoring_sensitivity"]
-
 TAU = (-0.5, -0.25, 0.0, 0.25, 0.5, 0.75)
 # Numbers of squared areas that are held at a time.
 CHUNK_NUMBERS = 4_000_000

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["DependentCensoringSensitivity"]
-
 NORMAL_95 = 1.959963984540054
 TITLES = {
     "brier_score": ("Brier score", "t"),

@@ -22,11 +22,6 @@ from censcore.plain_text import html_table, one_line
 from censcore.scores.inputs import known_censoring
 from censcore.scores.known_at import weights_of_events
 
-__all__ = [
-    "CensoringDiagnostic", "CensoringTest", "JointCensoringDiagnostic", "censoring_diagnostic",
-    "given_covariates",
-]  # fmt: skip
-
 SAFE_SHARE = 0.1  # of follow-up, at least, that an event should have had
 
 

@@ -15,15 +15,6 @@ from censcore.outcomes import RightCensored
 from censcore.outcomes.ended_follow_up import ended_follow_up, found_in_words
 from censcore.plain_text import one_line
 
-__all__ = [
-    "as_past",
-    "check_mask",
-    "check_order",
-    "check_single_precision",
-    "leave_out_times",
-    "warn_of_ties",
-]
-
 # Times in days or months coincide by chance in about one subject in a hundred.
 _BY_CHANCE = 0.02
 

@@ -23,15 +23,6 @@ from censcore.learning.data.streamed import StreamedRows
 from censcore.learning.training.exchange import gathered
 from censcore.outcomes import RightCensored
 
-__all__ = [
-    "FirstPass",
-    "Moments",
-    "Reservoir",
-    "content_hash",
-    "mean_time",
-    "time_sums",
-]
-
 HELD_OUT, SAMPLE = 50_000, 20_000  # subjects, at most, for validation, and in the sample of the others
 
 

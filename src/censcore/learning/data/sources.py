@@ -19,8 +19,6 @@ from censcore.learning.data.checks import as_past, check_mask
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.tables import Batch, batches_of, check_columns
 
-__all__ = ["Block", "Source", "TrainingTable", "as_source", "joined_blocks"]
-
 
 @dataclass(frozen=True, eq=False)
 class Block:

@@ -14,20 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = [
-    "Data",
-    "Fold",
-    "OnDemand",
-    "Standardised",
-    "Subjects",
-    "as_arrays",
-    "as_tensors",
-    "blocks",
-    "digest",
-    "gather",
-    "rows_of",
-]
-
 _VALUES_AT_ONCE = 2**18
 
 

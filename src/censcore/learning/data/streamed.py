@@ -16,8 +16,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.sources import Block, Reader, Source, joined_blocks
 from censcore.learning.data.standardised import Data
 
-__all__ = ["StreamedRows", "subjects_in"]
-
 _OPEN = 4  # parts that are read side by side
 _PIECE = 8192  # subjects that become tensors at a time
 

@@ -32,8 +32,6 @@ from censcore.learning.training.side_by_side import stacked
 from censcore.learning.training.task import Callback, History
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 
-__all__ = ["CensoredEngression"]
-
 # Up to so many subjects "auto" is five generators, each validated on another fifth; up to so many one, which
 # is trained again on all subjects.
 _FEW, _SOME, _FOLDS = 1_000, 4_000, 5

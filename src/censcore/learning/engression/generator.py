@@ -12,8 +12,6 @@ from censcore._validation import as_count, as_number, check_option
 from censcore.learning.settings import Network
 from censcore.learning.training.task import MOST_LAYERS, MOST_UNITS
 
-__all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
-
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "silu": nn.SiLU,

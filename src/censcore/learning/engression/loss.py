@@ -23,18 +23,6 @@ from censcore.outcomes import RightCensored
 from censcore.scores.compatible_times import compatible_times, known_rows
 from censcore.scores.energy_pairs import energy_loss
 
-__all__ = [
-    "JUMPS",
-    "LEVELS",
-    "CensoringQuantiles",
-    "EngressionTask",
-    "TimeScale",
-    "bounded",
-    "censoring_quantiles",
-    "is_worse",
-    "scale_of_loss",
-]
-
 
 @dataclass(frozen=True)
 class TimeScale:

@@ -43,8 +43,6 @@ from censcore.outcomes import (
 )
 from censcore.scores.inputs import scoring_inputs
 
-__all__ = ["FittedGenerators", "NoisePool", "Sampler", "chunks_of"]
-
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
 

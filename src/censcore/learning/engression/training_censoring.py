@@ -19,8 +19,6 @@ from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["TrainingCensoring"]
-
 _TESTED = 20_000  # subjects, at most, that the test looks at
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Batches"]
-
 _ROWS_AT_ONCE = 65_536
 
 

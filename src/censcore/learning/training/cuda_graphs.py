@@ -17,8 +17,6 @@ from censcore.learning.training.batches import Batches
 from censcore.learning.training.exchange import SharedGradient
 from censcore.learning.training.task import Recipe, Task
 
-__all__ = ["GraphedEpochs", "fits_on_device"]
-
 # Batches of grouped subjects vary in size; the captured step has room for this many standard deviations.
 _ROOM = 6.0
 

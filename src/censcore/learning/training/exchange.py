@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from censcore._validation import shown
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["SharedGradient", "gathered", "pick_device", "rank_and_processes", "same_everywhere", "share_of"]
-
 
 def rank_and_processes() -> tuple[int, int]:
     """The number of this process and the number of processes; (0, 1) without a process group."""

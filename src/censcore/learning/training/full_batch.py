@@ -23,8 +23,6 @@ from censcore.learning.training.task import Callback, Epoch, History, Task
 from censcore.model_files import write_model_file
 from censcore.progress import ProgressBar
 
-__all__ = ["FullBatch"]
-
 _CHECKPOINT = "full-batch checkpoint"
 _TOLERANCE = 1e-6  # of the largest component of the gradient of a mean loss, in standardised covariates
 _NUMBERS_AT_ONCE = 2**24  # of covariates, on a GPU

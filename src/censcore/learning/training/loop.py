@@ -20,8 +20,6 @@ from censcore.learning.training.runs import Run, digests
 from censcore.learning.training.task import Callback, History, Recipe, Rows, Task, held_out_losses, mix_seed
 from censcore.model_files import part_of
 
-__all__ = ["train"]
-
 
 def train(
     task: Task,

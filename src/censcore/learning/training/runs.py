@@ -25,8 +25,6 @@ from censcore.learning.training.task import Callback, Epoch, History, Recipe, Ta
 from censcore.model_files import read_model_file, write_model_file
 from censcore.progress import ProgressBar
 
-__all__ = ["Run", "checkpoint_of", "digests"]
-
 
 class Run(ABC):
     """The training of one network or several; a subclass trains them for an epoch.

@@ -16,8 +16,6 @@ from censcore.learning.training.batches import Batches
 from censcore.learning.training.runs import Run, digests
 from censcore.learning.training.task import Recipe, Task, mix_seed
 
-__all__ = ["SideBySide", "stacked", "with_penalty"]
-
 _BETA, _EPS = (0.9, 0.999), 1e-8  # of AdamW, as torch has them
 
 

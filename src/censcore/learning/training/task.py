@@ -16,22 +16,6 @@ from censcore._validation import as_count, as_number, check_flag, check_option
 from censcore.learning.data.standardised import Data, gather
 from censcore.learning.data.streamed import subjects_in
 
-__all__ = [
-    "MOST_EPOCHS",
-    "MOST_LAYERS",
-    "MOST_RATE",
-    "MOST_UNITS",
-    "Callback",
-    "Epoch",
-    "History",
-    "Recipe",
-    "Rows",
-    "Task",
-    "held_out_losses",
-    "mix_seed",
-    "seeded",
-]
-
 
 @dataclass(frozen=True)
 class Epoch:

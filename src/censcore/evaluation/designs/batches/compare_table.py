@@ -38,8 +38,6 @@ from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Batches", "compare_table"]
-
 Values = dict[tuple[int, str, str], Estimate]  # means by subset number, model and score name
 
 

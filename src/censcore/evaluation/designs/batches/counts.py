@@ -14,8 +14,6 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["Counted", "Counts"]
-
 DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
 
 

@@ -47,8 +47,6 @@ from censcore.exceptions import (
 )
 from censcore.tables import Batch, batches_of, check_columns
 
-__all__ = ["TablePlan"]
-
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
 OTHERS = (

@@ -11,8 +11,6 @@ from censcore._validation import as_count, as_list, check_kind
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
 
-__all__ = ["IN_MEMORY", "OutcomeTable", "check_in_memory"]
-
 IN_MEMORY = (
     "not available for a table that is read in batches. Read the table into memory, and pass its outcome in "
     "place of OutcomeTable."

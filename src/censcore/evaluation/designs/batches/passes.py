@@ -38,11 +38,6 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events
 
-__all__ = [
-    "Centre", "Counting", "Influences", "LossSums", "Moments", "SummedEstimate", "ends_of",
-    "event_scores", "event_weights", "power_sums",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
 class Counting:

@@ -19,8 +19,6 @@ from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.progress import ProgressBar
 from censcore.tables import Batch, FrameBatch
 
-__all__ = ["Keyed", "PartialSums", "Runner", "cluster", "merged", "read_partial", "write_partial"]
-
 PATIENCE = 5.0  # seconds in which a scheduler must answer
 AT_ONCE = 256  # tasks that a cluster is given at a time
 RETRIES = 3  # of batches whose worker was killed

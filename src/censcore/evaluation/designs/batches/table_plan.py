@@ -28,19 +28,6 @@ from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
-__all__ = [
-    "BatchPlan",
-    "Columns",
-    "Rows",
-    "TableCensoring",
-    "estimator_of",
-    "fitted_regression",
-    "is_kaplan_meier",
-    "labels_of",
-    "read_forecasts",
-    "rows_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Columns:
