@@ -13,50 +13,62 @@ from censcore._kernels import compiled
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile = compiled(fastmath={"reassoc", "contract"})
 
+TERMS = 15  # of the polynomials of antiderivatives on shared panels
+
 
 @_compile
 def step_crps_on_panels(forecast, y, reach, edges, areas):  # type: ignore[no-untyped-def]
     """Under smooth censoring distributions that end with the last of P panels, with edges (P + 1,).
 
     ``areas`` under G are those before each panel, (1 or n, P), and inside it as a polynomial in x from -1 to
-    1, (1 or n, P, D).
+    1, (1 or n, P, TERMS).
     """
     (times, sf), (before, powers) = forecast, areas
     n, last = y.size, edges.size - 2
     loss = np.empty(n)
     for i in range(n):
         t, S = times[i if times.shape[0] > 1 else 0], sf[i if sf.shape[0] > 1 else 0]
-        first = np.searchsorted(t, y[i])
-        loss[i] = _below(t, S, y[i], first)
+        j = _before(t, y[i])
+        loss[i] = _below(t, S, y[i], j)
         if reach[i] == 0:
             continue
         row = i if before.shape[0] > 1 else 0
-        p = min(max(np.searchsorted(edges, y[i]) - 1, 0), last)
-        base = before[row, p] + _power_sum(powers[row, p], edges[p], edges[p + 1], y[i])
-        stop = np.searchsorted(t, edges[last + 1])
-        total, level, j = 0.0, (S[first - 1] if first > 0 else 1.0), first
+        p = min(max(_before(edges, y[i]) - 1, 0), last)
+        x = 2 * (y[i] - edges[p]) / (edges[p + 1] - edges[p]) - 1
+        base = before[row, p] + _power_sum(powers[row, p], x)
+        total, stop = 0.0, _before(t, edges[last + 1])
         while j < stop:
-            while edges[p + 1] < t[j]:
-                p += 1
-            offset = before[row, p] - base
-            while j < stop and t[j] <= edges[p + 1]:
-                area = offset + _power_sum(powers[row, p], edges[p], edges[p + 1], t[j])
-                total += (level - S[j]) * (level + S[j]) * area
-                level = S[j]
-                j += 1
+            later = stop if p == last else j + _before(t[j:stop], edges[p + 1])
+            if later > j:
+                level = S[j - 1] if j > 0 else 1.0
+                jumps = t[j:later], S[j:later]
+                total += _on_panel(jumps, level, before[row, p] - base, powers[row, p], edges[p : p + 2])
+            j, p = later, p + 1
+        level = S[stop - 1] if stop > 0 else 1.0
         if level > 0:
-            a, b = edges[last], edges[last + 1]
-            total += level**2 * (before[row, last] + _power_sum(powers[row, last], a, b, b) - base)
+            total += level**2 * (before[row, last] + _power_sum(powers[row, last], 1.0) - base)
         loss[i] += reach[i] * total
     return loss
 
 
 @_compile
-def _power_sum(powers, a, b, t):  # type: ignore[no-untyped-def]
-    """Horner's scheme at the place of t in the panel from a to b."""
-    x = 2 * (t - a) / (b - a) - 1
-    total = powers[powers.size - 1]
-    for d in range(powers.size - 2, -1, -1):
+def _on_panel(jumps, level, offset, powers, edges):  # type: ignore[no-untyped-def]
+    """The sum of (S_{j-1}² - S_j²) times the area from y to t_j over the jumps in a panel."""
+    t, S = jumps
+    start, per_unit = edges[0], 2 / (edges[1] - edges[0])
+    area = offset + _power_sum(powers, (t[0] - start) * per_unit - 1)
+    total = (level - S[0]) * (level + S[0]) * area
+    for j in range(t.size - 1):
+        area = offset + _power_sum(powers, (t[j + 1] - start) * per_unit - 1)
+        total += (S[j] - S[j + 1]) * (S[j] + S[j + 1]) * area
+    return total
+
+
+@_compile
+def _power_sum(powers, x):  # type: ignore[no-untyped-def]
+    """Horner's scheme; a number of terms that is known to the compiler lets it work on many x at once."""
+    total = powers[TERMS - 1]
+    for d in range(TERMS - 2, -1, -1):
         total = total * x + powers[d]
     return total
 
@@ -78,7 +90,7 @@ def step_in_weighted_time(forecast, y, below, beyond, reach, never):  # type: ig
             v, h = beyond[i if beyond.shape[0] > 1 else 0], end[i if end.size > 1 else 0]
             if never[i]:
                 t = times[i if times.shape[0] > 1 else 0]
-                first, finite = np.searchsorted(t, y[i]), np.searchsorted(t, np.inf)
+                first, finite = _before(t, y[i]), _before(t, np.inf)
                 total += reach[i] * _never_until(v[:finite], S, beyond_y[i], first, h)
             else:
                 total += reach[i] * _square_beyond(v, S, beyond_y[i], h)
@@ -139,73 +151,86 @@ def _square_beyond(v, S, y, end):  # type: ignore[no-untyped-def]
 
 @_compile
 def step_crps(forecast, y, kind, censoring):  # type: ignore[no-untyped-def]
-    """Under step censoring distributions: times, survival after each and the area up to each, (1 or n, K).
+    """Under step censoring distributions with K jumps c, and infinity after them, (1 or n, K + 1).
 
-    ``kind`` says whether there is an event, and whether one of another cause, (n,).
+    ``kind`` says whether there is an event, and whether one of another cause, (n,). The area under G up to a
+    time t with k jumps before it is ``area[k] + G[k] t``, (1 or n, K + 1) both. One distribution for all
+    comes with ``cells``, how many of its jumps lie before the begin of each of many short intervals, and how
+    many of these a unit of time has; for several there are none.
     """
-    (times, sf), (event, never), (c, G, area) = forecast, kind, censoring
+    (times, sf), (event, never), (c, G, area, cells, per_unit) = forecast, kind, censoring
     n = y.size
     loss = np.empty_like(y)
     for i in range(n):
         t, S = times[i if times.shape[0] > 1 else 0], sf[i if sf.shape[0] > 1 else 0]
-        first = np.searchsorted(t, y[i])
+        first = _before(t, y[i])
         total = _below(t, S, y[i], first)
         loss[i] = total
         if not (event[i] or never[i]):
             continue
-        t = t[: np.searchsorted(t, np.inf)]  # members at infinity are mass left after the last finite one
+        t = t[: _before(t, np.inf)]  # members at infinity are mass left after the last finite one
         c_i, G_i = c[i if c.shape[0] > 1 else 0], G[i if G.shape[0] > 1 else 0]
         if never[i]:
             area_i = area[i if area.shape[0] > 1 else 0]
             loss[i] = total + _never_beyond(t, S, y[i], first, c_i, G_i, area_i)
-        elif c_i.size == 1 and G_i[0] == 0:
+        elif c_i.size == 2 and G_i[1] == 0:
             loss[i] = total + _until(t, S, y[i], first, c_i[0])
         else:
-            loss[i] = total + _beyond(t, S, y[i], first, c_i, G_i, area[i if area.shape[0] > 1 else 0])
+            area_i = area[i if area.shape[0] > 1 else 0]
+            loss[i] = total + _beyond(t, S, y[i], first, c_i, G_i, area_i, cells, per_unit)
     return loss
 
 
 @_compile
 def _below(t, S, y, first):  # type: ignore[no-untyped-def]
     """The sum of (F_j² - F_{j-1}²)(y - t_j) over the jumps before y."""
+    t, S = t[:first], S[:first]
     if first == 0:
         return 0.0
     total = (1 - S[0]) ** 2 * (y - t[0])
-    for j in range(1, first):
-        total += (S[j - 1] - S[j]) * (2 - S[j] - S[j - 1]) * (y - t[j])
+    for j in range(t.size - 1):
+        total += (S[j] - S[j + 1]) * (2 - S[j + 1] - S[j]) * (y - t[j + 1])
     return total
 
 
 @_compile
 def _until(t, S, y, first, c):  # type: ignore[no-untyped-def]
     """The sum of (S_{j-1}² - S_j²)(min(t_j, c) - y) over the later jumps: C is known to be c."""
-    left = S[t.size - 1] if t.size > 0 else 1.0
+    before, left = (S[first - 1] if first > 0 else 1.0), (S[t.size - 1] if t.size > 0 else 1.0)
     total = left**2 * (c - y) if left > 0 else 0.0
-    if first < t.size:
-        before = S[first - 1] if first > 0 else 1.0
-        total += (before - S[first]) * (before + S[first]) * (min(t[first], c) - y)
-    for j in range(first + 1, t.size):
-        total += (S[j - 1] - S[j]) * (S[j - 1] + S[j]) * (min(t[j], c) - y)
+    t, S = t[first:], S[first : t.size]
+    if t.size > 0:
+        total += (before - S[0]) * (before + S[0]) * (_smaller(t[0], c) - y)
+    for j in range(t.size - 1):
+        total += (S[j] - S[j + 1]) * (S[j] + S[j + 1]) * (_smaller(t[j + 1], c) - y)
     return total
 
 
 @_compile
-def _beyond(t, S, y, first, c, G, area):  # type: ignore[no-untyped-def]
+def _smaller(a, b):  # type: ignore[no-untyped-def]
+    """That of two numbers which are not NaN: the built-in one asks, and many at once take longer."""
+    return a if a < b else b
+
+
+@_compile
+def _beyond(t, S, y, first, c, G, area, cells, per_unit):  # type: ignore[no-untyped-def]
     """The sum of (S_{j-1}² - S_j²) times the area under G from y to t_j over the later jumps, over G(y-)."""
-    k = np.searchsorted(c, y)
-    g, offset = _piece(c, G, area, k)
-    reached, base = g, offset + g * y
+    k = _before(c, y)
+    reached, base = G[k], area[k] + G[k] * y
     total, before = 0.0, (S[first - 1] if first > 0 else 1.0)
-    sparse = c.size > 16 * t.size
-    for j in range(first, t.size):
-        if k < c.size and c[k] < t[j]:
-            k = _gallop(c, t[j], k + 1) if sparse else _walk(c, t[j], k + 1)
-            g, offset = _piece(c, G, area, k)
-        total += (before - S[j]) * (before + S[j]) * ((offset - base) + g * t[j])
+    t, S = t[first:], S[first : t.size]
+    for j in range(t.size):
+        if cells.size > 0:
+            k = cells[int(_smaller(t[j] * per_unit, cells.size - 1.0))]
+            while c[k] < t[j]:
+                k += 1
+        else:
+            k = _gallop(c, t[j], k)
+        total += (before - S[j]) * (before + S[j]) * ((area[k] - base) + G[k] * t[j])
         before = S[j]
     if before > 0:
-        g, offset = _piece(c, G, area, np.searchsorted(c, np.inf))
-        total += before**2 * (offset - base) if g == 0 else np.inf
+        k = _before(c, np.inf)
+        total += before**2 * (area[k] - base) if G[k] == 0 else np.inf
     return total / reached
 
 
@@ -214,7 +239,7 @@ def _never_until(t, S, y, first, c):  # type: ignore[no-untyped-def]
     """The integral of F² from y to c: after an event of another cause the event never comes."""
     before = 1 - S[first - 1] if first > 0 else 0.0
     total = before**2 * (c - y)
-    for j in range(first, np.searchsorted(t, c)):
+    for j in range(first, _before(t, c)):
         F = 1 - S[j]
         total += (F - before) * (F + before) * (c - t[j])
         before = F
@@ -224,17 +249,15 @@ def _never_until(t, S, y, first, c):  # type: ignore[no-untyped-def]
 @_compile
 def _never_beyond(t, S, y, first, c, G, area):  # type: ignore[no-untyped-def]
     """The integral of F² G from y on, over G(y-)."""
-    k = np.searchsorted(c, y)
-    reached, offset = _piece(c, G, area, k)
-    left, end = _piece(c, G, area, np.searchsorted(c, np.inf))
+    k, last = _before(c, y), _before(c, np.inf)
+    reached, left, end = G[k], G[last], area[last]
     before = 1 - S[first - 1] if first > 0 else 0.0
-    total = before**2 * (end - (offset + reached * y)) if before > 0 else 0.0
+    total = before**2 * (end - (area[k] + reached * y)) if before > 0 else 0.0
     for j in range(first, t.size):
         F = 1 - S[j]
         if before < F:
             k = _gallop(c, t[j], k)
-            g, offset = _piece(c, G, area, k)
-            total += (F - before) * (F + before) * (end - (offset + g * t[j]))
+            total += (F - before) * (F + before) * (end - (area[k] + G[k] * t[j]))
             before = F
     if left > 0:
         return np.inf if before > 0 else 0.0
@@ -242,24 +265,19 @@ def _never_beyond(t, S, y, first, c, G, area):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _piece(c, G, area, k):  # type: ignore[no-untyped-def]
-    """The area under G up to a time t that has k jumps before it is ``offset + g t``."""
-    if k == 0:
-        return 1.0, 0.0
-    return G[k - 1], area[k - 1] - G[k - 1] * c[k - 1]
-
-
-@_compile
-def _walk(c, t, k):  # type: ignore[no-untyped-def]
-    """How many jumps lie before t, step by step from k of them."""
-    while k < c.size and c[k] < t:
-        k += 1
-    return k
+def _before(t, at):  # type: ignore[no-untyped-def]
+    """How many of the ascending times lie before a time: halves are chosen without a branch."""
+    low, width = 0, t.size
+    while width > 1:
+        half = width // 2
+        low += half if t[low + half - 1] < at else 0
+        width -= half
+    return low + 1 if width == 1 and t[low] < at else low
 
 
 @_compile
 def _gallop(c, t, k):  # type: ignore[no-untyped-def]
-    """The same in growing strides, for many jumps between two times."""
+    """How many jumps lie before t, in growing strides from k of them: there may be many between two times."""
     stride = 1
     while k + stride <= c.size and c[k + stride - 1] < t:
         k += stride

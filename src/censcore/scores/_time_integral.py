@@ -17,7 +17,7 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import PointMass, Univariate
+from censcore.distributions import PointMass, Step, Univariate
 from censcore.scores._squares import (
     area_from,
     as_steps,
@@ -31,6 +31,7 @@ from censcore.scores._squares import (
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
+CELLS_PER_JUMP, MOST_CELLS = 64, 65_536  # of the table that finds a time among the jumps of C
 
 Kernel = Callable[..., np.ndarray]
 
@@ -119,8 +120,8 @@ def by_sums(integral: TimeIntegral) -> Array:
 
     def crps(subjects: ScoringInputs) -> Array:
         y, C = subjects.y, as_steps(subjects.C)
-        censoring = (*C._steps(), C._remember("areas", C._areas))
-        return kernel(as_steps(subjects.F)._steps(), y.time, (y.event, y.never), censoring)
+        pieces = C._remember("pieces", lambda: _pieces(C))
+        return kernel(as_steps(subjects.F)._steps(), y.time, (y.event, y.never), pieces)
 
     def on_ipcw_scale(subjects: ScoringInputs, h: Array) -> Array:
         y, weighted_time, (times, sf) = (
@@ -138,6 +139,25 @@ def by_sums(integral: TimeIntegral) -> Array:
 
     budget = {"budget": CACHED_NUMBERS} if end is None else {}
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, **budget)
+
+
+def _pieces(C: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+    """Step distributions for a kernel: jumps, and G and the area under it as a line between them.
+
+    And where the jumps of one distribution for all are: how many lie before each of many short intervals, and
+    how many of these a unit of time has.
+    """
+    times, G = C._steps()
+    finite = np.where(np.isfinite(times), times, 0.0)
+    lines = C._remember("areas", C._areas) - G * finite
+    height, lines = (np.pad(part, ((0, 0), (1, 0)), constant_values=at) for part, at in ((G, 1), (lines, 0)))
+    jumps = np.pad(times, ((0, 0), (0, 1)), constant_values=np.inf)
+    end, cells, per_unit = finite.max(), np.empty(0, dtype=np.int32), 0.0
+    if len(C) == 1 and end > 0:
+        count = min(CELLS_PER_JUMP * times.size, MOST_CELLS)
+        starts = np.linspace(0.0, end, count, endpoint=False) * (1 - 1e-14)  # not after one, by rounding
+        cells, per_unit = np.searchsorted(times[0], starts).astype(np.int32), count / float(end)
+    return jumps, height, lines, cells, per_unit
 
 
 def _on_common_times(inputs: ScoringInputs, end: PointMass | None, kernel: Kernel) -> np.ndarray:
