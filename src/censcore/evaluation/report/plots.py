@@ -13,13 +13,20 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import check_option
 from censcore.distributions import PointMass
-from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.lines import MINIMUM_EVENTS
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.report import risk_charts
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Mark, Panel, Rule, look_of
-from censcore.evaluation.report.risk_charts import GREY, at_time, curves_chart, level_of, looks_of, time_label
+from censcore.evaluation.report.risk_charts import (
+    GREY,
+    at_time,
+    banded_curves,
+    curves_chart,
+    level_of,
+    looks_of,
+    time_label,
+)
 from censcore.evaluation.report.table_lines import (
     deciding,
     difference_lines,
@@ -41,19 +48,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.report.verdict import Verdict
 
 POINTS = 60  # of a curve
-
-
-def _curves(
-    comparison: Comparison, x: np.ndarray, curves: dict[str, Estimate], known: np.ndarray | bool = True
-) -> list[Line]:
-    """Means with pointwise bands where these are ``known``."""
-    looks, lines = looks_of(comparison), []
-    for model, curve in curves.items():
-        low, high = curve.interval(comparison.confidence)
-        banded = known & curve.varies
-        bands = (np.where(banded, low, np.nan), np.where(banded, high, np.nan))
-        lines.append(Line(model, x, curve.value, looks[model], *bands))
-    return lines
 
 
 def _top(lines: list[Line]) -> tuple[float, float] | None:
@@ -93,7 +87,7 @@ def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | 
         base = curves.pop(versus, None)
         curves = {} if base is None else {model: curve - base for model, curve in curves.items()}
         rules, label = [Rule("y", 0.0)], f"difference from {one_line(versus)}"
-    lines = _curves(comparison, x, curves, known)
+    lines = banded_curves(comparison, x, curves, known)
     axes = {"xlim": (0.0, last), "ylim": _around(lines) if versus else _top(lines)}
     x_label = time_label(comparison)
     return curves_chart(comparison, "Brier score over time", lines, x_label, label, *rules, **axes)
@@ -111,7 +105,7 @@ def pinball_chart(comparison: Comparison) -> Chart:
     """Pinball score over quantile levels with pointwise bands."""
     top = min(0.95, max(comparison.settings["levels"]) + 0.05)
     x = np.linspace(0.05, top, 19)
-    lines = _curves(comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
+    lines = banded_curves(comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
     labels = ("quantile level", time_label(comparison, "pinball score"))
     return curves_chart(comparison, "Pinball score over levels", lines, *labels, ylim=_top(lines))
 
@@ -120,7 +114,7 @@ def murphy_chart(comparison: Comparison, time: float | None = None, scale: str =
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
     check_scale(scale)
     t, theta = comparison.one_time(time), np.linspace(0, 1, 51)[1:-1]
-    lines = _curves(comparison, theta, comparison.curve(elementary(t, theta, scale)))
+    lines = banded_curves(comparison, theta, comparison.curve(elementary(t, theta, scale)))
     labels = ("threshold θ", "elementary score" if scale == "localized" else f"elementary score, {scale}")
     title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)})"
     return curves_chart(comparison, title, lines, *labels, xlim=(0.0, 1.0), ylim=_top(lines))
