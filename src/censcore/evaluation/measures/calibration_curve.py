@@ -311,4 +311,5 @@ def _by_chance(curve: Estimate, shares: np.ndarray, seed: int) -> np.ndarray:
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rng, nu = separate_stream(seed), max(float(np.nanmedian(curve.degrees_of_freedom)), 3.0)
     scale = np.sqrt(rng.chisquare(nu, DRAWS) / nu)
-    return np.abs(rng.standard_normal((DRAWS, len(values))) @ root.T) @ shares / scale
+    curves = rng.standard_normal((DRAWS, len(values))) @ root.T
+    return np.abs(curves, out=curves) @ shares / scale

@@ -13,6 +13,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import check_option
 from censcore.distributions import PointMass
+from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.lines import MINIMUM_EVENTS
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.murphy import elementary
@@ -37,6 +38,7 @@ from censcore.evaluation.report.table_lines import (
     title_of,
 )
 from censcore.evaluation.report.text import about, column_label
+from censcore.evaluation.report.verdict import LARGE
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.plain_text import one_line
 from censcore.scores import brier_score
@@ -80,14 +82,19 @@ def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | 
     time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
     last = float(np.quantile(time, 0.99)) if score.ipcw else comparison.horizon
     x = np.linspace(0, last, POINTS + 2)[1:-1]
-    known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
-    curves, rules, label = comparison.curve(score, times=x), list[Rule](), score.title
+
+    def over_time() -> tuple[np.ndarray, dict[str, Estimate]]:
+        return comparison.effective_events(score, times=x), comparison.curve(score, times=x)
+
+    small = comparison.settings["subjects"] * len(comparison.models) <= LARGE  # influences are kept
+    events, curves = comparison.once(f"{score.name} over time", over_time) if small else over_time()
+    rules, label = list[Rule](), score.title
     if versus is not None:
         check_option(versus, "versus", comparison.models)
-        base = curves.pop(versus, None)
-        curves = {} if base is None else {model: curve - base for model, curve in curves.items()}
+        base = curves.get(versus)
+        curves = {} if base is None else {m: curve - base for m, curve in curves.items() if m != versus}
         rules, label = [Rule("y", 0.0)], f"difference from {one_line(versus)}"
-    lines = banded_curves(comparison, x, curves, known)
+    lines = banded_curves(comparison, x, curves, events >= MINIMUM_EVENTS)
     axes = {"xlim": (0.0, last), "ylim": _around(lines) if versus else _top(lines)}
     x_label = time_label(comparison)
     return curves_chart(comparison, "Brier score over time", lines, x_label, label, *rules, **axes)
