@@ -38,7 +38,7 @@ import numpy as np
 from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.inference.estimates import Estimate, effective_number, separate_stream
 from censcore.evaluation.inference.mean_losses import shares_of
-from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame, lines_of
 from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.evaluation.measures.classification import quantiles_of
@@ -261,9 +261,7 @@ def _points_of_bins(comparison: Comparison, bins: _Fit, observed: Estimate, enou
 def _points(*columns: np.ndarray) -> list[Line]:
     """Points of a curve: forecast and observed risk, error and interval, and how many subjects each has."""
     names = ("predicted", "observed", "standard_error", "low", "high", "n")
-    return [
-        dict(zip(names, point, strict=True)) for point in zip(*map(np.ndarray.tolist, columns), strict=True)
-    ]
+    return lines_of({}, dict(zip(names, columns, strict=True)))
 
 
 def _wilson(

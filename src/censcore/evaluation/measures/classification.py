@@ -10,15 +10,8 @@ With the weights :math:`w_1` of "event by t" and :math:`w_0` of "no event by t"
     \mathrm{NPV}=\frac{\mathrm E\,w_0\mathbb 1\{p\le\theta\}}{\mathrm E(w_1+w_0)\mathbb 1\{p\le\theta\}}.
 
 Their influences follow from those of the means, which cover the estimation of C; intervals are symmetric on
-the scale of log odds. The ROC curve is sensitivity over 1 - specificity, for all thresholds.
-
-References
-----------
-.. [1] Uno, H., Cai, T., Tian, L. and Wei, L. J. (2007). Evaluating prediction rules for t-year survivors with
-   censored regression models. Journal of the American Statistical Association 102, 527-537.
-.. [2] Blanche, P., Dartigues, J.-F. and Jacqmin-Gadda, H. (2013). Estimating and comparing time-dependent
-   areas under receiver operating characteristic curves for censored event times with competing risks.
-   Statistics in Medicine 32, 5381-5397.
+the scale of log odds. The ROC curve is sensitivity over 1 - specificity, for all thresholds; its references
+are those of :func:`censcore.evaluation.dynamic_auc`.
 """
 
 from __future__ import annotations
@@ -31,7 +24,7 @@ import numpy as np
 from censcore._validation import as_numbers
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import shares_of
-from censcore.evaluation.lines import MINIMUM_EVENTS, Line
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, lines_of
 from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.evaluation.measures.discrimination import numbers_of_share
@@ -42,7 +35,6 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-MEASURES = ("sensitivity", "specificity", "ppv", "npv")
 ROC_POINTS = 200  # thresholds of a curve, at most
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 STATUS = {"event": "event by t", "free": "no event by t"}
@@ -109,17 +101,14 @@ def classification_lines(
     """See :meth:`Comparison.classification`."""
     t = comparison.one_time(time)
     theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
-    enough, lines = enough_events(comparison, t), []
+    enough, lines = enough_events(comparison, t), list[Line]()
     for model, means in comparison.curve(OfRisk(t, partial(positives, theta))).items():
-        rates = ratios(means)
-        columns = {
+        columns = {"threshold": theta} | {
             f"{name}{end}": values
-            for name in MEASURES
-            for end, values in of_share(rates[name], comparison.confidence, enough).items()
+            for name, share in ratios(means).items()
+            for end, values in of_share(share, comparison.confidence, enough).items()
         }
-        for j, at in enumerate(theta):
-            numbers = {name: float(values[j]) for name, values in columns.items()}
-            lines.append({"model": model, "time": t, "threshold": float(at)} | numbers)
+        lines += lines_of({"model": model, "time": t}, columns)
     return lines
 
 
@@ -139,13 +128,10 @@ def roc_lines(comparison: Comparison, time: float | None = None, points: int = R
         w = shares_of(weight, known.counted)[:, 0] * known.free
         with np.errstate(invalid="ignore"):  # nobody may be free of the event
             fpr = w @ (known.p[:, None] > theta) / w.sum()
-        for j, at in enumerate(theta):
-            line = {"model": model, "time": t, "threshold": float(at), "fpr": float(fpr[j])}
-            lines.append(line | {f"tpr{end}": float(values[j]) for end, values in tpr.items()})
-        lines.append(
-            {"model": model, "time": t, "threshold": -np.inf, "fpr": 1.0}
-            | {"tpr": 1.0, "tpr_standard_error": np.nan, "tpr_low": np.nan, "tpr_high": np.nan}
-        )
+        columns = {"threshold": theta, "fpr": fpr} | {f"tpr{end}": values for end, values in tpr.items()}
+        everybody = dict.fromkeys(columns, np.nan) | {"threshold": -np.inf, "fpr": 1.0, "tpr": 1.0}
+        about: Line = {"model": model, "time": t}
+        lines += [*lines_of(about, columns), about | everybody]
     return lines
 
 

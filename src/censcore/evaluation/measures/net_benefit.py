@@ -10,7 +10,7 @@ from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import as_number, check_levels
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate, effective_number
-from censcore.evaluation.lines import MINIMUM_EVENTS, Line
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, lines_of
 from censcore.evaluation.measures.case import Case, RiskAt, risk_at
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
@@ -141,14 +141,10 @@ def decision_lines(comparison: Comparison, time: float | None = None, thresholds
     for model, curve in curves.items():
         gain, error = curve - default, np.where(curve.varies, curve.standard_error, np.nan)
         ends = (*curve.interval(comparison.confidence), *gain.interval(comparison.confidence))
-        numbers = dict(zip(("low", "high", "gain_low", "gain_high"), ends, strict=True))
-        lines += [
-            {"model": model, "time": t, "threshold": float(theta[j]), "net_benefit": float(curve.value[j]),
-             "gain": float(gain.value[j])}
-            | {name: float(values[j]) if enough else np.nan
-               for name, values in ({"standard_error": error} | numbers).items()}
-            for j in range(len(theta))
-        ]  # fmt: skip
+        names = ("standard_error", "low", "high", "gain_low", "gain_high")
+        errors = (values if enough else np.full(len(theta), np.nan) for values in (error, *ends))
+        columns = {"threshold": theta, "net_benefit": curve.value, "gain": gain.value}
+        lines += lines_of({"model": model, "time": t}, columns | dict(zip(names, errors, strict=True)))
     return lines
 
 
