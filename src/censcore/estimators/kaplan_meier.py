@@ -124,7 +124,8 @@ class KaplanMeier(CurveInference):
         result = np.zeros((self._n, D.shape[1]))
         for number, (rows, sets) in enumerate(self._sets):
             here = table["stratum"] == number
-            result[rows] = sets.weight[:, None] * table_influence(table[here], sets, D[here])
+            derivatives = table_influence(table[here], sets, D[here])
+            result[rows] = np.multiply(sets.weight[:, None], derivatives, out=derivatives)
         return result
 
     def _curves(self, times: np.ndarray) -> np.ndarray:

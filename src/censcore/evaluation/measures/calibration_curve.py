@@ -209,7 +209,7 @@ class _Data:
             _nearest(d[used], int(np.ceil(span * used.sum()))), _nearest(d[used & (self.W > 0)], 2)
         )
         reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
-        K = np.where(d < reach, (1 - np.minimum(d / reach, 1.0) ** 3) ** 3, 0.0)
+        K = (1 - np.minimum(d / reach, 1.0) ** 3) ** 3
         weight, D = (self.w * self.W)[:, None], self.D[:, None]
         k = weight * K
         S0, S1, S2 = k.sum(axis=0), (k * x).sum(axis=0), (k * x**2).sum(axis=0)

@@ -199,7 +199,9 @@ def of_single_times(
 def up_to(sums: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool) -> np.ndarray:
     """A(u), (m, J, q), from sums (m, J + 1, q) over the subjects whose time u_j is the first to reach."""
     A = np.cumsum(sums, axis=1)
-    return np.where(u[:, None] <= times, (A - A[:, -1:] if ipcw else A)[:, :-1], 0.0)
+    if ipcw:
+        A -= A[:, -1:]
+    return np.where(u[:, None] <= times, A[:, :-1], 0.0)
 
 
 class Integrated(CaseScore):
