@@ -124,7 +124,8 @@ class KaplanMeier(CurveInference):
         result = np.zeros((self._n, D.shape[1]))
         for number, (rows, sets) in enumerate(self._sets):
             here = table["stratum"] == number
-            result[rows] = sets.weight[:, None] * table_influence(table[here], sets, D[here])
+            derivatives = table_influence(table[here], sets, D[here])
+            result[rows] = np.multiply(sets.weight[:, None], derivatives, out=derivatives)
         return result
 
     def _curves(self, times: np.ndarray) -> np.ndarray:
@@ -215,13 +216,14 @@ def at_times(jumps: np.ndarray, values: np.ndarray, start: float, times: np.ndar
 def table_influence(table: np.ndarray, sets: RiskSets, D: np.ndarray) -> np.ndarray:
     """Derivatives by the weights, in the order of the sets, for derivatives D by log(1 - d / n)."""
     n, d, left = table["at_risk"], table["events"], table["sf"] > 0
-    slope = np.where(left[:, None], D, 0.0) / np.where(left, n - d, 1.0)[:, None]
-    times, passed = table["time"], np.zeros((1, D.shape[1]))
-    passed = np.concatenate([passed, np.cumsum(slope * (d / n)[:, None], axis=0)])
+    slope = D / np.where(left, n - d, 1.0)[:, None]
+    slope[~left] = 0.0
+    times, passed = table["time"], np.zeros((len(D) + 1, D.shape[1]))
+    np.cumsum(slope * (d / n)[:, None], axis=0, out=passed[1:])
     values = passed[np.searchsorted(times, sets.time, side="right")]
     if sets.entry is not None:
         values -= passed[np.searchsorted(times, sets.entry, side="right")]
-    values[sets.failed] -= slope[np.searchsorted(times, sets.times)][sets.jump]
+    values[sets.failed] -= slope[np.searchsorted(times, sets.times)[sets.jump]]
     return values
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from censcore.exceptions import MissingPackageError
 
@@ -14,6 +16,12 @@ Line = dict[str, Any]
 
 CANNOT_TELL = "cannot tell"
 MINIMUM_EVENTS = 5  # effective events below which no error, rank or p-value is given
+
+
+def lines_of(about: Line, columns: Mapping[str, np.ndarray]) -> list[Line]:
+    """One line per entry of the columns, (q,) each, which all are ``about`` the same."""
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    return [about | dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def data_frame(lines: Iterable[Line], columns: list[str] | None = None) -> pd.DataFrame:

@@ -316,17 +316,6 @@ def learning(c: Candidate) -> None:
         )
 
 
-def censoring_distribution(c: Candidate) -> None:
-    """It can estimate the censoring distribution."""
-    if c.k > 1 or c.of_censoring:
-        return
-    fitted = Censoring(c.new()).fit(c.X, c.y)
-    distribution = fitted.predict_distribution(c.X)
-    assert isinstance(distribution, Distribution), (
-        f"Censoring(estimator): got {type(distribution).__name__}, expected a Distribution."
-    )
-
-
 def atoms_of_c(c: Candidate) -> None:
     """A common end of follow-up is the end of C; on a grid of visits P(C > t) is right or raises an error.
 
@@ -400,5 +389,5 @@ def intervals(c: Candidate) -> None:
 
 RULES: tuple[EstimatorRule, ...] = (
     parameters, unfitted, fitting, order_of_arguments, forecasts, subjects, repetition, copies, frames,
-    weights, bad_input, learning, censoring_distribution, atoms_of_c, delayed_entry, intervals,
+    weights, bad_input, learning, atoms_of_c, delayed_entry, intervals,
 )  # fmt: skip

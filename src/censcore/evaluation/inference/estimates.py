@@ -110,7 +110,8 @@ class Estimate(KeepsValues):
         """Sums of the powers 2, 3, 4 and 6 of the influence, (4, q)."""
         psi = self.influence
         square = psi * psi
-        factors = (psi, psi), (square, psi), (square, square), (square * psi, square * psi)
+        cube = square * psi
+        factors = (psi, psi), (square, psi), (square, square), (cube, cube)
         return np.stack([np.einsum("mq,mq->q", a, b) for a, b in factors])
 
     @cached_property
@@ -385,7 +386,8 @@ def _largest_statistics(correlations: np.ndarray, seed: int) -> np.ndarray:
     values, vectors = np.linalg.eigh(correlations)
     varies = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
     root = vectors[:, varies] * np.sqrt(values[varies])
-    return np.abs(root @ _normal_draws(root.shape[1], seed).T).max(axis=0)
+    statistics = root @ _normal_draws(root.shape[1], seed).T
+    return np.abs(statistics, out=statistics).max(axis=0)
 
 
 @lru_cache(maxsize=8)

@@ -137,6 +137,7 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
     if censoring.refit is not None:
         return _means_by_refitting(losses, cases, scope)
     values, counted, m = {}, weight[:, 0] > 0, weight.shape[1]
+    everyone = np.arange(censoring.n_train)
     names = {score.name: score for score in losses.scores}
     for model, case in cases.items():
         scored = {name: score for name, score in names.items() if (model, name) in losses.values}
@@ -146,7 +147,8 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
             ends = np.cumsum([0, *(each.shape[1] for each in every)])
             xi = np.zeros((censoring.n_train, m, ends[-1]))
             for part in censoring.parts:
-                xi[part.training] += part.influence_on([scored[name] for name in alike], every, case, w)
+                rows = slice(None) if np.array_equal(part.training, everyone) else part.training
+                xi[rows] += part.influence_on([scored[name] for name in alike], every, case, w)
             for name, each, first in zip(alike, every, ends, strict=False):
                 of_score = xi[:, :, first : first + each.shape[1]]
                 for s in range(m):

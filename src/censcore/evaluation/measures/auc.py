@@ -181,10 +181,7 @@ def cases_and_controls(
 ) -> ProductPairs:
     """The pairs of a case and a control at t, of subjects with risks (n,)."""
     check_option(controls, "controls", ("cause-free", "event-free"))
-    event, free = followed.weights(t)
-    beyond = followed.time > t
+    event, free, ends = followed.status_at(t)
     if isinstance(followed.inputs.y, EventOfCause) and controls == "event-free":
-        free = np.where(beyond, free, 0.0)
-    # the weight of a control beyond t involves the jump of G at t; another event by t has G up to this event
-    ends = np.where(beyond, np.nextafter(t, np.inf), followed.time)
+        free = np.where(followed.time > t, free, 0.0)
     return ProductPairs(followed.time, event, free, AllSums(risk, event > 0), ends, followed.entry)

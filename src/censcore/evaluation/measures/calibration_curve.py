@@ -38,7 +38,7 @@ import numpy as np
 from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.inference.estimates import Estimate, effective_number, separate_stream
 from censcore.evaluation.inference.mean_losses import shares_of
-from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame, lines_of
 from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.evaluation.measures.classification import quantiles_of
@@ -209,7 +209,7 @@ class _Data:
             _nearest(d[used], int(np.ceil(span * used.sum()))), _nearest(d[used & (self.W > 0)], 2)
         )
         reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
-        K = np.where(d < reach, (1 - np.minimum(d / reach, 1.0) ** 3) ** 3, 0.0)
+        K = (1 - np.minimum(d / reach, 1.0) ** 3) ** 3
         weight, D = (self.w * self.W)[:, None], self.D[:, None]
         k = weight * K
         S0, S1, S2 = k.sum(axis=0), (k * x).sum(axis=0), (k * x**2).sum(axis=0)
@@ -251,33 +251,32 @@ def _estimates(comparison: Comparison, model: str, t: float, fits: list[_Fit]) -
 
 
 def _points_of_bins(comparison: Comparison, bins: _Fit, observed: Estimate, enough: bool) -> list[Line]:
-    ends = np.full((2, len(bins.observed)), np.nan)
-    for j in np.nonzero(bins.weight.any(axis=0))[0] if enough else ():
-        kish = effective_number(bins.weight[:, j], comparison.groups)
-        error = observed.standard_error[j]
-        ends[:, j] = _wilson(float(bins.observed[j]), error, kish, comparison.confidence)
-    errors = np.where(enough & (observed.standard_error > 0), observed.standard_error, np.nan)
+    kish = np.array([effective_number(weight, comparison.groups) for weight in bins.weight.T])
+    kish, error = np.where(enough & (kish > 0), kish, np.nan), observed.standard_error
+    ends = _wilson(bins.observed, error, kish, comparison.confidence)
+    errors = np.where(enough & (error > 0), error, np.nan)
     return _points(bins.predicted, bins.observed, errors, *ends, bins.subjects)
 
 
 def _points(*columns: np.ndarray) -> list[Line]:
     """Points of a curve: forecast and observed risk, error and interval, and how many subjects each has."""
     names = ("predicted", "observed", "standard_error", "low", "high", "n")
-    return [
-        dict(zip(names, point, strict=True)) for point in zip(*map(np.ndarray.tolist, columns), strict=True)
-    ]
+    return lines_of({}, dict(zip(names, columns, strict=True)))
 
 
-def _wilson(share: float, error: float, kish: float, confidence: float) -> tuple[float, float]:
+def _wilson(
+    share: np.ndarray, error: np.ndarray, kish: np.ndarray, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's interval at the number of subjects that would give this error; Kish's where there is none."""
     from scipy.special import stdtrit
 
     spread = share * (1 - share)
-    n = spread / error**2 if error > 0 and spread > 0 else kish
-    z = float(stdtrit(max(kish - 1, 1.0), 0.5 + confidence / 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        n = np.where((error > 0) & (spread > 0), spread / error**2, kish)
+    z = stdtrit(np.maximum(kish - 1, 1.0), 0.5 + confidence / 2)
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(spread / n + z**2 / (4 * n**2))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
 def _with_curve(
@@ -297,17 +296,18 @@ def _with_curve(
         "e90": float(np.quantile(distance, 0.9)),
     }
     if enough:
-        by_chance = np.repeat(_by_chance(curve, comparison.seed), counts, axis=1).mean(axis=1)
+        by_chance = _by_chance(curve, counts / counts.sum(), comparison.seed)
         facts["ici_by_chance"] = float(by_chance.mean())
         distance_as_drawn = float(np.repeat(np.abs(level - at), counts).mean())
         facts["p_value"] = float((1 + (by_chance >= distance_as_drawn).sum()) / (1 + len(by_chance)))
     return replace(binned, **facts)
 
 
-def _by_chance(curve: Estimate, seed: int) -> np.ndarray:
-    """Distances (draws, q) of calibrated curves from the diagonal: Student's, with the same covariance."""
+def _by_chance(curve: Estimate, shares: np.ndarray, seed: int) -> np.ndarray:
+    """Mean distances (draws,) of calibrated curves from the diagonal: Student's, with the same covariance."""
     values, vectors = np.linalg.eigh(curve.influence.T @ curve.influence)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rng, nu = separate_stream(seed), max(float(np.nanmedian(curve.degrees_of_freedom)), 3.0)
     scale = np.sqrt(rng.chisquare(nu, DRAWS) / nu)
-    return np.abs(rng.standard_normal((DRAWS, len(values))) @ root.T) / scale[:, None]
+    curves = rng.standard_normal((DRAWS, len(values))) @ root.T
+    return np.abs(curves, out=curves) @ shares / scale

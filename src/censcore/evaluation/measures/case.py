@@ -315,14 +315,12 @@ def sums_at(first: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -
     ``first`` is the first of J ascending times that a subject counts for, J for none. Infinite values, whose
     mean has no error, are left out.
     """
-    from scipy.sparse import csr_array
+    from scipy.sparse import csc_array
 
     n, m = weight.shape
-    counts = csr_array((np.ones(n), first, np.arange(n + 1)), shape=(n, J + 1)).T
     sums = np.empty((m, J + 1, values.shape[1]))
     for j, column in enumerate(weight.T):
-        counts.data = np.ascontiguousarray(column)
-        sums[j] = counts @ values
+        sums[j] = csc_array((column, first, np.arange(n + 1)), shape=(J + 1, n)) @ values
     if np.isfinite(sums).all():
         return sums
     return sums_at(first, weight, np.where(np.isfinite(values), values, 0.0), J)

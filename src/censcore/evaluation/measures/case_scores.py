@@ -199,7 +199,9 @@ def of_single_times(
 def up_to(sums: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool) -> np.ndarray:
     """A(u), (m, J, q), from sums (m, J + 1, q) over the subjects whose time u_j is the first to reach."""
     A = np.cumsum(sums, axis=1)
-    return np.where(u[:, None] <= times, (A - A[:, -1:] if ipcw else A)[:, :-1], 0.0)
+    if ipcw:
+        A -= A[:, -1:]
+    return np.where(u[:, None] <= times, A[:, :-1], 0.0)
 
 
 class Integrated(CaseScore):
@@ -263,16 +265,18 @@ class Pinball(CaseScore):
         a_q, a_u = (to_numpy(G.integrated_sf(0.0, t.reshape(1, -1))) for t in (q, u))
         a_q, began = a_q.reshape(q.shape), np.searchsorted(u, y)
         a_h = float(to_numpy(G.integrated_sf(0.0, case.horizon))[0])
-        A = np.empty((event.shape[1], J, q.shape[1]))
+        A, one = np.empty((event.shape[1], J, q.shape[1])), np.ones((len(y), 1))
+        *areas, number = summed(began, event, np.append(a_q, one, axis=1), J)
+        *others, number_of_others = summed(began, never, np.append(a_q, one, axis=1), J)
         for k, level in enumerate(case.levels):
             ended = np.searchsorted(u, np.maximum(y, q[:, k]))
-            values = np.column_stack([a_q[:, k], np.ones(len(y))])
-            before, after = (summed(at, event, values, J) for at in (began, ended))
-            area, number = before - after
-            A[:, :, k] = (1 - level) * (area - a_u[0] * number)
+            values = np.append(a_q[:, [k]], one, axis=1)
+            area_after, number_after = summed(ended, event, values, J)
+            A[:, :, k] = (1 - level) * (areas[k] - area_after - a_u[0] * (number - number_after))
             if case.never.any():
-                before, after = (summed(at, never, values, J) for at in (began, ended))
-                A[:, :, k] += level * (a_h * before[1] - (before - after)[0] - a_u[0] * after[1])
+                area_after, number_after = summed(ended, never, values, J)
+                passed = others[k] - area_after + a_u[0] * number_after
+                A[:, :, k] += level * (a_h * number_of_others - passed)
         return np.where((u < case.horizon)[:, None], A, 0.0)  # beyond the horizon sums leave rounding errors
 
     def _under_many(

@@ -10,15 +10,8 @@ With the weights :math:`w_1` of "event by t" and :math:`w_0` of "no event by t"
     \mathrm{NPV}=\frac{\mathrm E\,w_0\mathbb 1\{p\le\theta\}}{\mathrm E(w_1+w_0)\mathbb 1\{p\le\theta\}}.
 
 Their influences follow from those of the means, which cover the estimation of C; intervals are symmetric on
-the scale of log odds. The ROC curve is sensitivity over 1 - specificity, for all thresholds.
-
-References
-----------
-.. [1] Uno, H., Cai, T., Tian, L. and Wei, L. J. (2007). Evaluating prediction rules for t-year survivors with
-   censored regression models. Journal of the American Statistical Association 102, 527-537.
-.. [2] Blanche, P., Dartigues, J.-F. and Jacqmin-Gadda, H. (2013). Estimating and comparing time-dependent
-   areas under receiver operating characteristic curves for censored event times with competing risks.
-   Statistics in Medicine 32, 5381-5397.
+the scale of log odds. The ROC curve is sensitivity over 1 - specificity, for all thresholds; its references
+are those of :func:`censcore.evaluation.dynamic_auc`.
 """
 
 from __future__ import annotations
@@ -30,17 +23,18 @@ import numpy as np
 
 from censcore._validation import as_numbers
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.lines import MINIMUM_EVENTS, Line
+from censcore.evaluation.inference.mean_losses import shares_of
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, lines_of
 from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.evaluation.measures.discrimination import numbers_of_share
-from censcore.evaluation.measures.net_benefit import check_thresholds, least_events
+from censcore.evaluation.measures.net_benefit import check_thresholds, enough_events
+from censcore.evaluation.measures.pair_statistics import ROUNDING
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-MEASURES = ("sensitivity", "specificity", "ppv", "npv")
 ROC_POINTS = 200  # thresholds of a curve, at most
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 STATUS = {"event": "event by t", "free": "no event by t"}
@@ -53,8 +47,15 @@ def positives(theta: np.ndarray, known: RiskAt) -> np.ndarray:
     return np.concatenate([*(np.where(above, w, 0.0) for w in weights), *weights], axis=1)
 
 
-def ratios(means: Estimate, q: int) -> dict[str, Estimate]:
+def true_positives(theta: np.ndarray, known: RiskAt) -> np.ndarray:
+    """Per subject: w_1 of those above each of q thresholds, then w_1, (n, q + 1)."""
+    event = known.event[:, None]
+    return np.concatenate([np.where(known.p[:, None] > theta, event, 0.0), event], axis=1)
+
+
+def ratios(means: Estimate) -> dict[str, Estimate]:
     """Sensitivity, specificity, PPV and NPV at q thresholds, from the means of :func:`positives`."""
+    q = len(means.value) // 2 - 1
     parts = slice(q), slice(q, 2 * q), slice(-2, -1), slice(-1, None)
     tp, fp, cases, controls = map(means.columns, parts)
     fn, tn = _sum(cases, tp, -1), _sum(controls, fp, -1)
@@ -85,18 +86,13 @@ def of_share(share: Estimate, confidence: float, enough: bool = True) -> dict[st
     """
     from scipy.special import expit, logit, ndtri
 
-    p = share.value
+    whole = np.rint(share.value)
+    p = np.where(np.abs(share.value - whole) < ROUNDING, whole, share.value)  # all are above, or none
     error = np.where((p > 0) & (p < 1) & enough, share.standard_error, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         width = ndtri(0.5 + confidence / 2) * error / (p * (1 - p))
         low, high = expit(logit(p) - width), expit(logit(p) + width)
     return {"": p, "_standard_error": error, "_low": low, "_high": high}
-
-
-def _enough_events(comparison: Comparison, t: float) -> bool:
-    """Whether there are enough events and controls for errors."""
-    case = comparison.design.case(comparison)
-    return least_events(case, t, comparison.subsets[0].weight, comparison.groups) >= MINIMUM_EVENTS
 
 
 def classification_lines(
@@ -105,40 +101,37 @@ def classification_lines(
     """See :meth:`Comparison.classification`."""
     t = comparison.one_time(time)
     theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
-    enough, lines = _enough_events(comparison, t), []
+    enough, lines = enough_events(comparison, t), list[Line]()
     for model, means in comparison.curve(OfRisk(t, partial(positives, theta))).items():
-        rates = ratios(means, len(theta))
-        columns = {
+        columns = {"threshold": theta} | {
             f"{name}{end}": values
-            for name in MEASURES
-            for end, values in of_share(rates[name], comparison.confidence, enough).items()
+            for name, share in ratios(means).items()
+            for end, values in of_share(share, comparison.confidence, enough).items()
         }
-        for j, at in enumerate(theta):
-            numbers = {name: float(values[j]) for name, values in columns.items()}
-            lines.append({"model": model, "time": t, "threshold": float(at)} | numbers)
+        lines += lines_of({"model": model, "time": t}, columns)
     return lines
 
 
 def roc_lines(comparison: Comparison, time: float | None = None, points: int = ROC_POINTS) -> list[Line]:
     """See :meth:`Comparison.roc`."""
     t, lines = comparison.one_time(time), list[Line]()
-    enough = _enough_events(comparison, t)
+    enough, weight = enough_events(comparison, t), comparison.subsets[0].weight[:, None]
     for model, case in comparison.cases.items():
-        theta = np.unique(case.risk_at(t).p)
+        known = case.risk_at(t)
+        theta = np.unique(known.p)
         if len(theta) > points:
             theta = np.unique(np.quantile(theta, np.linspace(0, 1, points), method="nearest"))
         theta = theta[::-1]
-        means = comparison.design.mean_of(comparison, OfRisk(t, partial(positives, theta)), model)
-        rates = ratios(means, len(theta))
-        tpr = of_share(rates["sensitivity"], comparison.confidence, enough)
-        for j, at in enumerate(theta):
-            line = {"model": model, "time": t, "threshold": float(at)}
-            line["fpr"] = 1 - float(rates["specificity"].value[j])
-            lines.append(line | {f"tpr{end}": float(values[j]) for end, values in tpr.items()})
-        lines.append(
-            {"model": model, "time": t, "threshold": -np.inf, "fpr": 1.0}
-            | {"tpr": 1.0, "tpr_standard_error": np.nan, "tpr_low": np.nan, "tpr_high": np.nan}
-        )
+        means = comparison.design.mean_of(comparison, OfRisk(t, partial(true_positives, theta)), model)
+        sensitivity = _ratio(means.columns(slice(-1)), means.columns(slice(-1, None)))
+        tpr = of_share(sensitivity, comparison.confidence, enough)
+        w = shares_of(weight, known.counted)[:, 0] * known.free
+        with np.errstate(invalid="ignore"):  # nobody may be free of the event
+            fpr = w @ (known.p[:, None] > theta) / w.sum()
+        columns = {"threshold": theta, "fpr": fpr} | {f"tpr{end}": values for end, values in tpr.items()}
+        everybody = dict.fromkeys(columns, np.nan) | {"threshold": -np.inf, "fpr": 1.0, "tpr": 1.0}
+        about: Line = {"model": model, "time": t}
+        lines += [*lines_of(about, columns), about | everybody]
     return lines
 
 

@@ -10,7 +10,7 @@ from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import as_number, check_levels
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate, effective_number
-from censcore.evaluation.lines import MINIMUM_EVENTS, Line
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, lines_of
 from censcore.evaluation.measures.case import Case, RiskAt, risk_at
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
@@ -28,6 +28,12 @@ def least_events(case: Case, time: float, weight: np.ndarray, groups: np.ndarray
     """The smaller of the effective numbers of events by t and of subjects known to be free of it."""
     known = case.risk_at(time)
     return min(effective_number(weight * w, groups) for w in (known.event, known.free))
+
+
+def enough_events(comparison: Comparison, t: float) -> bool:
+    """Whether there are enough events by t, and subjects free of them, for errors."""
+    case = comparison.design.case(comparison)
+    return least_events(case, t, comparison.subsets[0].weight, comparison.groups) >= MINIMUM_EVENTS
 
 
 def net_benefit(
@@ -127,35 +133,41 @@ def _benefit(p: np.ndarray | float, known: RiskAt, theta: np.ndarray) -> np.ndar
 def decision_lines(comparison: Comparison, time: float | None = None, thresholds: Any = None) -> list[Line]:
     """See :meth:`Comparison.net_benefit`."""
     t = comparison.one_time(time)
-    theta = _default(comparison, t) if thresholds is None else check_thresholds(thresholds)
-    first = comparison.models[0]
-    events = least_events(comparison.cases[first], t, comparison.subsets[0].weight, comparison.groups)
-
-    def of_risk_and_of_all(known: RiskAt) -> np.ndarray:
-        return np.concatenate([_benefit(p, known, theta) for p in (known.p, 1.0)], axis=1)
-
-    both = comparison.curve(OfRisk(t, of_risk_and_of_all))
-    curves = {model: means.columns(slice(len(theta))) for model, means in both.items()}
-    everyone = both[first].columns(slice(len(theta), None))
-    nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
+    theta = default_thresholds(comparison, t) if thresholds is None else check_thresholds(thresholds)
+    curves, enough, lines = decision_curves(comparison, t, theta), enough_events(comparison, t), list[Line]()
+    everyone = curves[TREAT_ALL]
     better = everyone.value > 0  # than treating nobody
     default = Estimate(np.where(better, everyone.value, 0.0), np.where(better, everyone.influence, 0.0))
-    lines = []
-    for model, curve in (curves | {TREAT_ALL: everyone, TREAT_NONE: nobody}).items():
+    for model, curve in curves.items():
         gain, error = curve - default, np.where(curve.varies, curve.standard_error, np.nan)
         ends = (*curve.interval(comparison.confidence), *gain.interval(comparison.confidence))
-        numbers = dict(zip(("low", "high", "gain_low", "gain_high"), ends, strict=True))
-        lines += [
-            {"model": model, "time": t, "threshold": float(theta[j]), "net_benefit": float(curve.value[j]),
-             "gain": float(gain.value[j])}
-            | {name: float(values[j]) if events >= MINIMUM_EVENTS else np.nan
-               for name, values in ({"standard_error": error} | numbers).items()}
-            for j in range(len(theta))
-        ]  # fmt: skip
+        names = ("standard_error", "low", "high", "gain_low", "gain_high")
+        errors = (values if enough else np.full(len(theta), np.nan) for values in (error, *ends))
+        columns = {"threshold": theta, "net_benefit": curve.value, "gain": gain.value}
+        lines += lines_of({"model": model, "time": t}, columns | dict(zip(names, errors, strict=True)))
     return lines
 
 
-def _default(comparison: Comparison, t: float) -> np.ndarray:
+def decision_curves(comparison: Comparison, t: float, theta: np.ndarray) -> dict[str, Estimate]:
+    r"""Mean net benefit over thresholds, of every forecast and of treating all and none.
+
+    That of treating all is :math:`\mathrm E\,w_1-\frac\theta{1-\theta}\,\mathrm E\,w_0`, with the weights of
+    "event by t" and of "no event by t".
+    """
+
+    def benefit_and_status(known: RiskAt) -> np.ndarray:
+        return np.column_stack([_benefit(known.p, known, theta), known.event, known.free])
+
+    means = comparison.curve(OfRisk(t, benefit_and_status))
+    of_all, odds = means[comparison.models[0]], theta / (1 - theta)
+    event, free = of_all.column(len(theta)), of_all.column(len(theta) + 1)
+    everyone = Estimate(event.value - odds * free.value, event.influence - odds * free.influence)
+    nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
+    curves = {model: mean.columns(slice(len(theta))) for model, mean in means.items()}
+    return curves | {TREAT_ALL: everyone, TREAT_NONE: nobody}
+
+
+def default_thresholds(comparison: Comparison, t: float) -> np.ndarray:
     """From one per cent to the largest 99 % quantile of the forecast risks."""
     weight = comparison.subsets[0].weight > 0
     top = 0.02

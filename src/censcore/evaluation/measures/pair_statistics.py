@@ -145,19 +145,16 @@ class Jumps:
 
     def __init__(self, u: np.ndarray) -> None:
         self.u = u
-        self._passed: dict[int, tuple[np.ndarray, Any]] = {}
+        self._passed: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def sums_beyond(self, ends: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Sums of the values (n, p) of those with u < end, (J, p); many values have the same ends."""
-        from scipy.sparse import csr_array
-
         if id(ends) not in self._passed:
-            n, J = len(ends), len(self.u)
             passed = searchsorted(self.u[None, :], ends[None, :], "left")[0]
-            counts = csr_array((np.ones(n), passed, np.arange(n + 1)), shape=(n, J + 1)).T
-            self._passed[id(ends)] = ends, counts  # the reference to the array keeps its id unique
-        sums = self._passed[id(ends)][1] @ values
-        return np.cumsum(sums[::-1], axis=0)[::-1][1:]
+            self._passed[id(ends)] = ends, passed  # the reference to the array keeps its id unique
+        passed = self._passed[id(ends)][1]
+        sums = [np.bincount(passed, column, len(self.u) + 1)[:0:-1] for column in values.T]
+        return np.cumsum(sums, axis=1)[:, ::-1].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,15 +326,19 @@ class Followed:
         starts[order] = np.searchsorted(ranked, ranked, "left") + tied
         return place, starts
 
-    def weights(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """Inverse-probability weights of "event by t" and of "no event by t", computed once."""
-        if t not in self._weights:
-            weights = self.known_at(t, "the time").weights()
-            self._weights[t] = to_numpy(weights[0])[:, 0], to_numpy(weights[1])[:, 0]
-        return self._weights[t]
+    def status_at(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inverse-probability weights of "event by t" and of "no event by t", computed once.
+
+        The last are the times before which G is in the weight of a subject without the event: the jump at t
+        is, of a subject followed beyond t, and what comes before another event by t.
+        """
+        if t not in self._status:
+            event, free = (to_numpy(weight)[:, 0] for weight in self.known_at(t, "the time").weights())
+            self._status[t] = event, free, np.where(self.time > t, np.nextafter(t, np.inf), self.time)
+        return self._status[t]
 
     @cached_property
-    def _weights(self) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+    def _status(self) -> dict[float, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         return {}
 
     def known_at(self, t: float, what: str, before: bool = False) -> KnownAt:

@@ -19,7 +19,15 @@ from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.report import risk_charts
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Mark, Panel, Rule, look_of
-from censcore.evaluation.report.risk_charts import GREY, at_time, curves_chart, level_of, looks_of, time_label
+from censcore.evaluation.report.risk_charts import (
+    GREY,
+    at_time,
+    banded_curves,
+    curves_chart,
+    level_of,
+    looks_of,
+    time_label,
+)
 from censcore.evaluation.report.table_lines import (
     deciding,
     difference_lines,
@@ -30,6 +38,7 @@ from censcore.evaluation.report.table_lines import (
     title_of,
 )
 from censcore.evaluation.report.text import about, column_label
+from censcore.evaluation.report.verdict import LARGE
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.plain_text import one_line
 from censcore.scores import brier_score
@@ -41,19 +50,6 @@ if TYPE_CHECKING:
     from censcore.evaluation.report.verdict import Verdict
 
 POINTS = 60  # of a curve
-
-
-def _curves(
-    comparison: Comparison, x: np.ndarray, curves: dict[str, Estimate], known: np.ndarray | bool = True
-) -> list[Line]:
-    """Means with pointwise bands where these are ``known``."""
-    looks, lines = looks_of(comparison), []
-    for model, curve in curves.items():
-        low, high = curve.interval(comparison.confidence)
-        banded = known & curve.varies
-        bands = (np.where(banded, low, np.nan), np.where(banded, high, np.nan))
-        lines.append(Line(model, x, curve.value, looks[model], *bands))
-    return lines
 
 
 def _top(lines: list[Line]) -> tuple[float, float] | None:
@@ -86,14 +82,19 @@ def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | 
     time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
     last = float(np.quantile(time, 0.99)) if score.ipcw else comparison.horizon
     x = np.linspace(0, last, POINTS + 2)[1:-1]
-    known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
-    curves, rules, label = comparison.curve(score, times=x), list[Rule](), score.title
+
+    def over_time() -> tuple[np.ndarray, dict[str, Estimate]]:
+        return comparison.effective_events(score, times=x), comparison.curve(score, times=x)
+
+    small = comparison.settings["subjects"] * len(comparison.models) <= LARGE  # influences are kept
+    events, curves = comparison.once(f"{score.name} over time", over_time) if small else over_time()
+    rules, label = list[Rule](), score.title
     if versus is not None:
         check_option(versus, "versus", comparison.models)
-        base = curves.pop(versus, None)
-        curves = {} if base is None else {model: curve - base for model, curve in curves.items()}
+        base = curves.get(versus)
+        curves = {} if base is None else {m: curve - base for m, curve in curves.items() if m != versus}
         rules, label = [Rule("y", 0.0)], f"difference from {one_line(versus)}"
-    lines = _curves(comparison, x, curves, known)
+    lines = banded_curves(comparison, x, curves, events >= MINIMUM_EVENTS)
     axes = {"xlim": (0.0, last), "ylim": _around(lines) if versus else _top(lines)}
     x_label = time_label(comparison)
     return curves_chart(comparison, "Brier score over time", lines, x_label, label, *rules, **axes)
@@ -111,7 +112,7 @@ def pinball_chart(comparison: Comparison) -> Chart:
     """Pinball score over quantile levels with pointwise bands."""
     top = min(0.95, max(comparison.settings["levels"]) + 0.05)
     x = np.linspace(0.05, top, 19)
-    lines = _curves(comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
+    lines = banded_curves(comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
     labels = ("quantile level", time_label(comparison, "pinball score"))
     return curves_chart(comparison, "Pinball score over levels", lines, *labels, ylim=_top(lines))
 
@@ -120,7 +121,7 @@ def murphy_chart(comparison: Comparison, time: float | None = None, scale: str =
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
     check_scale(scale)
     t, theta = comparison.one_time(time), np.linspace(0, 1, 51)[1:-1]
-    lines = _curves(comparison, theta, comparison.curve(elementary(t, theta, scale)))
+    lines = banded_curves(comparison, theta, comparison.curve(elementary(t, theta, scale)))
     labels = ("threshold θ", "elementary score" if scale == "localized" else f"elementary score, {scale}")
     title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)})"
     return curves_chart(comparison, title, lines, *labels, xlim=(0.0, 1.0), ylim=_top(lines))

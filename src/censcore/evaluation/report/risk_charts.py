@@ -11,8 +11,15 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import check_option
 from censcore.evaluation import lines as of_tables
+from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.measures.classification import ROC_POINTS, STATUS, auc_lines, roc_lines
-from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines
+from censcore.evaluation.measures.net_benefit import (
+    TREAT_ALL,
+    TREAT_NONE,
+    decision_curves,
+    default_thresholds,
+    enough_events,
+)
 from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule, look_of
 from censcore.evaluation.report.text import with_unit
 from censcore.evaluation.report.verdict import d_calibrations
@@ -60,15 +67,26 @@ def curves_chart(
     return Chart(f"{title}, {level_of(comparison)} bands", [panel], legend)
 
 
+def banded_curves(
+    comparison: Comparison, x: np.ndarray, curves: dict[str, Estimate], known: np.ndarray | bool = True
+) -> list[Line]:
+    """Means with pointwise bands where these are ``known``."""
+    looks, lines = looks_of(comparison), []
+    for model, curve in curves.items():
+        low, high = curve.interval(comparison.confidence)
+        banded = known & curve.varies
+        bands = (np.where(banded, low, np.nan), np.where(banded, high, np.nan))
+        lines.append(Line(model, x, curve.value, looks[model], *bands))
+    return lines
+
+
 def _curves(
     comparison: Comparison, lines: list[of_tables.Line], x: str, y: str, prefix: str = ""
 ) -> list[Line]:
     """Of the lines of a table, one curve per model with its band."""
-    looks, curves = looks_of(comparison) | POLICIES, []
+    looks, curves, names = looks_of(comparison), [], (x, y, f"{prefix}low", f"{prefix}high")
     for model in dict.fromkeys(line["model"] for line in lines):
-        names = (x, y) if model in POLICIES else (x, y, f"{prefix}low", f"{prefix}high")
-        at, value, *band = (np.array([x[k] for x in lines if x["model"] == model]) for k in names)
-        low, high = band or (None, None)
+        at, value, low, high = (np.array([x[k] for x in lines if x["model"] == model]) for k in names)
         curves.append(Line(model, at, value, looks[model], low, high))
     return curves
 
@@ -96,7 +114,10 @@ def auc_chart(comparison: Comparison, times: Sequence[float] | None = None) -> C
 def decision_chart(comparison: Comparison, time: float | None = None) -> Chart:
     """Decision curves: net benefit over thresholds, beside treating all and treating none."""
     t = comparison.one_time(time)
-    curves = _curves(comparison, decision_lines(comparison, t), "threshold", "net_benefit")
+    theta, enough = default_thresholds(comparison, t), enough_events(comparison, t)
+    means = decision_curves(comparison, t, theta)
+    policies = [Line(name, theta, means.pop(name).value, look) for name, look in POLICIES.items()]
+    curves = [*banded_curves(comparison, theta, means, enough), *policies]
     top = max(float(np.nanmax(curve.y)) for curve in curves)
     return curves_chart(
         comparison, f"Decision curves at {at_time(comparison, t)}", curves,

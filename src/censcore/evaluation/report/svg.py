@@ -11,7 +11,7 @@ import re
 import numpy as np
 from numpy.typing import ArrayLike
 
-from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule
+from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule
 from censcore.plain_text import html_text, one_line
 
 WIDTH, HEIGHT = 400, 250  # of the drawing, in units of the text: 12 high, about 6.4 wide
@@ -61,7 +61,12 @@ def swatch(look: Look) -> str:
 
 def _panel(panel: Panel, chart: Chart, first: bool) -> str:
     frame = _Frame(panel, chart.small)
-    drawn = [_axes(frame), _inside(frame, "".join(_mark(frame, mark, chart.small) for mark in panel.marks))]
+    bends = _bends(frame, [mark for mark in panel.marks if isinstance(mark, Line) and not mark.steps])
+    marks = "".join(
+        _line(frame, mark, chart.small, bends.get(mark)) if isinstance(mark, Line) else _mark(frame, mark)
+        for mark in panel.marks
+    )
+    drawn = [_axes(frame), _inside(frame, marks)]
     label = html_text(f"{one_line(chart.title)}. The numbers are in the tables of this page.")
     role = f"role='img' aria-label='{label}'" if first else "aria-hidden='true'"
     box = f"viewBox='0 0 {frame.width:g} {frame.height:g}'"
@@ -173,9 +178,7 @@ def _text(x: float, y: float, text: str, attributes: str = "") -> str:
     return f"<text x='{x:.4g}' y='{y:.4g}'{attributes}>{html_text(one_line(text))}</text>"
 
 
-def _mark(frame: _Frame, mark: Mark, small: bool) -> str:
-    if isinstance(mark, Line):
-        return _line(frame, mark, small)
+def _mark(frame: _Frame, mark: Intervals | Bars | Rule) -> str:
     if isinstance(mark, Intervals):
         return _intervals(frame, mark)
     if isinstance(mark, Bars):
@@ -191,12 +194,11 @@ def _mark(frame: _Frame, mark: Mark, small: bool) -> str:
     return f"<path class='rule' d='{ends}'/>"
 
 
-def _line(frame: _Frame, line: Line, small: bool) -> str:
+def _line(frame: _Frame, line: Line, small: bool, needed: np.ndarray | None) -> str:
     x, *sides = line.x, *(side for side in (line.y, line.high, line.low) if side is not None)
-    if line.steps:
+    if needed is None:  # a curve of steps
         x, *sides = np.repeat(x, 2)[1:], *(np.repeat(side, 2)[:-1] for side in sides)
     else:
-        needed = _bends(frame.x(x), frame.y(np.array(sides)))
         x, *sides = x[needed], *(side[needed] for side in sides)
     y, *band = sides
     parts = []
@@ -213,12 +215,20 @@ def _line(frame: _Frame, line: Line, small: bool) -> str:
     return f"<g class='c-{line.look.colour} curve'{_of(line.name)}>{''.join(parts)}</g>"
 
 
-def _bends(x: np.ndarray, sides: np.ndarray) -> np.ndarray:
-    """Places of the points that curves (m, n) need: straight lines between them miss none by ``CLOSE``."""
-    known, everywhere = np.isfinite(sides + x), np.arange(len(x))
+def _bends(frame: _Frame, curves: list[Line]) -> dict[Line, np.ndarray]:
+    """Places of the points that each curve needs: straight lines between them miss none by ``CLOSE``."""
+    if not curves:
+        return {}
+    x, y, high, low = (
+        np.concatenate([np.full(len(curve.x), np.nan) if (side := getattr(curve, name)) is None else side
+                        for curve in curves]) for name in ("x", "y", "high", "low")
+    )  # fmt: skip
+    x, sides, everywhere = frame.x(x), frame.y(np.stack([y, high, low])), np.arange(len(x))
+    ends = np.cumsum([len(curve.x) for curve in curves])
+    known = np.isfinite(sides + x)
     edges = np.flatnonzero((known[:, 1:] != known[:, :-1]).any(axis=0))
     # where a curve or its band begins or ends
-    needed = np.unique([0, len(x) - 1, *edges, *(edges + 1)])
+    needed = np.unique([0, *ends[:-1], *(ends - 1), *edges, *(edges + 1)])
     while len(needed) > 1:  # in every piece between them, the farthest point is needed as well
         piece = np.minimum(np.searchsorted(needed, everywhere, side="right"), len(needed) - 1) - 1
         a, b = needed[piece], needed[piece + 1]
@@ -227,14 +237,16 @@ def _bends(x: np.ndarray, sides: np.ndarray) -> np.ndarray:
             share = np.where(width > 0, x - x[a], 0.0) / np.where(width > 0, width, 1.0)
             missed = np.abs(sides - (sides[:, a] + share * (sides[:, b] - sides[:, a])))
         missed[1:] /= 2  # ends of bands
-        missed = np.nan_to_num(missed).max(axis=0)
+        missed = np.fmax.reduce(missed, axis=0)
         missed[needed] = 0.0
-        farthest = np.maximum.reduceat(missed, needed[:-1])[piece]
+        farthest = np.fmax.reduceat(missed, needed[:-1])[piece]
         far = np.flatnonzero((missed > CLOSE) & (missed == farthest))
         if not len(far):
             break
-        needed = np.union1d(needed, far[np.unique(piece[far], return_index=True)[1]])
-    return needed
+        first = np.diff(piece[far], prepend=-1) > 0  # of the farthest points of a piece
+        needed = np.sort(np.append(needed, far[first]))
+    of_curves = np.split(needed, np.searchsorted(needed, ends[:-1]))
+    return {curve: of - of[0] for curve, of in zip(curves, of_curves, strict=True)}
 
 
 def _intervals(frame: _Frame, mark: Intervals) -> str:
@@ -280,8 +292,9 @@ def _dash(look: Look) -> str:
 def _path(frame: _Frame, x: np.ndarray, y: np.ndarray) -> str:
     """In tenths of a unit, from the first point on by differences: half as many letters."""
     at = np.rint(10 * np.column_stack([frame.x(x), frame.y(y)])) / 10
-    steps = " ".join(f"{step:.1f}".removesuffix(".0") for step in np.diff(at, axis=0).ravel())
-    return f"M{at[0, 0]:.1f} {at[0, 1]:.1f}l" + re.sub(r"\b0\.", ".", steps).replace(" -", "-")
+    steps = np.diff(at, axis=0).ravel().tolist()
+    text = ("%.1f " * len(steps) % tuple(steps)).replace(".0 ", " ").rstrip()
+    return f"M{at[0, 0]:.1f} {at[0, 1]:.1f}l" + re.sub(r"\b0\.", ".", text).replace(" -", "-")
 
 
 def _inside(frame: _Frame, drawn: str) -> str:

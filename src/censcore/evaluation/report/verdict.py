@@ -26,6 +26,7 @@ from censcore.published import DCalibration, d_calibration
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
+    from censcore.evaluation.measures.case import Case
     from censcore.evaluation.measures.case_scores import CaseScore
 
 MOST_NAMES = 5  # of forecasts in one sentence
@@ -300,13 +301,15 @@ def _lines(comparison: Comparison, outcome: str) -> list[Line]:
 def d_calibrations(comparison: Comparison, bins: int = 10) -> dict[str, DCalibration]:
     """D-calibration of every forecast of one event."""
     weight, groups = comparison.subsets[0].weight, comparison.groups
-    by_model = {}
-    for model, case in comparison.cases.items():
+
+    def of_case(case: Case) -> DCalibration:
         y, C = case.y, None
         if isinstance(y, EventOfCause):  # C matters, and is known up to the horizon
             y, C = y.censor_at(case.horizon), case.C.censor_at(case.horizon)
-        by_model[model] = d_calibration(y, case.F, C, bins=bins, sample_weight=weight, groups=groups)
-    return by_model
+        return d_calibration(y, case.F, C, bins=bins, sample_weight=weight, groups=groups)
+
+    of_all = comparison.cases.items()
+    return comparison.once(f"d-calibration, {bins}", lambda: {model: of_case(case) for model, case in of_all})
 
 
 def distance_text(line: dict[str, Any], time_unit: str = "") -> str:

@@ -80,13 +80,9 @@ def dependent_censoring_sensitivity(
     DependentCensoringSensitivity
         With ``frame()``, ``plot()``, ``order_changes()`` and a text.
 
-    References
-    ----------
-    Zheng, M. and Klein, J. P. (1995). Estimates of marginal survival for dependent competing risks based on
-    an assumed copula. Biometrika 82, 127-138.
-
-    Rivest, L.-P. and Wells, M. T. (2001). A martingale approach to the copula-graphic estimator for the
-    survival function under dependent censoring. Journal of Multivariate Analysis 79, 138-155.
+    See Also
+    --------
+    copula_graphic : The estimates of the distributions of T and C, with references.
 
     Examples
     --------
