@@ -9,6 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, detach, namespace, to_numpy
 from censcore._validation import check_flag, check_option, check_positive, name_subjects
+from censcore.distributions._curve import in_time_order
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.monotone import ROUNDING, Repair, monotone
 from censcore.distributions.piecewise_linear import PiecewiseLinear
@@ -79,26 +80,12 @@ class CumulativeIncidence(TimeAndCause):
         self._cif = self._cif[None] if self._cif.ndim == 2 else self._cif
         _check_shapes(self._grid, self._cif)
         check_positive(detach(self._grid), "times", zero=True)
-        self._sort()
+        self._grid, self._cif = in_time_order(self._grid, self._cif)
         self._cif, self.repaired = _possible(self._cif, to_numpy(self._grid), repair)
         self._grid = self._grid[None, :]
         if self._linear:
             _check_start(self._grid, self._cif)
         self._name(names)
-
-    def _sort(self) -> None:
-        xp = self._xp
-        if bool(xp.all(self._grid[1:] > self._grid[:-1])):
-            return
-        order = xp.argsort(self._grid, stable=True)
-        grid = self._grid[order]
-        tied = to_numpy(grid[1:] == grid[:-1])
-        if tied.any():
-            raise InvalidInputError(
-                f"times must be distinct; got {float(grid[1:][tied][0]):g} more than once. Keep the last "
-                "column of each time."
-            )
-        self._grid, self._cif = grid, self._cif[:, :, order]
 
     @property
     def n_causes(self) -> int:

@@ -37,6 +37,12 @@ def or_one(alive: Array) -> Array:
     return xp.where(alive > 0, alive, 1.0)
 
 
+def _breaks_after(start: Array, F: Univariate) -> Array:
+    """The break points of a distribution from ``start`` (1 or n, 1) on, and that time itself."""
+    inner = F._breaks()
+    return merge_edges(start) if inner is None else merge_edges(F._xp.maximum(inner, start), start)
+
+
 class GivenSurvival(Univariate):
     r"""The distribution of T given T > a: the forecast for a subject that has survived to a.
 
@@ -186,8 +192,7 @@ class GivenSurvival(Univariate):
         return super()._excludes(t) | self._distribution._excludes(t) | (t <= self._entry)
 
     def _breaks(self) -> Array:
-        inner, start = self._distribution._breaks(), self._start
-        return merge_edges(start) if inner is None else merge_edges(self._xp.maximum(inner, start), start)
+        return _breaks_after(self._start, self._distribution)
 
     def _steps(self) -> tuple[Array, Array]:
         times, sf = self._distribution._steps()
@@ -260,11 +265,15 @@ class GivenJointSurvival(Joint):
         return self._distribution.has_density
 
     @property
+    def _start(self) -> Array:
+        """a, or zero where it is negative."""
+        return self._xp.maximum(self._entry, self._xp.zeros_like(self._entry))
+
+    @property
     def _corner(self) -> Array:
         """(a, ..., a) as times (1 or n, 1, k), zero where a is negative."""
-        xp = self._xp
-        start = xp.maximum(self._entry, xp.zeros_like(self._entry))
-        return xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
+        start = self._start
+        return self._xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
 
     def _log_alive(self) -> Array:
         """Log P(T_j > a for all j), (1 or n, 1)."""
@@ -272,8 +281,7 @@ class GivenJointSurvival(Joint):
         return self._xp.where(self._entry < 0, 0.0, value)
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
-        xp, a = self._xp, self._entry[:, :, None]
-        start = xp.maximum(a, xp.zeros_like(a))
+        xp, a, start = self._xp, self._entry[:, :, None], self._start[:, :, None]
         first = xp.where(a < 0, start, next_float(start)) if left else start
         return self._distribution._logsf(xp.where(t > a, t, first), left) - self._log_alive()
 
@@ -352,10 +360,7 @@ class _MarginalGivenSurvival(OfJoint):
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
             return super()._logpdf(t)
-        xp = self._xp
-        time = self._at(t)
-        event = xp.broadcast_to(convert(np.arange(self._joint.k) == self._j, t), time.shape)
-        return self._joint._log_likelihood(time, event)
+        return self._joint._log_density_of(self._j, self._at(t))
 
     def _mass_at_infinity(self) -> Array:
         return self._sf_left(self._xp.full_like(self._joint._entry, np.inf))[:, 0]
@@ -367,6 +372,4 @@ class _MarginalGivenSurvival(OfJoint):
         return super()._excludes(t) | self._alone._excludes(t) | (t <= self._joint._entry)
 
     def _breaks(self) -> Array:
-        xp, entry = self._xp, self._joint._entry
-        start, inner = xp.maximum(entry, xp.zeros_like(entry)), self._alone._breaks()
-        return merge_edges(start) if inner is None else merge_edges(xp.maximum(inner, start), start)
+        return _breaks_after(self._joint._start, self._alone)

@@ -62,6 +62,11 @@ class Joint(Distribution):
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         """Log of the density in the coordinates of ``event`` and the survival in the others."""
 
+    def _log_density_of(self, j: int, t: Array) -> Array:
+        """Log density of "event j at t_j, all others later than their t", (n, q, k) -> (n, q)."""
+        event = convert(np.arange(self.k) == j, t)
+        return self._log_likelihood(t, self._xp.broadcast_to(event, t.shape))
+
     @abstractmethod
     def _mass_at_infinity(self) -> Array:
         """P(T_j = inf for all j), (n,) or (1,)."""
@@ -306,13 +311,8 @@ class First(OfJoint):
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
             return super()._logpdf(t)
-        xp, k = self._xp, self._joint.k
-        diagonal = self._at(t)
-        only = convert(np.eye(k, dtype=bool), t)
-        terms = [
-            self._joint._log_likelihood(diagonal, xp.broadcast_to(only[j], diagonal.shape)) for j in range(k)
-        ]
-        return logsumexp(xp.stack(terms, axis=-1))
+        terms = [self._joint._log_density_of(j, self._at(t)) for j in range(self._joint.k)]
+        return logsumexp(self._xp.stack(terms, axis=-1))
 
     def _mass_at_infinity(self) -> Array:
         return self._joint._mass_at_infinity()

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, detach, take_along, to_numpy
+from censcore._arrays import Array, as_float, convert, detach, to_numpy
 from censcore._validation import check_option
+from censcore.distributions._curve import in_time_order
 from censcore.distributions.given_survival import GivenSurvival
 from censcore.distributions.monotone import Repair, monotone
 from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
@@ -140,12 +141,8 @@ class MatrixReader:
 def _sorted(times: Array, sf: Array) -> tuple[Array, Array]:
     """Both with ascending times."""
     t, levels = as_float(times, "times"), as_float(sf, "sf")
-    order = np.argsort(to_numpy(t), axis=-1, kind="stable")
-    if order.ndim == 1 and levels.shape[-1] == len(order):
-        return t[order], levels[..., order]
-    if order.ndim == 2 and levels.shape == order.shape:
-        return take_along(t, order), take_along(levels, order)
-    return t, levels  # shapes that do not fit are an error of the distribution
+    fits = t.ndim in (1, 2) and t.shape == levels.shape[-t.ndim :]
+    return in_time_order(t, levels) if fits else (t, levels)  # others are an error of the distribution
 
 
 def _curves(times: Array, sf: Array, reading: Reading) -> Step | PiecewiseLinear:
