@@ -146,9 +146,7 @@ class CensoredJoint(Joint):
 
     def __init__(self, joint: Joint, tau: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        self._distribution = joint._fitting(tau)
-        columns = [column.reshape(-1) for column in self._distribution._columns_of(tau)]
-        self._tau = self._distribution._xp.stack(columns, axis=1)
+        self._distribution, self._tau = joint._with_ends(tau)
         self._neutral = self._distribution._is_neutral
 
     @property

@@ -364,9 +364,7 @@ class CauseEnsemble(TimeAndCause):
     def given_survival(self, a: Array) -> CauseEnsemble:
         """The members with T > a, for every subject."""
         self._alive(a)
-        other = self._map(lambda array: array)
-        other._members = [self._members[0].given_survival(a)]
-        return other
+        return self._replaced(_members=[self._members[0].given_survival(a)])
 
     def _of_any_cause(self) -> Ensemble:
         return self._members[0]

@@ -179,11 +179,6 @@ class Copula(FromMarginals):
                 "pass theta.detach()."
             )
 
-    def censor_at(self, tau: Array) -> Copula:
-        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        distribution = self._fitting(tau)
-        return Copula(self.family, distribution._censored_marginals(tau), distribution.theta)
-
 
 # ---- families -------------------------------------------------------------------------------------------
 #

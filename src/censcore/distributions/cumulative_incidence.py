@@ -120,7 +120,6 @@ class CumulativeIncidence(TimeAndCause):
         """Given T > a: what the curves rise by from a on, over P(T > a)."""
         xp = self._xp
         column, alive = self._alive(a)
-        other = self._map(lambda array: array)
         grid, at_a = self._grid, self.cif(column)
         if self._linear:  # the curves bend at a
             n = max(self._grid.shape[0], column.shape[0])
@@ -128,8 +127,7 @@ class CumulativeIncidence(TimeAndCause):
             grid = xp.sort(xp.clip(xp.concat(knots, axis=1), min=0.0), axis=1)
         cif = self.cif(grid) if self._linear else self._cif
         rise = cif - at_a
-        other._grid, other._cif = grid, xp.where(rise > 0, rise, 0.0) / alive[:, :, None]
-        return other
+        return self._replaced(_grid=grid, _cif=xp.where(rise > 0, rise, 0.0) / alive[:, :, None])
 
     def __repr__(self) -> str:
         n, m, q = self._cif.shape

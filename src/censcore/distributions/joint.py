@@ -119,10 +119,7 @@ class Joint(Distribution):
         """
         from censcore.distributions.given_survival import GivenJointSurvival
 
-        distribution, column = self._with_start(a)
-        if bool((column < 0).all()):
-            return self
-        return GivenJointSurvival(distribution, column[:, 0])
+        return self if bool((self._with_start(a)[1] < 0).all()) else GivenJointSurvival(self, a)
 
     def censor_at(self, tau: Array) -> Joint:
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
@@ -144,19 +141,6 @@ class Joint(Distribution):
             )
         common_rows(**{name: array.shape[0], "distribution": len(self)})
         return distribution, array
-
-    def _columns_of(self, tau: Array) -> list[Array]:
-        """``tau`` (a number, (n,) or (n, k)) as one number or (n,) array per coordinate."""
-        one_namespace(tau=tau, distribution=self._reference)
-        tau = as_float(tau, "tau", like=self._reference)
-        check_positive(tau, "tau", zero=True, infinite=True)
-        if tau.ndim < 2:
-            return [tau] * self.k
-        if tau.ndim > 2 or tau.shape[1] != self.k:
-            raise InvalidInputError(
-                f"tau must be a number, (n,) or (n, {self.k}); got an array of shape {tuple(tau.shape)}."
-            )
-        return [tau[:, j] for j in range(self.k)]
 
     def _coordinate(self, j: int) -> int:
         return as_coordinate(j, self.k, "The distribution")
@@ -201,9 +185,11 @@ class FromMarginals(Joint):
         logsf = self._join([safe_log(F._mass_at_infinity()[:, None]) for F in self._marginals])
         return self._xp.exp(logsf)[:, 0]
 
-    def _censored_marginals(self, tau: Array) -> list[Univariate]:
-        columns = self._columns_of(tau)
-        return [F.censor_at(limit) for F, limit in zip(self._marginals, columns, strict=True)]
+    def censor_at(self, tau: Array) -> Joint:
+        """The distribution of min(T_j, tau_j) for every j, by the same rule from censored marginals."""
+        distribution, ends = self._with_ends(tau)
+        censored = [F.censor_at(ends[:, j]) for j, F in enumerate(distribution._marginals)]
+        return distribution._replaced(_marginals=censored)
 
 
 def _logsf_left(F: Univariate, t: Array) -> Array:
@@ -386,10 +372,6 @@ class Independent(FromMarginals):
         n = len(self)
         draws = [marginal._isf(self._uniforms((n, m), rng)) for marginal in self._marginals]
         return self._xp.stack(draws, axis=2)
-
-    def censor_at(self, tau: Array) -> Independent:
-        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        return Independent(self._fitting(tau)._censored_marginals(tau))
 
     def given_survival(self, a: Array) -> Independent:
         """The distribution given that all event times exceed ``a``: each given that it does."""

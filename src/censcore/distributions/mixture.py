@@ -225,16 +225,15 @@ class Mixture(Mixed, Univariate):
         logs = [xp.where(column < 0, 0.0, value) for value in logs]
         alive = mixture._log_sum(dict(enumerate(logs)))
         check_possible(alive == -np.inf, column)
-        other = mixture._map(lambda array: array)
-        other._components = [
+        components = [
             # a component that ends before a has no weight, and needs no conditional distribution
             F.given_survival(xp.where(value > -np.inf, column, -1.0)[:, 0])
             for F, value in zip(mixture._components, logs, strict=True)
         ]
         shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]
         weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
-        other._weights = weights / xp.sum(weights, axis=1, keepdims=True)
-        return other
+        weights = weights / xp.sum(weights, axis=1, keepdims=True)
+        return mixture._replaced(_components=components, _weights=weights)
 
 
 class JointMixture(Mixed, Joint):

@@ -305,9 +305,7 @@ class Uniform(Parametric):
         """Uniform on [max(a, low), high]."""
         F, column = self._with_start(a)
         check_possible(column >= F._high, column)
-        conditional = F._map(lambda array: array)
-        conditional._low = F._xp.maximum(F._low, column)
-        return conditional
+        return F._replaced(_low=F._xp.maximum(F._low, column))
 
     def _breaks(self) -> Array:
         return self._remember("breaks", lambda: merge_edges(self._low, self._high))

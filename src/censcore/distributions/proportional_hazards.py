@@ -242,10 +242,9 @@ class ProportionalHazards(Univariate):
         if end.shape[0] > 1 or bool(xp.isinf(end).any()):
             return super(ProportionalHazards, distribution).censor_at(end[:, 0])
         earlier = int(distribution._passed(end, "left")[0, 0])
-        other = distribution._map(lambda array: array)
-        other._times = xp.concat([distribution._times[:, :earlier], end], axis=1)
-        other._hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
-        return other
+        times = xp.concat([distribution._times[:, :earlier], end], axis=1)
+        hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
+        return distribution._replaced(_times=times, _hazard=hazard)
 
 
 def area_tables(F: ProportionalHazards, *, inverse: bool = False) -> list[tuple[RiskGroup, AreaTable]]:

@@ -131,14 +131,7 @@ class Step(Curve):
             return self
         every = -(-J // jumps)
         columns = slice((J - 1) % every, None, every)
-        times, levels = self._times[:, columns], self._levels[:, columns]
-        return self._changed(times, levels)
-
-    def _changed(self, times: Array, levels: Array) -> Step:
-        """The same with other jumps; whether it is an estimate is preserved."""
-        other = Step._trusted(times, levels, falls=self._falls)
-        other._is_estimate = self._is_estimate
-        return other
+        return self._replaced(_times=self._times[:, columns], _levels=self._levels[:, columns], reading=None)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
@@ -152,9 +145,8 @@ class Step(Curve):
         times = xp.concat([distribution._times[:, :passed], end], axis=1)
         all_gone = xp.full_like(distribution._levels[:, :1], 1 - distribution._start)
         levels = xp.concat([distribution._levels[:, :passed], all_gone], axis=1)
-        other = distribution._changed(times, levels)
-        other._neutral = distribution._neutral and is_neutral(tau)
-        return other
+        neutral = distribution._neutral and is_neutral(tau)
+        return distribution._replaced(_times=times, _levels=levels, reading=None, _neutral=neutral)
 
 
 class ByStep(Univariate):

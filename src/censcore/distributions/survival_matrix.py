@@ -188,9 +188,7 @@ def reread(F: Any, interpolation: str, tail: str = "auto", **changes: Any) -> An
         return _changed(F, reread(_matrix(F), interpolation, tail, **changes))
     reading = replace(F.reading, interpolation=interpolation, tail=tail, **changes)
     if (F.reading.interpolation, F.reading.tail) == (interpolation, tail):
-        other = F._map(lambda array: array)
-        other.reading = reading
-        return other
+        return F._replaced(reading=reading)
     J = F.reading.size
     other = _curves(F._times[:, :J], F._levels[:, :J], reading)
     other._neutral = F._neutral

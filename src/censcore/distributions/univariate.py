@@ -10,7 +10,6 @@ from censcore._arrays import (
     Array,
     as_float,
     common_rows,
-    is_neutral,
     one_namespace,
     possibly,
     surely,
@@ -282,12 +281,7 @@ class Univariate(Formulas):
         """
         from censcore.distributions.given_survival import GivenSurvival
 
-        distribution, column = self._with_start(a)
-        if surely((column < 0).all()):
-            return self
-        conditional = GivenSurvival(distribution, column[:, 0])
-        conditional._neutral = self._is_neutral and is_neutral(a)
-        return conditional
+        return self if surely((self._with_start(a)[1] < 0).all()) else GivenSurvival(self, a)
 
     # ---- shapes --------------------------------------------------------------------------------
 

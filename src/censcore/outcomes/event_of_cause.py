@@ -94,9 +94,3 @@ class EventOfCause(RightCensored):
     def flip(self) -> RightCensored:
         """The same data seen as an outcome of C: events of all causes come first."""
         return self.any_cause().flip()
-
-    def __repr__(self) -> str:
-        whole = super().__repr__().removeprefix("RightCensored")
-        return (
-            f"EventOfCause{whole.replace(', time', f', never={int(to_numpy(self._never).sum())}, time', 1)}"
-        )
