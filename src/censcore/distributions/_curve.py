@@ -59,10 +59,10 @@ class Curve(Univariate):
         )
 
     @classmethod
-    def _trusted(cls, times: Array, levels: Array, *, falls: bool) -> Self:
+    def _trusted(cls, times: Array, levels: Array, *, falls: bool, **attributes: Any) -> Self:
         """From arrays (1 or n, J) that are known to be right; tied times are allowed here."""
         distribution = cls.__new__(cls)
-        distribution._times, distribution._levels, distribution._falls = times, levels, falls
+        vars(distribution).update(_times=times, _levels=levels, _falls=falls, **attributes)
         return distribution
 
     # ---- reading the curve ---------------------------------------------------------------------

@@ -136,7 +136,8 @@ class Distribution(KeepsValues, ABC):
     @property
     def _is_neutral(self) -> bool:
         """Whether the distribution and its parts were built from Python numbers alone."""
-        return self._neutral if self._arrays else all(part._is_neutral for part in self._parts())
+        parts = self._parts() if self._distributions else ()
+        return all(part._is_neutral for part in parts) if parts else self._neutral
 
     @property
     def _requires_grad(self) -> bool:

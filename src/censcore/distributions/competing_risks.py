@@ -338,10 +338,6 @@ class CauseEnsemble(TimeAndCause):
         return self._members[0].samples
 
     @property
-    def _is_neutral(self) -> bool:
-        return self._members[0]._is_neutral
-
-    @property
     def n_causes(self) -> int:
         """The number m of causes."""
         return self._m

@@ -105,9 +105,7 @@ class CumulativeIncidence(TimeAndCause):
     def _curve(self, cdf: Array) -> Univariate:
         if not self._linear:
             return Step._trusted(self._grid, cdf, falls=False)
-        curve = PiecewiseLinear._trusted(self._grid, cdf, falls=False)
-        curve.tail = "infinity"
-        return curve
+        return PiecewiseLinear._trusted(self._grid, cdf, falls=False, tail="infinity")
 
     def _of_cause(self, number: int) -> Univariate:
         return self._curve(self._cif[:, number - 1])

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, convert, is_neutral, namespace, possibly, to_numpy
+from censcore._arrays import Array, convert, namespace, possibly, to_numpy
 from censcore._numerics import expm1, next_float, safe_log
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
@@ -77,7 +77,6 @@ class GivenSurvival(Univariate):
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
         check_kind(distribution, "distribution", Univariate, ONE_TIME)
-        self._neutral = distribution._is_neutral and is_neutral(a)
         self._distribution, self._entry = distribution._with_start(a)
         self._is_estimate = distribution._is_estimate
         check_possible(self._log_alive() == -np.inf, self._entry)
@@ -207,8 +206,8 @@ class GivenSurvival(Univariate):
         F, column = self._with_start(a)
         if bool((column <= F._entry).all()):
             return F
-        later = GivenSurvival(F._distribution, F._xp.maximum(column, F._entry)[:, 0])
-        later._neutral = self._neutral and is_neutral(a)
+        later = F._replaced(_entry=F._late(column))
+        check_possible(later._log_alive() == -np.inf, later._entry)
         return later
 
 
@@ -250,7 +249,6 @@ class GivenJointSurvival(Joint):
 
     def __init__(self, joint: Joint, a: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        self._neutral = joint._is_neutral and is_neutral(a)
         self._distribution, self._entry = joint._with_start(a)
         check_possible(self._log_alive() == -np.inf, self._entry)
 

@@ -8,7 +8,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, convert, detach, namespace, one_namespace
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    detach,
+    is_neutral,
+    namespace,
+    one_namespace,
+)
 from censcore._numerics import expm1, safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_kind, check_positive
 from censcore.distributions._panels import common_breaks, merge_edges
@@ -220,6 +229,15 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
     if common:
         common_rows(**{f"distribution {j}": len(F) for j, F in enumerate(distributions)})
     return distributions
+
+
+def beside(distributions: list[Any], values: Array, name: str) -> tuple[list[Any], Array]:
+    """Distributions and numbers in one library: that of whichever was not built from plain numbers."""
+    if not is_neutral(values) and all(F._is_neutral for F in distributions):
+        distributions = [F.like(as_float(values, name)) for F in distributions]
+    reference = distributions[0]._reference
+    one_namespace(**{name: values, "distributions": reference})
+    return distributions, as_float(values, name, like=reference)
 
 
 class OfJoint(Univariate):

@@ -6,12 +6,13 @@ that they are the same however the data are split.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
 
-from censcore._arrays import Array, convert
+from censcore._arrays import Array, convert, is_torch
 from censcore._numerics import bits_of, scramble
 from censcore._validation import as_generator
 
@@ -146,10 +147,5 @@ def as_draws(seed: Any, like: Array) -> Draws:
     if isinstance(seed, SubjectDraws):
         return seed
     if type(seed).__module__.startswith("torch") and type(seed).__name__ == "Generator":
-        dtype = like.dtype if type(like).__module__.startswith("torch") else None
-        if dtype is None:
-            import torch
-
-            dtype = torch.float64
-        return _TorchDraws(seed, dtype)
+        return _TorchDraws(seed, like.dtype if is_torch(like) else sys.modules["torch"].float64)
     return as_generator(seed)

@@ -216,9 +216,7 @@ def up_to(F: Any, horizon: float) -> Any:
         if times.shape[0] < more.shape[0]:
             times = xp.broadcast_to(times, (more.shape[0], times.shape[1]))
         times, levels = xp.concat([times, more], axis=1), xp.concat([levels, tail], axis=1)
-    lines = PiecewiseLinear._trusted(times, levels, falls=F._falls)
-    lines.tail, lines.reading, lines._neutral = "infinity", reading, F._neutral
-    return lines
+    return F._replaced(_times=times, _levels=levels, tail="infinity")
 
 
 def other_readings(F: Any) -> dict[str, Any]:
