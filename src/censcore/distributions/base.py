@@ -170,6 +170,11 @@ class Distribution(KeepsValues, ABC):
         """Number of event times."""
         return 1
 
+    @property
+    def has_density(self) -> bool:
+        """Whether every distribution that it is made of has a density."""
+        return all(part.has_density for part in self._parts())
+
     def _rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
         """The same kind of distribution, made of other arrays and other parts."""
         other = object.__new__(type(self))

@@ -86,11 +86,6 @@ class BeforeTerminal(Distribution):
         """(n, k); n = 1 stands for any number of subjects."""
         return self.joint.shape
 
-    @property
-    def has_density(self) -> bool:
-        """Whether every event time has a density."""
-        return self.joint.has_density
-
     def marginal(self, j: int) -> Univariate:
         """The distribution of the time of event ``j``, which may be infinite except for the terminal one."""
         j = self.joint._coordinate(j)

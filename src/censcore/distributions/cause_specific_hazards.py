@@ -81,17 +81,7 @@ class CauseSpecificHazards(TimeAndCause):
                 "The hazards of all causes must be continuous, or all of them step functions; got "
                 f"{', '.join(type(part).__name__ for part in self._hazards)}."
             )
-        self._name(names)
-
-    @property
-    def n_causes(self) -> int:
-        """The number m of causes."""
-        return len(self._hazards)
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether there are densities: where every hazard has a rate."""
-        return all(part.has_density for part in self._hazards)
+        self._name(names, len(self._hazards))
 
     def _of_cause(self, number: int) -> Univariate:
         if len(self._hazards) == 1:

@@ -85,12 +85,7 @@ class CumulativeIncidence(TimeAndCause):
         self._grid = self._grid[None, :]
         if self._linear:
             _check_start(self._grid, self._cif)
-        self._name(names)
-
-    @property
-    def n_causes(self) -> int:
-        """The number m of causes."""
-        return int(self._cif.shape[1])
+        self._name(names, self._cif.shape[1])
 
     @property
     def times(self) -> Array:
@@ -98,7 +93,7 @@ class CumulativeIncidence(TimeAndCause):
         return self._grid[0]
 
     @property
-    def has_density(self) -> bool:  # type: ignore[override]
+    def has_density(self) -> bool:
         """Whether there are densities: for linear interpolation."""
         return self._linear
 

@@ -356,8 +356,6 @@ class _MarginalGivenSurvival(OfJoint):
         return xp.stack([t if i == self._j else rest for i in range(self._joint.k)], axis=-1)
 
     def _logpdf(self, t: Array) -> Array:
-        if not self.has_density:
-            return super()._logpdf(t)
         return self._joint._log_density_of(self._j, self._at(t))
 
     def _mass_at_infinity(self) -> Array:

@@ -209,17 +209,7 @@ class GroupedCauses(TimeAndCause):
             told = " and ".join(", ".join(causes) for causes in sorted(names))
             raise InvalidInputError(f"GroupedCauses: got the causes {told}, expected the same in all groups.")
         self._rows = Grouped([member.any_cause() for member in self._members], group)
-        self._name(self._members[0].names)
-
-    @property
-    def n_causes(self) -> int:
-        """The number m of causes."""
-        return int(self._members[0].n_causes)
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether the distribution of every subject has one."""
-        return all(member.has_density for member in self._members)
+        self.names = self._members[0].names
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -313,8 +313,6 @@ class First(OfJoint):
         return (t > self._end()) | xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
 
     def _logpdf(self, t: Array) -> Array:
-        if not self.has_density:
-            return super()._logpdf(t)
         terms = [self._joint._log_density_of(j, self._at(t)) for j in range(self._joint.k)]
         return logsumexp(self._xp.stack(terms, axis=-1))
 

@@ -207,21 +207,15 @@ class CompactStep(Univariate):
 
     def __init__(self, times: Array, sf: Array) -> None:
         levels = as_float(sf, "sf")
-        levels = levels if is_torch(levels) else _single(levels)
-        if levels.ndim < 2:
-            levels = levels.reshape(1, -1)
+        if not is_torch(levels):
+            check_probabilities(levels, "sf")
+            levels = levels.astype(np.float32, copy=False)
+        levels = levels if levels.ndim > 1 else levels.reshape(1, -1)
         checked = Step(times, sf=levels[:1])  # the times, and what is wrong with them
         self._times = namespace(levels).astype(checked._times, namespace(levels).float64)
         self._levels = levels
-        self._check_levels(times)
-
-    def _check_levels(self, times: Array) -> None:
-        chunked_rows(
-            lambda rows: Step(times, sf=self._levels[rows])._levels[:, 0],
-            int(self._levels.shape[0]),
-            4 * int(self._times.shape[1]),
-            self._times,
-        )
+        checks = (lambda rows: Step(times, sf=levels[rows])._levels[:, 0], len(levels))
+        chunked_rows(*checks, 4 * int(self._times.shape[1]), self._times)
 
     def _is_like(self, array: Array) -> bool:
         return _are_alike(self._times, array)
@@ -266,8 +260,3 @@ class CompactStep(Univariate):
 
     def _breaks(self) -> Array:
         return self._times
-
-
-def _single(levels: np.ndarray) -> np.ndarray:
-    check_probabilities(levels, "sf")
-    return levels.astype(np.float32, copy=False)
