@@ -8,29 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from censcore._arrays import Array, convert, is_torch
 from censcore._numerics import bits_of, scramble
 from censcore._validation import as_generator
-
-
-class Draws(Protocol):
-    """The random numbers that distributions ask for, with NumPy's names."""
-
-    def random(self, size: tuple[int, ...]) -> Array:
-        """Uniform in [0, 1)."""
-
-    def standard_normal(self, size: tuple[int, ...]) -> Array:
-        """Standard normal."""
-
-    def standard_exponential(self, size: tuple[int, ...]) -> Array:
-        """Exponential with rate one."""
-
-    def standard_gamma(self, shape: Array, size: tuple[int, ...]) -> Array:
-        """Gamma with scale one."""
 
 
 class _TorchDraws:
@@ -117,6 +101,9 @@ class SubjectDraws:
 
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+#: The random numbers that distributions ask for, by NumPy's names.
+Draws = np.random.Generator | _TorchDraws | SubjectDraws
 
 
 def some_draws(rng: Draws, rows: Any, stream: int) -> Draws:
