@@ -195,14 +195,7 @@ _SUBMODULES = [
     "exceptions",
 ]
 #: These need torch, which the other estimators do not.
-_IN_TORCH = {
-    "learning.engression",
-    "learning.best_forecast",
-    "learning.mixture_density_network",
-    "learning.copula",
-    "learning.grid",
-    "learning.data.sources",
-}
+_IN_TORCH = {module for module in _EXPORTS if module.startswith("learning.")}
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
 

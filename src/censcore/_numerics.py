@@ -62,24 +62,20 @@ def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:
     while bool(xp.any(high - low > 1)):
         cuts = xp.arange(1, sections, dtype=integer, device=low.device)
         at = _cut(low[..., None], high[..., None], cuts, sections)
-        t = _bits_to_float(xp.where(at < 0, xp.zeros_like(at), at), p)
+        t = xp.where(at < 0, xp.zeros_like(at), at).view(p.dtype)
         with np.errstate(over="ignore", under="ignore"):  # the search visits the largest float there is
             value = f(xp.reshape(t, (t.shape[0], -1)))
         below = (xp.reshape(value, (value.shape[0], *t.shape[1:])) <= p[..., None]) & (at >= 0)
         first = xp.min(xp.where(below, cuts, xp.full_like(cuts, sections)), axis=-1)
         low, high = _cut(low, high, first - 1, sections), _cut(low, high, first, sections)
         sections = _SECTIONS if math.prod(first.shape) <= _FEW_NUMBERS else 2
-    return _bits_to_float(high, p)
+    return high.view(p.dtype)
 
 
 def _cut(low: Array, high: Array, part: Array, sections: int) -> Array:
     """The number low + (high - low) * part / sections, without the overflow of the product."""
     width = high - low
     return low + width // sections * part + width % sections * part // sections
-
-
-def _bits_to_float(bits: Array, like: Array) -> Array:
-    return bits.view(like.dtype)
 
 
 def xlogy(x: Array, y: Array) -> Array:

@@ -7,7 +7,7 @@ computed once as a polynomial on every panel and read at the jumps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -115,7 +115,7 @@ def antiderivative(f: Function, edges: Array, order: int, t: Array) -> Array:
     xp = namespace(t)
     edges = _cut_at(xp.sort(detach(t), axis=1), edges)
     edges = xp.broadcast_to(edges, (t.shape[0], edges.shape[1]))
-    return _read(t, edges, order, *_polynomials(f, edges, order))
+    return Antiderivative.of(f, edges, order)(t)
 
 
 @dataclass(frozen=True)
@@ -244,11 +244,10 @@ def legendre_antiderivative(order: int) -> np.ndarray:
 # ---- edges, and what lies beyond the last of them --------------------------------------------------
 
 
-def side_by_side(parts: list[Array]) -> Array:
+def side_by_side(parts: Sequence[Array]) -> Array:
     """Arrays (1 or n, p) as the columns of one."""
     n = max(part.shape[0] for part in parts)
-    parts = [part if part.shape[0] == n else broadcast_to(part, (n, part.shape[1])) for part in parts]
-    return namespace(parts[0]).concat(parts, axis=1)
+    return namespace(parts[0]).concat([broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
 
 
 def tail(f: Function, end: Array) -> Array:

@@ -64,7 +64,7 @@ def test_samples_of_time_and_cause():
         cs.CauseEnsemble(time, [[1, 2, 1, 1]])
     with pytest.raises(InvalidInputError, match="whole numbers"):
         cs.CauseEnsemble(time, [[1, 2, 0, 1.5]])
-    with pytest.raises(InvalidInputError, match="up to 2; expected numbers from 0 to 1"):
+    with pytest.raises(InvalidInputError, match="a cause 2; expected causes 1 to 1"):
         cs.CauseEnsemble(time, cause, n_causes=1)
     with pytest.raises(InvalidInputError, match="must both have shape"):
         cs.CauseEnsemble(time, cause[:, :2])

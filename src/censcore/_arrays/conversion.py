@@ -37,7 +37,9 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
 
 def _real(value: Any, name: str, kind: Any) -> np.ndarray:
     """``value`` as an array of NumPy that holds real numbers, in the dtype ``kind`` where there is one."""
-    array = _as_array(value, name)
+    if value is None:
+        raise InvalidTypeError(f"{name} must hold numbers; got None.")
+    array = _listed(value, name, "a number or an array of numbers")
     if array.dtype.kind in "OUST":  # a list with a text becomes one of texts
         array = _from_objects(np.asarray(value, dtype=object) if isinstance(value, list) else array, name)
     if array.dtype.kind not in "fiub":
@@ -63,12 +65,6 @@ def check_integers(array: np.ndarray, name: str) -> None:
         )
 
 
-def _as_array(value: Any, name: str) -> np.ndarray:
-    if value is None:
-        raise InvalidTypeError(f"{name} must hold numbers; got None.")
-    return _listed(value, name, "a number or an array of numbers")
-
-
 def _listed(value: Any, name: str, expected: str) -> np.ndarray:
     """``value`` as NumPy understands it, where that is an array without masked entries."""
     check_entries(value, name)
@@ -84,7 +80,8 @@ def _listed(value: Any, name: str, expected: str) -> np.ndarray:
 
 def check_entries(value: Any, name: str) -> None:
     """Check that every entry of an array can be read: none is masked, and a tensor is dense and has data."""
-    if isinstance(value, np.ma.MaskedArray) and _has_masked(value):
+    # a structured array has a mask for every field
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).copy().view(bool).any():
         raise InvalidInputError(
             f"{name}: got a masked array with masked entries, expected a value in every entry. Leave out the "
             "subjects that they belong to, or fill them in."
@@ -95,11 +92,6 @@ def check_entries(value: Any, name: str) -> None:
         raise InvalidTypeError(f"{name}: got a sparse tensor, expected a dense one. Pass tensor.to_dense().")
     if value.is_meta:
         raise InvalidTypeError(f"{name}: got a tensor without data, on the device 'meta'.")
-
-
-def _has_masked(array: np.ma.MaskedArray) -> bool:
-    mask = np.ascontiguousarray(np.ma.getmaskarray(array))
-    return bool(mask.view(bool).any())  # one for every field of a structured array
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
@@ -187,8 +179,9 @@ def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
         moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
     except (RuntimeError, TypeError, AssertionError) as error:  # also of devices that are not there
         given = ", ".join([*map(shown, args), *(f"{name}={shown(value)}" for name, value in kwargs.items())])
+        reason = str(error).partition("\n")[0].rstrip(".")
         raise InvalidInputError(
-            f"to: got {given}, expected a device that is there, a dtype, or a tensor ({_first_line(error)})."
+            f"to: got {given}, expected a device that is there, a dtype, or a tensor ({reason})."
         ) from error
     if moved.dtype not in (torch.float32, torch.float64):
         raise InvalidTypeError(
@@ -196,10 +189,6 @@ def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
             "leave them as they are: scores are computed in float32 at least."
         )
     return moved
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")
 
 
 def to_numpy(array: Array, name: str = "An array") -> np.ndarray:
@@ -274,16 +263,13 @@ def common_rows(**rows: int) -> int:
     for n in rows.values():
         if n not in (1, common):
             if common != 1:
-                _raise_different_rows(rows)
+                got = ", ".join(f"{name} has {n}" for name, n in rows.items() if n != 1)
+                raise InvalidInputError(
+                    f"The numbers of subjects differ: {got}. Each part must have the same number, or one for "
+                    "all."
+                )
             common = n
     return common
-
-
-def _raise_different_rows(rows: dict[str, int]) -> None:
-    got = ", ".join(f"{name} has {n}" for name, n in rows.items() if n != 1)
-    raise InvalidInputError(
-        f"The numbers of subjects differ: {got}. Each part must have the same number, or one for all."
-    )
 
 
 def broadcast_to(array: Array, shape: tuple[int, ...]) -> Array:

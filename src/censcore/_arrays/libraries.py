@@ -72,21 +72,15 @@ def one_namespace(**named: Array) -> Any:
             reference = value
         elif type(reference) is type(value) is np.ndarray:
             continue
-        elif not _share_a_home(reference, value):
-            _raise_different_homes(named)
+        elif _home(reference) != _home(value):
+            homes = {name: _home(value) for name, value in named.items() if not is_neutral(value)}
+            got = ", ".join(f"{name} in {home}" for name, home in homes.items())
+            raise InvalidTypeError(
+                f"Got arrays of different libraries or devices: {got}. Expected one library and one device: "
+                "convert arrays by torch.as_tensor(...), distributions and outcomes by "
+                "distribution.like(tensor)."
+            )
     return namespace(reference)
-
-
-def _share_a_home(a: Array, b: Array) -> bool:
-    return a.device == b.device if is_torch(a) and is_torch(b) else is_torch(a) == is_torch(b)
-
-
-def _raise_different_homes(named: dict[str, Array]) -> None:
-    got = ", ".join(f"{name} in {_home(value)}" for name, value in named.items() if not is_neutral(value))
-    raise InvalidTypeError(
-        f"Got arrays of different libraries or devices: {got}. Expected one library and one device: convert "
-        "arrays by torch.as_tensor(...), distributions and outcomes by distribution.like(tensor)."
-    )
 
 
 def _home(value: Array) -> str:

@@ -15,6 +15,7 @@ or one value per subject, as (n, 1) columns.
 ``_is_neutral``          whether it was built from Python numbers alone and follows any library
 ``_parts()``             the distributions that it is made of
 ``_map(f)``              the same distribution with f applied to every array
+``_replaced(name=...)``  the same with other attributes
 ``_rebuilt(f, g)``       the same with f applied to its arrays and g to its parts
 ``_bound()``             the same distribution, which belongs to the library of its arrays
 ``_remember(name, f)``   what f derives from the arrays, made once

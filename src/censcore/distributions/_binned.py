@@ -40,13 +40,13 @@ class Binned(Polyline):
 
     def _rising(self) -> Binned:
         """The same by P(T <= b_i), which has digits where little has happened yet."""
-        return self._remember("rising", self._made_rising)
+        xp, last = self._xp, 1 - self._left
 
-    def _made_rising(self) -> Binned:
-        xp, other, last = self._xp, self._map(lambda array: array), 1 - self._left
-        before = xp.cumulative_sum(xp.exp(self._log_p), axis=1)[:, :-2]
-        other._falls, other._levels = False, xp.concat([xp.minimum(before, last), last], axis=1)
-        return other
+        def make() -> Binned:
+            before = xp.cumulative_sum(xp.exp(self._log_p), axis=1)[:, :-2]
+            return self._replaced(_falls=False, _levels=xp.concat([xp.minimum(before, last), last], axis=1))
+
+        return self._remember("rising", make)
 
     def _cdf(self, t: Array) -> Array:
         return Polyline._cdf(self._rising(), t)

@@ -53,31 +53,17 @@ class Curve(Univariate):
         self._store(times=times, levels=levels)
         self._times, self._levels = _aligned(self._times, self._levels, name)
         _check_times(self._times)
-        self._sort_times()
+        self._times, self._levels = in_time_order(self._times, self._levels)
         self._levels, _ = monotone(
             self._levels, falls=self._falls, name=name, times=self._times, remedy=_REPAIR
         )
 
     @classmethod
-    def _trusted(cls, times: Array, levels: Array, *, falls: bool) -> Self:
+    def _trusted(cls, times: Array, levels: Array, *, falls: bool, **attributes: Any) -> Self:
         """From arrays (1 or n, J) that are known to be right; tied times are allowed here."""
         distribution = cls.__new__(cls)
-        distribution._times, distribution._levels, distribution._falls = times, levels, falls
+        vars(distribution).update(_times=times, _levels=levels, _falls=falls, **attributes)
         return distribution
-
-    def _sort_times(self) -> None:
-        xp, t = self._xp, self._times
-        if bool(xp.all(t[:, 1:] > t[:, :-1])):
-            return
-        order = xp.argsort(t, axis=1, stable=True)
-        self._times, self._levels = take_along(t, order), take_along(self._levels, order)
-        tied = to_numpy(self._times[:, 1:] == self._times[:, :-1])
-        if tied.any():
-            row, column = np.argwhere(tied)[0]
-            raise InvalidInputError(
-                f"times must be distinct; got {float(self._times[row, column]):g} more than once in "
-                f"{name_subjects(np.unique(np.nonzero(tied)[0]))}. Keep the last level of each time."
-            )
 
     # ---- reading the curve ---------------------------------------------------------------------
 
@@ -197,6 +183,26 @@ def _aligned(times: Array, levels: Array, name: str) -> tuple[Array, Array]:
         )
     times, levels = times.reshape(-1, J), levels.reshape(-1, J)
     common_rows(**{"times": times.shape[0], name: levels.shape[0]})
+    return times, levels
+
+
+def in_time_order(times: Array, levels: Array) -> tuple[Array, Array]:
+    """Times (q,) or (n, q) in ascending order, and levels (..., q) with them; times must be distinct."""
+    xp = namespace(times)
+    if bool(xp.all(times[..., 1:] > times[..., :-1])):
+        return times, levels
+    order = xp.argsort(times, axis=-1, stable=True)
+    if times.ndim == 1:
+        times, levels = times[order], levels[..., order]
+    else:
+        times, levels = take_along(times, order), take_along(levels, order)
+    tied = to_numpy(times[..., 1:] == times[..., :-1])
+    if tied.any():
+        whose = f" in {name_subjects(np.unique(np.nonzero(tied)[0]))}" if tied.ndim == 2 else ""
+        raise InvalidInputError(
+            f"times must be distinct; got {to_numpy(times)[..., 1:][tied][0]:g} more than once{whose}. Keep "
+            "the last level of each time."
+        )
     return times, levels
 
 

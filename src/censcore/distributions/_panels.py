@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, broadcast_to, common_rows, convert, namespace, searchsorted, take_along
 from censcore._numerics import CHUNK_NUMBERS
-from censcore._quadrature import integrate_panels
+from censcore._quadrature import integrate_panels, side_by_side
 from censcore.distributions._special import exp, relative_expm1
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ def merge_edges(*parts: Array) -> Array:
     array([[0.5, 1. , 1. ],
            [1. , 2. , 2. ]])
     """
-    xp = namespace(parts[0])
-    n = next((part.shape[0] for part in parts if part.shape[0] != 1), 1)
-    edges = xp.concat([broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
+    xp, edges = namespace(parts[0]), side_by_side(parts)
     finite = xp.isfinite(edges)
     if not bool(finite.all()):
         largest = xp.max(xp.where(finite, edges, 0.0), axis=1, keepdims=True)

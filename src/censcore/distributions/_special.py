@@ -111,12 +111,6 @@ def _log_over_scale(k: Array, x: Array) -> Array:
     return xp.where(inside, log - special(x).digamma(k), xp.zeros_like(log))
 
 
-def _slope_of_log_density(k: Array, x: Array) -> Array:
-    r""":math:`\partial_x\log p=(k-1)/x-1`."""
-    xp = namespace(x)
-    return (k - 1) / xp.where(_inside(x), x, 1.0) - 1
-
-
 def _inside(x: Array) -> Array:
     return (x > 0) & (x < np.inf)
 
@@ -126,7 +120,7 @@ def _slope_of_log(k: Array, x: Array) -> Array:
 
     def in_x(k: Array, x: Array) -> Array:
         h = -_slope_of_log(k, x)
-        return -h * (_slope_of_log_density(k, x) + h)
+        return -h * ((k - 1) / namespace(x).where(_inside(x), x, 1.0) - 1 + h)
 
     return _by_scipy(_log_slope_of_gammaincc, (_mixed_of_log, in_x), k, x)
 

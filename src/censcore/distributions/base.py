@@ -136,7 +136,8 @@ class Distribution(KeepsValues, ABC):
     @property
     def _is_neutral(self) -> bool:
         """Whether the distribution and its parts were built from Python numbers alone."""
-        return self._neutral if self._arrays else all(part._is_neutral for part in self._parts())
+        parts = self._parts() if self._distributions else ()
+        return all(part._is_neutral for part in parts) if parts else self._neutral
 
     @property
     def _requires_grad(self) -> bool:
@@ -169,6 +170,11 @@ class Distribution(KeepsValues, ABC):
         """Number of event times."""
         return 1
 
+    @property
+    def has_density(self) -> bool:
+        """Whether every distribution that it is made of has a density."""
+        return all(part.has_density for part in self._parts())
+
     def _rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
         """The same kind of distribution, made of other arrays and other parts."""
         other = object.__new__(type(self))
@@ -185,6 +191,12 @@ class Distribution(KeepsValues, ABC):
     def _map(self, f: Callable[[Array], Array]) -> Self:
         """The same kind of distribution with ``f`` applied to every array it holds."""
         return self._rebuilt(f, lambda part: part._map(f))
+
+    def _replaced(self, **attributes: Any) -> Self:
+        """The same kind of distribution with some other attributes, which are not checked again."""
+        other = self._rebuilt(lambda array: array, lambda part: part)
+        vars(other).update(attributes)
+        return other
 
     def _remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
@@ -383,31 +395,38 @@ class Distribution(KeepsValues, ABC):
         """The distribution in the library of ``values``, where it was built from plain numbers."""
         return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
 
-    def _with_column(
-        self, values: Array, name: str, check: Callable[[Array, str], None]
+    def _with_columns(
+        self, values: Array, name: str, check: Callable[[Array, str], None], k: int | None = None
     ) -> tuple[Self, Array]:
-        """The distribution in the library of ``values``, and these, for all or each, as (1 or n, 1)."""
+        """The distribution in the library of ``values``, and these, for all or each, as (1 or n, 1).
+
+        With k there may be one value for each of so many event times: (1 or n, k).
+        """
         distribution = self._fitting(values)
         reference = distribution._reference
         one_namespace(**{name: values, "distribution": reference})
         array = as_float(values, name, like=reference)
         check(array, name)
-        if array.ndim > 1 or 0 in array.shape:
-            raise InvalidInputError(
-                f"{name} must be a number or one per subject, (n,); got an array of shape "
-                f"{tuple(array.shape)}."
-            )
-        column = distribution._xp.astype(array.reshape(-1, 1), reference.dtype, copy=False)
-        common_rows(**{"distribution": len(distribution), name: column.shape[0]})
-        return distribution, column
+        of_each = k is not None and array.ndim == 2 and array.shape[1] == k
+        if (array.ndim > 1 and not of_each) or 0 in array.shape:
+            expected = "a number or one per subject, (n,)" if k is None else f"a number, (n,) or (n, {k})"
+            raise InvalidInputError(f"{name} must be {expected}; got an array of shape {tuple(array.shape)}.")
+        xp, columns = distribution._xp, array if of_each else array.reshape(-1, 1)
+        common_rows(**{"distribution": len(distribution), name: columns.shape[0]})
+        columns = xp.astype(columns, reference.dtype, copy=False)
+        return distribution, columns if k is None else xp.broadcast_to(columns, (columns.shape[0], k))
 
     def _with_end(self, tau: Array) -> tuple[Self, Array]:
         """The distribution in the library of ``tau``, and that end of follow-up as a column (1 or n, 1)."""
-        return self._with_column(tau, "tau", partial(check_positive, zero=True, infinite=True))
+        return self._with_columns(tau, "tau", partial(check_positive, zero=True, infinite=True))
+
+    def _with_ends(self, tau: Array) -> tuple[Self, Array]:
+        """The same with an end of follow-up for each of the k event times, (1 or n, k)."""
+        return self._with_columns(tau, "tau", partial(check_positive, zero=True, infinite=True), self.k)
 
     def _with_start(self, a: Array) -> tuple[Self, Array]:
         """The distribution in the library of ``a``, and that time which T exceeds as a column (1 or n, 1)."""
-        return self._with_column(a, "a", check_finite)
+        return self._with_columns(a, "a", check_finite)
 
     def _uniforms(self, size: tuple[int, ...], rng: Draws) -> Array:
         """Levels strictly between 0 and 1 also after rounding to float32, so that no draw falls on an end."""

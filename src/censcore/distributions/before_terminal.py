@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from censcore._arrays import Array, convert, namespace
+from censcore._arrays import Array, namespace
 from censcore._numerics import previous_float
 from censcore._validation import check_kind
 from censcore.distributions._panels import common_breaks, merge_edges
@@ -86,11 +86,6 @@ class BeforeTerminal(Distribution):
         """(n, k); n = 1 stands for any number of subjects."""
         return self.joint.shape
 
-    @property
-    def has_density(self) -> bool:
-        """Whether every event time has a density."""
-        return self.joint.has_density
-
     def marginal(self, j: int) -> Univariate:
         """The distribution of the time of event ``j``, which may be infinite except for the terminal one."""
         j = self.joint._coordinate(j)
@@ -147,9 +142,7 @@ class _SmoothEvent(_Event, BySubdensity):
     r""":math:`F_j(t)=\int_0^tP(T_j\in ds,\,T_D\ge s)`; the others exceed zero, as all times do."""
 
     def _logpdf(self, t: Array) -> Array:
-        times = self._at(t, t, 0.0)
-        only = convert(np.arange(times.shape[2]) == self._pair[0], times)
-        return self._joint._log_likelihood(times, self._xp.broadcast_to(only, times.shape))
+        return self._joint._log_density_of(self._pair[0], self._at(t, t, 0.0))
 
     def _breaks(self) -> Array | None:
         return common_breaks(self._margins)

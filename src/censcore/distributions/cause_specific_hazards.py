@@ -81,17 +81,7 @@ class CauseSpecificHazards(TimeAndCause):
                 "The hazards of all causes must be continuous, or all of them step functions; got "
                 f"{', '.join(type(part).__name__ for part in self._hazards)}."
             )
-        self._name(names)
-
-    @property
-    def n_causes(self) -> int:
-        """The number m of causes."""
-        return len(self._hazards)
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether there are densities: where every hazard has a rate."""
-        return all(part.has_density for part in self._hazards)
+        self._name(names, len(self._hazards))
 
     def _of_cause(self, number: int) -> Univariate:
         if len(self._hazards) == 1:
@@ -234,23 +224,17 @@ class _StepCause(ByStep):
         cdf = xp.cumulative_sum(before * jumps[self._number - 1], axis=1)
         return Step._trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
 
-    def _breaks(self) -> Array:
-        return _all_times(self._hazards)
+    def _breaks(self) -> Array | None:
+        return common_breaks(self._hazards)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau)."""
         return self._step().censor_at(tau)
 
 
-def _all_times(parts: list[Univariate]) -> Array:
-    """The times at which any of the step functions jumps, ascending, (1 or n, J)."""
-    breaks: list[Any] = [part._breaks() for part in parts]
-    return merge_edges(*breaks)
-
-
 def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     r"""All times, and :math:`d\Lambda_j` at each of them, (1 or n, J); their sum is at most one."""
-    times = _all_times(parts)
+    times: Any = common_breaks(parts)
     xp = namespace(times)
     first = xp.concat([xp.ones_like(times[:, :1]) < 2, times[:, 1:] > times[:, :-1]], axis=1)
     jumps = []

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, is_neutral
+from censcore._arrays import Array
 from censcore._validation import check_kind
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
@@ -48,7 +48,6 @@ class Censored(Univariate):
     def __init__(self, distribution: Univariate, tau: Array) -> None:
         check_kind(distribution, "distribution", Univariate, ONE_TIME)
         self._distribution, self._tau = distribution._with_end(tau)
-        self._neutral = self._distribution._is_neutral and is_neutral(tau)
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
@@ -112,9 +111,7 @@ class Censored(Univariate):
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau, tau'), censored once."""
         distribution, end = self._with_end(tau)
-        both = Censored(distribution._distribution, distribution._xp.minimum(distribution._tau, end)[:, 0])
-        both._neutral = distribution._neutral and is_neutral(tau)
-        return both
+        return distribution._replaced(_tau=distribution._cut(end))
 
 
 class CensoredJoint(Joint):
@@ -146,10 +143,7 @@ class CensoredJoint(Joint):
 
     def __init__(self, joint: Joint, tau: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        self._distribution = joint._fitting(tau)
-        columns = [column.reshape(-1) for column in self._distribution._columns_of(tau)]
-        self._tau = self._distribution._xp.stack(columns, axis=1)
-        self._neutral = self._distribution._is_neutral
+        self._distribution, self._tau = joint._with_ends(tau)
 
     @property
     def k(self) -> int:

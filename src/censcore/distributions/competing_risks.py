@@ -10,13 +10,13 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, convert, is_neutral, possibly, to_numpy
 from censcore._numerics import chunked_rows
-from censcore._validation import MOST_CAUSES, as_cause_codes, as_count, as_names, check_not_nan, name_subjects
+from censcore._validation import as_cause_codes, check_not_nan, name_subjects
 from censcore.distributions.base import Distribution, Seed
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes.parts import cause_number
+from censcore.outcomes.parts import as_cause_names, cause_number
 from censcore.plain_text import some_of
 
 
@@ -52,8 +52,8 @@ class TimeAndCause(Distribution):
 
     Notes
     -----
-    A subclass writes ``_of_cause(number)`` and ``_of_any_cause()``, both :class:`Univariate`, and
-    ``n_causes``; the rest follows. :attr:`names` may be given.
+    A subclass writes ``_of_cause(number)`` and ``_of_any_cause()``, both :class:`Univariate`, and calls
+    ``_name(names, m)`` for its m causes; the rest follows.
 
     See Also
     --------
@@ -66,13 +66,10 @@ class TimeAndCause(Distribution):
     #: Names of the causes.
     names: tuple[str, ...] = ()
 
-    #: Whether the cumulative incidences have densities.
-    has_density: ClassVar[bool] = True
-
     @property
-    @abstractmethod
     def n_causes(self) -> int:
         """The number m of causes."""
+        return len(self.names)
 
     @abstractmethod
     def _of_cause(self, number: int) -> Univariate:
@@ -82,10 +79,9 @@ class TimeAndCause(Distribution):
     def _of_any_cause(self) -> Univariate:
         """The distribution of T."""
 
-    def _name(self, names: Sequence[str] | None) -> None:
-        """Keep the names of the causes, or make some."""
-        m = self.n_causes
-        self.names = as_names(names, m) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
+    def _name(self, names: Sequence[str] | None, m: int) -> None:
+        """Keep the names of m causes, or make some."""
+        self.names = as_cause_names(names, m, m)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -305,7 +301,6 @@ class CauseEnsemble(TimeAndCause):
             [0.25, 0.25]]])
     """
 
-    has_density: ClassVar[bool] = False
     _distributions: ClassVar[tuple[str, ...]] = ("_members",)
     _arrays: ClassVar[tuple[str, ...]] = ("_causes",)
 
@@ -321,30 +316,12 @@ class CauseEnsemble(TimeAndCause):
             )
         codes = as_cause_codes(codes, "causes", "never")
         _check_never(codes, to_numpy(samples))
-        if names is not None:
-            names = as_names(names, n_causes)
-        if n_causes is not None:
-            n_causes = as_count(n_causes, "n_causes", most=MOST_CAUSES)
-        self._m = n_causes or (len(names) if names is not None else max(1, int(codes.max())))
-        if codes.max() > self._m:
-            raise InvalidInputError(
-                f"causes go up to {int(codes.max())}; expected numbers from 0 to {self._m}."
-            )
         self._causes = convert(codes, samples)
-        self._name(names)
+        self.names = as_cause_names(names, n_causes, max(1, int(codes.max())))
 
     @property
     def _reference(self) -> Array:
         return self._members[0].samples
-
-    @property
-    def _is_neutral(self) -> bool:
-        return self._members[0]._is_neutral
-
-    @property
-    def n_causes(self) -> int:
-        """The number m of causes."""
-        return self._m
 
     @property
     def samples(self) -> TimesAndCauses:
@@ -364,9 +341,7 @@ class CauseEnsemble(TimeAndCause):
     def given_survival(self, a: Array) -> CauseEnsemble:
         """The members with T > a, for every subject."""
         self._alive(a)
-        other = self._map(lambda array: array)
-        other._members = [self._members[0].given_survival(a)]
-        return other
+        return self._replaced(_members=[self._members[0].given_survival(a)])
 
     def _of_any_cause(self) -> Ensemble:
         return self._members[0]

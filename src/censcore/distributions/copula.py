@@ -10,21 +10,18 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
-    as_float,
     common_rows,
     convert,
     detach,
     grad_is_recorded,
-    is_neutral,
     is_torch,
     namespace,
-    one_namespace,
     possibly,
     surely,
     to_numpy,
 )
 from censcore._validation import check_option, check_positive
-from censcore.distributions.joint import FromMarginals, in_one_library
+from censcore.distributions.joint import FromMarginals, beside, in_one_library
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import DerivativeError, InvalidInputError
@@ -98,24 +95,15 @@ class Copula(FromMarginals):
 
     def __init__(self, family: str, marginals: Sequence[Univariate], theta: Array) -> None:
         check_option(family, "family", _FAMILIES)
-        distributions = in_one_library(marginals, type(self).__name__)
-        if not is_neutral(theta) and all(F._is_neutral for F in distributions):
-            distributions = [F.like(as_float(theta, "theta")) for F in distributions]
-        one_namespace(theta=theta, marginals=distributions[0]._reference)
-        column = as_float(theta, "theta", like=distributions[0]._reference)
+        self._marginals, column = beside(in_one_library(marginals, type(self).__name__), theta, "theta")
         if column.ndim > 1:
             raise InvalidInputError(
                 f"theta must be a number or one per subject; got an array of shape {tuple(column.shape)}."
             )
-        self.family = family
-        self._marginals = distributions
-        self._theta = self._marginals[0]._xp.astype(column.reshape(-1, 1), distributions[0]._reference.dtype)
-        self._neutral = is_neutral(theta) and all(F._is_neutral for F in distributions)
+        self.family, first = family, self._marginals[0]
+        self._theta = first._xp.astype(column.reshape(-1, 1), first._reference.dtype)
         self._family.check(self._theta[:, 0], self.k)
-        common_rows(
-            theta=self._theta.shape[0],
-            marginals=common_rows(**{str(j): len(m) for j, m in enumerate(distributions)}),
-        )
+        common_rows(theta=self._theta.shape[0], marginals=max(len(F) for F in self._marginals))
 
     @property
     def _family(self) -> Clayton | Gumbel:
@@ -178,11 +166,6 @@ class Copula(FromMarginals):
                 "in theta. Train theta by log_likelihood or joint_brier_score, use continuous marginals, or "
                 "pass theta.detach()."
             )
-
-    def censor_at(self, tau: Array) -> Copula:
-        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        distribution = self._fitting(tau)
-        return Copula(self.family, distribution._censored_marginals(tau), distribution.theta)
 
 
 # ---- families -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, detach, namespace, to_numpy
 from censcore._validation import check_flag, check_option, check_positive, name_subjects
+from censcore.distributions._curve import in_time_order
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.monotone import ROUNDING, Repair, monotone
 from censcore.distributions.piecewise_linear import PiecewiseLinear
@@ -79,31 +80,12 @@ class CumulativeIncidence(TimeAndCause):
         self._cif = self._cif[None] if self._cif.ndim == 2 else self._cif
         _check_shapes(self._grid, self._cif)
         check_positive(detach(self._grid), "times", zero=True)
-        self._sort()
+        self._grid, self._cif = in_time_order(self._grid, self._cif)
         self._cif, self.repaired = _possible(self._cif, to_numpy(self._grid), repair)
         self._grid = self._grid[None, :]
         if self._linear:
             _check_start(self._grid, self._cif)
-        self._name(names)
-
-    def _sort(self) -> None:
-        xp = self._xp
-        if bool(xp.all(self._grid[1:] > self._grid[:-1])):
-            return
-        order = xp.argsort(self._grid, stable=True)
-        grid = self._grid[order]
-        tied = to_numpy(grid[1:] == grid[:-1])
-        if tied.any():
-            raise InvalidInputError(
-                f"times must be distinct; got {float(grid[1:][tied][0]):g} more than once. Keep the last "
-                "column of each time."
-            )
-        self._grid, self._cif = grid, self._cif[:, :, order]
-
-    @property
-    def n_causes(self) -> int:
-        """The number m of causes."""
-        return int(self._cif.shape[1])
+        self._name(names, self._cif.shape[1])
 
     @property
     def times(self) -> Array:
@@ -111,16 +93,14 @@ class CumulativeIncidence(TimeAndCause):
         return self._grid[0]
 
     @property
-    def has_density(self) -> bool:  # type: ignore[override]
+    def has_density(self) -> bool:
         """Whether there are densities: for linear interpolation."""
         return self._linear
 
     def _curve(self, cdf: Array) -> Univariate:
         if not self._linear:
             return Step._trusted(self._grid, cdf, falls=False)
-        curve = PiecewiseLinear._trusted(self._grid, cdf, falls=False)
-        curve.tail = "infinity"
-        return curve
+        return PiecewiseLinear._trusted(self._grid, cdf, falls=False, tail="infinity")
 
     def _of_cause(self, number: int) -> Univariate:
         return self._curve(self._cif[:, number - 1])
@@ -133,7 +113,6 @@ class CumulativeIncidence(TimeAndCause):
         """Given T > a: what the curves rise by from a on, over P(T > a)."""
         xp = self._xp
         column, alive = self._alive(a)
-        other = self._map(lambda array: array)
         grid, at_a = self._grid, self.cif(column)
         if self._linear:  # the curves bend at a
             n = max(self._grid.shape[0], column.shape[0])
@@ -141,8 +120,7 @@ class CumulativeIncidence(TimeAndCause):
             grid = xp.sort(xp.clip(xp.concat(knots, axis=1), min=0.0), axis=1)
         cif = self.cif(grid) if self._linear else self._cif
         rise = cif - at_a
-        other._grid, other._cif = grid, xp.where(rise > 0, rise, 0.0) / alive[:, :, None]
-        return other
+        return self._replaced(_grid=grid, _cif=xp.where(rise > 0, rise, 0.0) / alive[:, :, None])
 
     def __repr__(self) -> str:
         n, m, q = self._cif.shape

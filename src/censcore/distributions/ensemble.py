@@ -8,7 +8,6 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
-    as_float,
     common_rows,
     detach,
     is_torch,
@@ -99,9 +98,7 @@ class Ensemble(ByStep):
 
     def _with(self, samples: Array) -> Ensemble:
         """An ensemble of other samples with the same weights."""
-        other = self._map(lambda array: array)
-        other._samples = samples
-        return other
+        return self._replaced(_samples=samples)
 
     # ---- several event times -------------------------------------------------------------------
 
@@ -118,21 +115,10 @@ class Ensemble(ByStep):
 
     def censor_at(self, tau: Array) -> Ensemble:
         """The ensemble of min(samples, tau): ``tau`` is a number, (n,), or (n, k) for one per event time."""
-        distribution = self._fitting(tau)
-        limit = as_float(tau, "tau", like=distribution._samples)
-        check_positive(limit, "tau", zero=True, infinite=True)
-        joint = distribution._samples.ndim == 3
-        if limit.ndim > 1 + joint or (limit.ndim == 2 and limit.shape[1] != distribution.k):
-            expected = f"(n,) or (n, {distribution.k})" if joint else "(n,)"
-            raise InvalidInputError(f"tau must be a number, {expected}; got shape {tuple(limit.shape)}.")
-        if limit.ndim == 2:
-            limit = limit[:, None, :]
-        else:
-            limit = limit.reshape((-1, 1, 1) if joint else (-1, 1))
-        common_rows(ensemble=len(distribution), tau=limit.shape[0])
-        xp, samples = distribution._xp, distribution._samples
-        limit = xp.astype(limit, samples.dtype)
-        return distribution._with(xp.where(samples < limit, samples, limit))
+        joint = self._samples.ndim == 3
+        distribution, end = self._with_ends(tau) if joint else self._with_end(tau)
+        samples, end = distribution._samples, end[:, None, :] if joint else end
+        return distribution._with(distribution._xp.where(samples < end, samples, end))
 
     def given_survival(self, a: Array) -> Ensemble:
         """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
@@ -148,10 +134,7 @@ class Ensemble(ByStep):
         remaining = xp.where(beyond, equal if weights is None else weights, xp.zeros_like(equal))
         total = xp.sum(remaining, axis=1, keepdims=True)
         check_possible(total <= 0, column)
-        other = ensemble._map(lambda array: array)
-        other._arrays = ("_samples", "_weights")  # type: ignore[misc]
-        other._weights = remaining / total
-        return other
+        return ensemble._replaced(_arrays=("_samples", "_weights"), _weights=remaining / total)
 
     def log_likelihood(self, time: Array, event: Array) -> Array:
         """A :class:`~censcore.exceptions.NoDensityError`: an empirical distribution has no density."""

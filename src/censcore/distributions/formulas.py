@@ -20,11 +20,6 @@ def forwarded(name: str) -> Callable[..., Array]:
     return lambda self, *arrays: self._forward(name, *arrays)
 
 
-def _parts_have_density(distribution: Any) -> bool:
-    """Whether every part has a density."""
-    return all(part.has_density for part in distribution._parts())
-
-
 class Formulas(Distribution):
     """The hooks of :class:`~censcore.distributions.Univariate`; :mod:`censcore.distributions` lists them."""
 
@@ -46,7 +41,7 @@ class Formulas(Distribution):
         super().__init_subclass__(**kwargs)
         told_by = next(parent for parent in cls.__mro__ if "has_density" in vars(parent))
         if told_by is Formulas and cls._logpdf is not Formulas._logpdf:
-            cls.has_density = property(_parts_have_density) if cls._distributions else True  # type: ignore
+            cls.has_density = Distribution.has_density if cls._distributions else True  # type: ignore
 
     @abstractmethod
     def _sf(self, t: Array) -> Array: ...

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, convert, is_neutral, namespace, possibly, to_numpy
+from censcore._arrays import Array, convert, namespace, possibly, to_numpy
 from censcore._numerics import expm1, next_float, safe_log
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
@@ -35,6 +35,12 @@ def or_one(alive: Array) -> Array:
     """P(T > a), or one where it underflows and all that it divides is zero."""
     xp = namespace(alive)
     return xp.where(alive > 0, alive, 1.0)
+
+
+def _breaks_after(start: Array, F: Univariate) -> Array:
+    """The break points of a distribution from ``start`` (1 or n, 1) on, and that time itself."""
+    inner = F._breaks()
+    return merge_edges(start) if inner is None else merge_edges(F._xp.maximum(inner, start), start)
 
 
 class GivenSurvival(Univariate):
@@ -71,7 +77,6 @@ class GivenSurvival(Univariate):
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
         check_kind(distribution, "distribution", Univariate, ONE_TIME)
-        self._neutral = distribution._is_neutral and is_neutral(a)
         self._distribution, self._entry = distribution._with_start(a)
         self._is_estimate = distribution._is_estimate
         check_possible(self._log_alive() == -np.inf, self._entry)
@@ -186,8 +191,7 @@ class GivenSurvival(Univariate):
         return super()._excludes(t) | self._distribution._excludes(t) | (t <= self._entry)
 
     def _breaks(self) -> Array:
-        inner, start = self._distribution._breaks(), self._start
-        return merge_edges(start) if inner is None else merge_edges(self._xp.maximum(inner, start), start)
+        return _breaks_after(self._start, self._distribution)
 
     def _steps(self) -> tuple[Array, Array]:
         times, sf = self._distribution._steps()
@@ -202,8 +206,8 @@ class GivenSurvival(Univariate):
         F, column = self._with_start(a)
         if bool((column <= F._entry).all()):
             return F
-        later = GivenSurvival(F._distribution, F._xp.maximum(column, F._entry)[:, 0])
-        later._neutral = self._neutral and is_neutral(a)
+        later = F._replaced(_entry=F._late(column))
+        check_possible(later._log_alive() == -np.inf, later._entry)
         return later
 
 
@@ -245,7 +249,6 @@ class GivenJointSurvival(Joint):
 
     def __init__(self, joint: Joint, a: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        self._neutral = joint._is_neutral and is_neutral(a)
         self._distribution, self._entry = joint._with_start(a)
         check_possible(self._log_alive() == -np.inf, self._entry)
 
@@ -260,11 +263,15 @@ class GivenJointSurvival(Joint):
         return self._distribution.has_density
 
     @property
+    def _start(self) -> Array:
+        """a, or zero where it is negative."""
+        return self._xp.maximum(self._entry, self._xp.zeros_like(self._entry))
+
+    @property
     def _corner(self) -> Array:
         """(a, ..., a) as times (1 or n, 1, k), zero where a is negative."""
-        xp = self._xp
-        start = xp.maximum(self._entry, xp.zeros_like(self._entry))
-        return xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
+        start = self._start
+        return self._xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
 
     def _log_alive(self) -> Array:
         """Log P(T_j > a for all j), (1 or n, 1)."""
@@ -272,8 +279,7 @@ class GivenJointSurvival(Joint):
         return self._xp.where(self._entry < 0, 0.0, value)
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
-        xp, a = self._xp, self._entry[:, :, None]
-        start = xp.maximum(a, xp.zeros_like(a))
+        xp, a, start = self._xp, self._entry[:, :, None], self._start[:, :, None]
         first = xp.where(a < 0, start, next_float(start)) if left else start
         return self._distribution._logsf(xp.where(t > a, t, first), left) - self._log_alive()
 
@@ -350,12 +356,7 @@ class _MarginalGivenSurvival(OfJoint):
         return xp.stack([t if i == self._j else rest for i in range(self._joint.k)], axis=-1)
 
     def _logpdf(self, t: Array) -> Array:
-        if not self.has_density:
-            return super()._logpdf(t)
-        xp = self._xp
-        time = self._at(t)
-        event = xp.broadcast_to(convert(np.arange(self._joint.k) == self._j, t), time.shape)
-        return self._joint._log_likelihood(time, event)
+        return self._joint._log_density_of(self._j, self._at(t))
 
     def _mass_at_infinity(self) -> Array:
         return self._sf_left(self._xp.full_like(self._joint._entry, np.inf))[:, 0]
@@ -367,6 +368,4 @@ class _MarginalGivenSurvival(OfJoint):
         return super()._excludes(t) | self._alone._excludes(t) | (t <= self._joint._entry)
 
     def _breaks(self) -> Array:
-        xp, entry = self._xp, self._joint._entry
-        start, inner = xp.maximum(entry, xp.zeros_like(entry)), self._alone._breaks()
-        return merge_edges(start) if inner is None else merge_edges(xp.maximum(inner, start), start)
+        return _breaks_after(self._joint._start, self._alone)

@@ -86,8 +86,7 @@ class Grouped(Univariate):
         rows = as_rows(rows)
         if len(self) == 1:
             return self
-        other = self._map(lambda array: array)
-        other._group, other._position = take_rows(self._group, rows), take_rows(self._position, rows)
+        other = self._replaced(_group=take_rows(self._group, rows), _position=take_rows(self._position, rows))
         return other._of_someone()._estimated_like(self, rows)
 
     def censor_at(self, tau: Array) -> Univariate:
@@ -95,17 +94,12 @@ class Grouped(Univariate):
         distribution, end = self._with_end(tau)
         if end.shape[0] > 1:
             return super(Grouped, distribution).censor_at(tau)
-        other = distribution._map(lambda array: array)
-        other._members = [member.censor_at(tau) for member in distribution._members]
-        return other
+        return distribution._replaced(_members=[member.censor_at(tau) for member in distribution._members])
 
     def thinned(self, jumps: int) -> Self:
         """The same with at most so many jumps for each group whose subjects share a curve of jumps."""
-        other = self._map(lambda array: array)
-        other._members = [
-            member.thinned(jumps) if isinstance(member, Step) else member for member in self._members
-        ]
-        return other
+        thinned = [member.thinned(jumps) if isinstance(member, Step) else member for member in self._members]
+        return self._replaced(_members=thinned)
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
         """The subjects of each group that has any, and their distribution: one for all, or one each."""
@@ -215,17 +209,7 @@ class GroupedCauses(TimeAndCause):
             told = " and ".join(", ".join(causes) for causes in sorted(names))
             raise InvalidInputError(f"GroupedCauses: got the causes {told}, expected the same in all groups.")
         self._rows = Grouped([member.any_cause() for member in self._members], group)
-        self._name(self._members[0].names)
-
-    @property
-    def n_causes(self) -> int:
-        """The number m of causes."""
-        return int(self._members[0].n_causes)
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether the distribution of every subject has one."""
-        return all(member.has_density for member in self._members)
+        self.names = self._members[0].names
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -234,21 +218,13 @@ class GroupedCauses(TimeAndCause):
         """The distributions of some subjects (indices, a slice or a mask)."""
         if len(self) == 1:
             return self
-        other = self._map(lambda array: array)
-        other._rows = self._rows.take(rows)
-        return other
-
-    def _grouped(self, parts: list[Univariate]) -> Grouped:
-        """The parts of the groups, for the subjects in their order."""
-        other = self._rows._map(lambda array: array)
-        other._members = parts
-        return other
+        return self._replaced(_rows=self._rows.take(rows))
 
     def _of_cause(self, number: int) -> Univariate:
-        return self._grouped([member._of_cause(number) for member in self._members])
+        return self._rows._replaced(_members=[member._of_cause(number) for member in self._members])
 
     def _of_any_cause(self) -> Univariate:
-        return self._grouped([member.any_cause() for member in self._members])
+        return self._rows._replaced(_members=[member.any_cause() for member in self._members])
 
     def given_survival(self, a: Array) -> GroupedCauses:
         """Given T > a, group by group."""

@@ -8,7 +8,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, convert, detach, namespace, one_namespace
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    detach,
+    is_neutral,
+    namespace,
+    one_namespace,
+)
 from censcore._numerics import expm1, safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_kind, check_positive
 from censcore.distributions._panels import common_breaks, merge_edges
@@ -62,6 +71,11 @@ class Joint(Distribution):
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         """Log of the density in the coordinates of ``event`` and the survival in the others."""
 
+    def _log_density_of(self, j: int, t: Array) -> Array:
+        """Log density of "event j at t_j, all others later than their t", (n, q, k) -> (n, q)."""
+        event = convert(np.arange(self.k) == j, t)
+        return self._log_likelihood(t, self._xp.broadcast_to(event, t.shape))
+
     @abstractmethod
     def _mass_at_infinity(self) -> Array:
         """P(T_j = inf for all j), (n,) or (1,)."""
@@ -114,10 +128,7 @@ class Joint(Distribution):
         """
         from censcore.distributions.given_survival import GivenJointSurvival
 
-        distribution, column = self._with_start(a)
-        if bool((column < 0).all()):
-            return self
-        return GivenJointSurvival(distribution, column[:, 0])
+        return self if bool((self._with_start(a)[1] < 0).all()) else GivenJointSurvival(self, a)
 
     def censor_at(self, tau: Array) -> Joint:
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
@@ -139,19 +150,6 @@ class Joint(Distribution):
             )
         common_rows(**{name: array.shape[0], "distribution": len(self)})
         return distribution, array
-
-    def _columns_of(self, tau: Array) -> list[Array]:
-        """``tau`` (a number, (n,) or (n, k)) as one number or (n,) array per coordinate."""
-        one_namespace(tau=tau, distribution=self._reference)
-        tau = as_float(tau, "tau", like=self._reference)
-        check_positive(tau, "tau", zero=True, infinite=True)
-        if tau.ndim < 2:
-            return [tau] * self.k
-        if tau.ndim > 2 or tau.shape[1] != self.k:
-            raise InvalidInputError(
-                f"tau must be a number, (n,) or (n, {self.k}); got an array of shape {tuple(tau.shape)}."
-            )
-        return [tau[:, j] for j in range(self.k)]
 
     def _coordinate(self, j: int) -> int:
         return as_coordinate(j, self.k, "The distribution")
@@ -196,9 +194,11 @@ class FromMarginals(Joint):
         logsf = self._join([safe_log(F._mass_at_infinity()[:, None]) for F in self._marginals])
         return self._xp.exp(logsf)[:, 0]
 
-    def _censored_marginals(self, tau: Array) -> list[Univariate]:
-        columns = self._columns_of(tau)
-        return [F.censor_at(limit) for F, limit in zip(self._marginals, columns, strict=True)]
+    def censor_at(self, tau: Array) -> Joint:
+        """The distribution of min(T_j, tau_j) for every j, by the same rule from censored marginals."""
+        distribution, ends = self._with_ends(tau)
+        censored = [F.censor_at(ends[:, j]) for j, F in enumerate(distribution._marginals)]
+        return distribution._replaced(_marginals=censored)
 
 
 def _logsf_left(F: Univariate, t: Array) -> Array:
@@ -229,6 +229,15 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
     if common:
         common_rows(**{f"distribution {j}": len(F) for j, F in enumerate(distributions)})
     return distributions
+
+
+def beside(distributions: list[Any], values: Array, name: str) -> tuple[list[Any], Array]:
+    """Distributions and numbers in one library: that of whichever was not built from plain numbers."""
+    if not is_neutral(values) and all(F._is_neutral for F in distributions):
+        distributions = [F.like(as_float(values, name)) for F in distributions]
+    reference = distributions[0]._reference
+    one_namespace(**{name: values, "distributions": reference})
+    return distributions, as_float(values, name, like=reference)
 
 
 class OfJoint(Univariate):
@@ -304,15 +313,8 @@ class First(OfJoint):
         return (t > self._end()) | xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
 
     def _logpdf(self, t: Array) -> Array:
-        if not self.has_density:
-            return super()._logpdf(t)
-        xp, k = self._xp, self._joint.k
-        diagonal = self._at(t)
-        only = convert(np.eye(k, dtype=bool), t)
-        terms = [
-            self._joint._log_likelihood(diagonal, xp.broadcast_to(only[j], diagonal.shape)) for j in range(k)
-        ]
-        return logsumexp(xp.stack(terms, axis=-1))
+        terms = [self._joint._log_density_of(j, self._at(t)) for j in range(self._joint.k)]
+        return logsumexp(self._xp.stack(terms, axis=-1))
 
     def _mass_at_infinity(self) -> Array:
         return self._joint._mass_at_infinity()
@@ -386,10 +388,6 @@ class Independent(FromMarginals):
         n = len(self)
         draws = [marginal._isf(self._uniforms((n, m), rng)) for marginal in self._marginals]
         return self._xp.stack(draws, axis=2)
-
-    def censor_at(self, tau: Array) -> Independent:
-        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        return Independent(self._fitting(tau)._censored_marginals(tau))
 
     def given_survival(self, a: Array) -> Independent:
         """The distribution given that all event times exceed ``a``: each given that it does."""

@@ -13,7 +13,6 @@ from censcore._arrays import (
     common_rows,
     convert,
     detach,
-    is_neutral,
     one_namespace,
     possibly,
     to_numpy,
@@ -22,7 +21,7 @@ from censcore._validation import as_list, check_kind, check_positive, name_subje
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.base import Distribution
 from censcore.distributions.given_survival import check_possible
-from censcore.distributions.joint import Joint, in_one_library, logsumexp
+from censcore.distributions.joint import Joint, beside, in_one_library, logsumexp
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -103,14 +102,8 @@ class Mixture(Mixed, Univariate):
     """
 
     def __init__(self, components: Sequence[Univariate], weights: Array) -> None:
-        distributions = in_one_library(components, "Mixture")
-        neutral = all(F._is_neutral for F in distributions)
-        if neutral and not is_neutral(weights):
-            distributions = [F.like(as_float(weights, "weights")) for F in distributions]
-        one_namespace(weights=weights, components=distributions[0]._reference)
-        self._neutral = neutral and is_neutral(weights)
-        self._components = distributions
-        self._weights = self._checked(as_float(weights, "weights", like=distributions[0]._reference))
+        self._components, weights = beside(in_one_library(components, "Mixture"), weights, "weights")
+        self._weights = self._checked(weights)
 
     def _checked(self, weights: Array) -> Array:
         weights = weights.reshape(1, -1) if weights.ndim < 2 else weights
@@ -225,16 +218,16 @@ class Mixture(Mixed, Univariate):
         logs = [xp.where(column < 0, 0.0, value) for value in logs]
         alive = mixture._log_sum(dict(enumerate(logs)))
         check_possible(alive == -np.inf, column)
-        other = mixture._map(lambda array: array)
-        other._components = [
+        all_alive = all(bool(xp.all(value > -np.inf)) for value in logs)
+        components = [
             # a component that ends before a has no weight, and needs no conditional distribution
-            F.given_survival(xp.where(value > -np.inf, column, -1.0)[:, 0])
+            F.given_survival(a if all_alive else xp.where(value > -np.inf, column, -1.0)[:, 0])
             for F, value in zip(mixture._components, logs, strict=True)
         ]
         shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]
         weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
-        other._weights = weights / xp.sum(weights, axis=1, keepdims=True)
-        return other
+        weights = weights / xp.sum(weights, axis=1, keepdims=True)
+        return mixture._replaced(_components=components, _weights=weights)
 
 
 class JointMixture(Mixed, Joint):

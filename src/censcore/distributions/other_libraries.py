@@ -173,31 +173,27 @@ def from_torch(distribution: Any) -> Distribution:
     kind, batch = type(distribution).__name__, tuple(distribution.batch_shape)
     if kind == "MixtureSameFamily":
         inner = distribution.component_distribution
-        parts = [_one(inner, _column(j)) for j in range(inner.batch_shape[-1])]
+        parts = [_one(inner, j) for j in range(inner.batch_shape[-1])]
         return Mixture(parts, distribution.mixture_distribution.probs)
     if kind == "Independent" and len(distribution.event_shape) == 1:
         base = distribution.base_dist
-        return Independent([_one(base, _column(j)) for j in range(base.batch_shape[-1])])
+        return Independent([_one(base, j) for j in range(base.batch_shape[-1])])
     if distribution.event_shape or len(batch) > 1:
         raise InvalidInputError(
             f"Got torch.distributions.{kind} of batch shape {batch} and event shape "
             f"{tuple(distribution.event_shape)}, expected one event time per subject, batch shape (n,). For "
             "several event times use torch.distributions.Independent(base, 1) with base of shape (n, k)."
         )
-    return _one(distribution, lambda value: value)
+    return _one(distribution)
 
 
-def _column(j: int) -> Callable[[Array], Array]:
-    return lambda value: value[..., j]
-
-
-def _one(distribution: Any, chosen: Callable[[Array], Array]) -> Univariate:
-    """The distribution of one time; ``chosen`` picks the part of every parameter that belongs to it."""
+def _one(distribution: Any, *j: int) -> Univariate:
+    """The distribution of one time: time or component j, where there are several."""
     name = type(distribution).__name__
     if name in _FAMILIES:
         family, parameters = _FAMILIES[name]
-        return family(*(chosen(getattr(distribution, parameter)) for parameter in parameters))
-    return TorchDistribution(distribution, chosen)
+        return family(*(getattr(distribution, parameter)[(..., *j)] for parameter in parameters))
+    return TorchDistribution(distribution, *j)
 
 
 class TorchDistribution(Univariate):
@@ -210,7 +206,7 @@ class TorchDistribution(Univariate):
     tensor([0.3173, 0.6171])
     """
 
-    def __init__(self, distribution: Any, chosen: Callable[[Array], Array] = lambda value: value) -> None:
+    def __init__(self, distribution: Any, *j: int) -> None:
         self._family = type(distribution)
         names = list(distribution.arg_constraints)
         if not names:
@@ -219,7 +215,7 @@ class TorchDistribution(Univariate):
                 "subjects cannot be taken apart. Give its curve: PiecewiseLinear(times, "
                 "cdf=distribution.cdf(times))."
             )
-        self._store_columns(**{name: chosen(getattr(distribution, name)).reshape(-1) for name in names})
+        self._store_columns(**{name: getattr(distribution, name)[(..., *j)].reshape(-1) for name in names})
         self._names = tuple(names)
         self._check(distribution)
 

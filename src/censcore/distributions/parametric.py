@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, detach, to_numpy
+from censcore._arrays import Array, detach, possibly, to_numpy
 from censcore._numerics import safe_log, special, xlogy
 from censcore._validation import check_between, check_finite, check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
@@ -78,6 +78,24 @@ class Parametric(Univariate):
         """The parameters by name, each (n,) or (1,)."""
         return {name: getattr(self, f"_{name}")[:, 0] for name in self._names}
 
+    def _area_by_means(
+        self, a: Array, b: Array, mean: Array, middle: Array, partial_mean: Callable[[Array, int], Array]
+    ) -> Array:
+        r"""From :math:`\int_0^t P(T>s)\,ds=t\,P(T>t)+E[T;T\le t]`, or from the tails beyond ``middle``.
+
+        ``partial_mean(t, sign)`` is :math:`E[T;T\le t]` for the sign 1 and :math:`E[T;T>t]` for -1.
+        """
+        xp, late = self._xp, a > middle
+
+        def area(t: Array, sign: int) -> Array:
+            return interior(lambda t: partial_mean(t, sign) + sign * t * self._sf(t), t, 0.0, 0.0)
+
+        below = xp.where(xp.isinf(b), mean, area(b, 1)) - area(a, 1)
+        if not possibly(xp.any(late)):
+            return below
+        start, stop = (xp.where(late, t, 0.0) for t in (a, b))
+        return xp.where(late, area(start, -1) - area(stop, -1), below)
+
 
 class LogNormal(Parametric):
     r"""Log-normal distribution: :math:`\log T` is normal, :math:`P(T>t)=\Phi\{(\mu-\log t)/\sigma\}`.
@@ -132,24 +150,13 @@ class LogNormal(Parametric):
         return interior(lambda p: exp(self._mu + self._sigma * special(p).ndtri(p)), p, 0.0, np.inf, end=1.0)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        r"""From :math:`\int_0^t P(T>s)\,ds=t\,P(T>t)+E[T;T\le t]`, or from the tails if smaller."""
-        xp = self._xp
+        r"""With :math:`E[T;T\le t]=E[T]\,\Phi(z-\sigma)`."""
+        log_mean = self._mu + self._sigma**2 / 2
 
         def partial_mean(t: Array, sign: int) -> Array:
-            mean = self._mu + self._sigma**2 / 2
-            return exp(mean + special(t).log_ndtr(sign * (self._z(t) - self._sigma)))
+            return exp(log_mean + special(t).log_ndtr(sign * (self._z(t) - self._sigma)))
 
-        def lower(t: Array) -> Array:
-            return interior(lambda t: t * self._sf(t) + partial_mean(t, 1), t, 0.0, 0.0)
-
-        def upper(t: Array) -> Array:
-            return interior(lambda t: partial_mean(t, -1) - t * self._sf(t), t, 0.0, 0.0)
-
-        mean = exp(self._mu + self._sigma**2 / 2)
-        below = xp.where(xp.isinf(b), mean, lower(b)) - lower(a)
-        late = a > exp(self._mu + self._sigma**2)
-        start, stop = (xp.where(late, t, 0.0) for t in (a, b))
-        return xp.where(late, upper(start) - upper(stop), below)
+        return self._area_by_means(a, b, exp(log_mean), exp(self._mu + self._sigma**2), partial_mean)
 
 
 class Gamma(Parametric):
@@ -213,22 +220,13 @@ class Gamma(Parametric):
         return self._with_gradient(t, self._cdf, p, 1)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        r"""From :math:`\int_0^t P(T>s)\,ds=t\,P(T>t)+E[T;T\le t]`, or from the tails if smaller."""
-        xp, k, rate = self._xp, self._shape, self._rate
-        mean = k / rate
+        r"""With :math:`E[T;T\le t]=E[T]\,P(k+1,rt)`."""
+        k, mean = self._shape, self._shape / self._rate
 
-        def lower(t: Array) -> Array:
-            return t * gammaincc(k, self._turned(t)) + mean * gammainc(k + 1, self._turned(t))
+        def partial_mean(t: Array, sign: int) -> Array:
+            return mean * (gammainc if sign > 0 else gammaincc)(k + 1, self._turned(t))
 
-        def upper(t: Array) -> Array:
-            return mean * gammaincc(k + 1, self._turned(t)) - t * gammaincc(k, self._turned(t))
-
-        def at(t: Array, area: Callable[[Array], Array]) -> Array:
-            return interior(area, t, 0.0, 0.0)
-
-        below = xp.where(xp.isinf(b), mean, at(b, lower)) - at(a, lower)
-        late = a > mean
-        return xp.where(late, at(a, upper) - at(b, upper), below) if bool(xp.any(late)) else below
+        return self._area_by_means(a, b, mean, mean, partial_mean)
 
 
 class Uniform(Parametric):
@@ -305,9 +303,7 @@ class Uniform(Parametric):
         """Uniform on [max(a, low), high]."""
         F, column = self._with_start(a)
         check_possible(column >= F._high, column)
-        conditional = F._map(lambda array: array)
-        conditional._low = F._xp.maximum(F._low, column)
-        return conditional
+        return F._replaced(_low=F._xp.maximum(F._low, column))
 
     def _breaks(self) -> Array:
         return self._remember("breaks", lambda: merge_edges(self._low, self._high))

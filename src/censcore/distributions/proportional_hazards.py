@@ -159,9 +159,12 @@ class ProportionalHazards(Univariate):
         count = xp.where((count > 0) & reached(detach(self._after(count))), count - 1, count)
         in_time = xp.clip(count, 0, n_jumps - 1)
         count = xp.where(reached(detach(self._after(in_time + 1))) | (count == n_jumps), count, count + 1)
-        ends = xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1)
-        t = take_along(ends, count)
-        return xp.where(later, t, 0.0)
+        return xp.where(later, self._jump(count), 0.0)
+
+    def _jump(self, count: Array) -> Array:
+        """The time of the jump after the first ``count``, infinite where there is none left."""
+        xp = self._xp
+        return take_along(xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1), count)
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
         """The hazard at the quantile exceeds that before y by -log(1 - p)."""
@@ -172,8 +175,7 @@ class ProportionalHazards(Univariate):
         with np.errstate(over="ignore"):  # beyond all jumps
             baseline = (level * (1 - slack) - slack) / self._risk
         count = searchsorted(self._hazard, baseline, "left")
-        ends = xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1)
-        t = xp.maximum(take_along(ends, count), y + xp.zeros_like(level))
+        t = xp.maximum(self._jump(count), y + xp.zeros_like(level))
         return xp.where((p > 0) & xp.isfinite(before), t, y + xp.zeros_like(level))
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
@@ -240,10 +242,9 @@ class ProportionalHazards(Univariate):
         if end.shape[0] > 1 or bool(xp.isinf(end).any()):
             return super(ProportionalHazards, distribution).censor_at(end[:, 0])
         earlier = int(distribution._passed(end, "left")[0, 0])
-        other = distribution._map(lambda array: array)
-        other._times = xp.concat([distribution._times[:, :earlier], end], axis=1)
-        other._hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
-        return other
+        times = xp.concat([distribution._times[:, :earlier], end], axis=1)
+        hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
+        return distribution._replaced(_times=times, _hazard=hazard)
 
 
 def area_tables(F: ProportionalHazards, *, inverse: bool = False) -> list[tuple[RiskGroup, AreaTable]]:

@@ -6,30 +6,15 @@ that they are the same however the data are split.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert
+from censcore._arrays import Array, convert, is_torch
 from censcore._numerics import bits_of, scramble
 from censcore._validation import as_generator
-
-
-class Draws(Protocol):
-    """The random numbers that distributions ask for, with NumPy's names."""
-
-    def random(self, size: tuple[int, ...]) -> Array:
-        """Uniform in [0, 1)."""
-
-    def standard_normal(self, size: tuple[int, ...]) -> Array:
-        """Standard normal."""
-
-    def standard_exponential(self, size: tuple[int, ...]) -> Array:
-        """Exponential with rate one."""
-
-    def standard_gamma(self, shape: Array, size: tuple[int, ...]) -> Array:
-        """Gamma with scale one."""
 
 
 class _TorchDraws:
@@ -117,6 +102,9 @@ class SubjectDraws:
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
+#: The random numbers that distributions ask for, by NumPy's names.
+Draws = np.random.Generator | _TorchDraws | SubjectDraws
+
 
 def some_draws(rng: Draws, rows: Any, stream: int) -> Draws:
     """The random numbers of some subjects, where numbers belong to subjects; otherwise the next ones."""
@@ -146,10 +134,5 @@ def as_draws(seed: Any, like: Array) -> Draws:
     if isinstance(seed, SubjectDraws):
         return seed
     if type(seed).__module__.startswith("torch") and type(seed).__name__ == "Generator":
-        dtype = like.dtype if type(like).__module__.startswith("torch") else None
-        if dtype is None:
-            import torch
-
-            dtype = torch.float64
-        return _TorchDraws(seed, dtype)
+        return _TorchDraws(seed, like.dtype if is_torch(like) else sys.modules["torch"].float64)
     return as_generator(seed)

@@ -131,14 +131,7 @@ class Step(Curve):
             return self
         every = -(-J // jumps)
         columns = slice((J - 1) % every, None, every)
-        times, levels = self._times[:, columns], self._levels[:, columns]
-        return self._changed(times, levels)
-
-    def _changed(self, times: Array, levels: Array) -> Step:
-        """The same with other jumps; whether it is an estimate is preserved."""
-        other = Step._trusted(times, levels, falls=self._falls)
-        other._is_estimate = self._is_estimate
-        return other
+        return self._replaced(_times=self._times[:, columns], _levels=self._levels[:, columns], reading=None)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
@@ -152,9 +145,8 @@ class Step(Curve):
         times = xp.concat([distribution._times[:, :passed], end], axis=1)
         all_gone = xp.full_like(distribution._levels[:, :1], 1 - distribution._start)
         levels = xp.concat([distribution._levels[:, :passed], all_gone], axis=1)
-        other = distribution._changed(times, levels)
-        other._neutral = distribution._neutral and is_neutral(tau)
-        return other
+        neutral = distribution._neutral and is_neutral(tau)
+        return distribution._replaced(_times=times, _levels=levels, reading=None, _neutral=neutral)
 
 
 class ByStep(Univariate):
@@ -215,21 +207,15 @@ class CompactStep(Univariate):
 
     def __init__(self, times: Array, sf: Array) -> None:
         levels = as_float(sf, "sf")
-        levels = levels if is_torch(levels) else _single(levels)
-        if levels.ndim < 2:
-            levels = levels.reshape(1, -1)
+        if not is_torch(levels):
+            check_probabilities(levels, "sf")
+            levels = levels.astype(np.float32, copy=False)
+        levels = levels if levels.ndim > 1 else levels.reshape(1, -1)
         checked = Step(times, sf=levels[:1])  # the times, and what is wrong with them
         self._times = namespace(levels).astype(checked._times, namespace(levels).float64)
         self._levels = levels
-        self._check_levels(times)
-
-    def _check_levels(self, times: Array) -> None:
-        chunked_rows(
-            lambda rows: Step(times, sf=self._levels[rows])._levels[:, 0],
-            int(self._levels.shape[0]),
-            4 * int(self._times.shape[1]),
-            self._times,
-        )
+        checks = (lambda rows: Step(times, sf=levels[rows])._levels[:, 0], len(levels))
+        chunked_rows(*checks, 4 * int(self._times.shape[1]), self._times)
 
     def _is_like(self, array: Array) -> bool:
         return _are_alike(self._times, array)
@@ -274,8 +260,3 @@ class CompactStep(Univariate):
 
     def _breaks(self) -> Array:
         return self._times
-
-
-def _single(levels: np.ndarray) -> np.ndarray:
-    check_probabilities(levels, "sf")
-    return levels.astype(np.float32, copy=False)

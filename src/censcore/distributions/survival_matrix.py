@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, detach, take_along, to_numpy
+from censcore._arrays import Array, as_float, convert, detach, to_numpy
 from censcore._validation import check_option
+from censcore.distributions._curve import in_time_order
 from censcore.distributions.given_survival import GivenSurvival
 from censcore.distributions.monotone import Repair, monotone
 from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
@@ -140,12 +141,8 @@ class MatrixReader:
 def _sorted(times: Array, sf: Array) -> tuple[Array, Array]:
     """Both with ascending times."""
     t, levels = as_float(times, "times"), as_float(sf, "sf")
-    order = np.argsort(to_numpy(t), axis=-1, kind="stable")
-    if order.ndim == 1 and levels.shape[-1] == len(order):
-        return t[order], levels[..., order]
-    if order.ndim == 2 and levels.shape == order.shape:
-        return take_along(t, order), take_along(levels, order)
-    return t, levels  # shapes that do not fit are an error of the distribution
+    fits = t.ndim in (1, 2) and t.shape == levels.shape[-t.ndim :]
+    return in_time_order(t, levels) if fits else (t, levels)  # others are an error of the distribution
 
 
 def _curves(times: Array, sf: Array, reading: Reading) -> Step | PiecewiseLinear:
@@ -191,9 +188,7 @@ def reread(F: Any, interpolation: str, tail: str = "auto", **changes: Any) -> An
         return _changed(F, reread(_matrix(F), interpolation, tail, **changes))
     reading = replace(F.reading, interpolation=interpolation, tail=tail, **changes)
     if (F.reading.interpolation, F.reading.tail) == (interpolation, tail):
-        other = F._map(lambda array: array)
-        other.reading = reading
-        return other
+        return F._replaced(reading=reading)
     J = F.reading.size
     other = _curves(F._times[:, :J], F._levels[:, :J], reading)
     other._neutral = F._neutral
@@ -221,9 +216,7 @@ def up_to(F: Any, horizon: float) -> Any:
         if times.shape[0] < more.shape[0]:
             times = xp.broadcast_to(times, (more.shape[0], times.shape[1]))
         times, levels = xp.concat([times, more], axis=1), xp.concat([levels, tail], axis=1)
-    lines = PiecewiseLinear._trusted(times, levels, falls=F._falls)
-    lines.tail, lines.reading, lines._neutral = "infinity", reading, F._neutral
-    return lines
+    return F._replaced(_times=times, _levels=levels, tail="infinity")
 
 
 def other_readings(F: Any) -> dict[str, Any]:

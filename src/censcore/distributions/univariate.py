@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from censcore._arrays import (
     Array,
     as_float,
     common_rows,
-    is_neutral,
     one_namespace,
     possibly,
     surely,
@@ -122,8 +122,7 @@ class Univariate(Formulas):
 
     def integrated_sf(self, a: Array, b: Array) -> Array:
         r""":math:`\int_a^b P(T>s)\,ds` for 0 <= a <= b <= inf; infinite where the tail is too heavy."""
-        distribution = self._fitting(a)._fitting(b)
-        (a, b), restore = distribution._as_columns(a=a, b=b)
+        distribution, (a, b), restore = self._as_columns(a=a, b=b)
         check_positive(a, "a", zero=True)
         check_positive(b, "b", zero=True, infinite=True)
         xp = distribution._xp
@@ -171,8 +170,7 @@ class Univariate(Formulas):
         >>> cs.Step([2.0, 5.0], sf=[0.5, 0.0]).excludes([2.0, 3.0, 6.0])
         array([False, False,  True])
         """
-        distribution = self._fitting(t)
-        (t,), restore = distribution._as_columns(t=t)
+        distribution, (t,), restore = self._as_columns(t=t)
         check_not_nan(t, "t")
         return restore(distribution._excludes(t) | (t < 0))
 
@@ -197,8 +195,7 @@ class Univariate(Formulas):
         >>> cs.Exponential(1.0).icdf_beyond([0.0, 2.0], 0.5).round(3)
         array([0.693, 2.693])
         """
-        distribution = self._fitting(y)._fitting(p)
-        (y, p), restore = distribution._as_columns(y=y, p=p)
+        distribution, (y, p), restore = self._as_columns(y=y, p=p)
         check_positive(y, "y", zero=True)
         check_probabilities(p, "p")
         return restore(distribution._icdf_beyond(y, p))
@@ -215,8 +212,7 @@ class Univariate(Formulas):
 
     def log_likelihood(self, time: Array, event: Array) -> Array:
         """Log density where there is an event, log survival where the time is censored, (n,)."""
-        distribution = self._fitting(time)
-        (time,), _ = distribution._as_columns(time=time)
+        distribution, (time,), _ = self._as_columns(time=time)
         check_positive(time, "time", zero=True)
         event = as_events(event, time)
         common_rows(distribution=len(self), time=time.shape[0], event=event.shape[0])
@@ -282,19 +278,13 @@ class Univariate(Formulas):
         """
         from censcore.distributions.given_survival import GivenSurvival
 
-        distribution, column = self._with_start(a)
-        if surely((column < 0).all()):
-            return self
-        conditional = GivenSurvival(distribution, column[:, 0])
-        conditional._neutral = self._is_neutral and is_neutral(a)
-        return conditional
+        return self if surely((self._with_start(a)[1] < 0).all()) else GivenSurvival(self, a)
 
     # ---- shapes --------------------------------------------------------------------------------
 
     def _at_times(self, formula: str, t: Array, below: float, at_infinity: float | None = None) -> Array:
         """A formula at times from 0 on; values at negative times, and at infinity if known, are filled in."""
-        distribution = self._fitting(t)
-        (t,), restore = distribution._as_columns(t=t)
+        distribution, (t,), restore = self._as_columns(t=t)
         check_not_nan(t, "t")
         outside = t < 0 if at_infinity is None else (t < 0) | (t == np.inf)
         if not possibly(outside.any()):
@@ -307,14 +297,16 @@ class Univariate(Formulas):
         return restore(values)
 
     def _at_levels(self, formula: str, p: Array) -> Array:
-        distribution = self._fitting(p)
-        (p,), restore = distribution._as_columns(p=p)
+        distribution, (p,), restore = self._as_columns(p=p)
         check_probabilities(p, "p")
         return restore(getattr(distribution, formula)(p))
 
-    def _as_columns(self, **named: Array) -> tuple[list[Array], Callable[[Array], Array]]:
-        """Times or levels as (rows, q) each, and how to give an answer of their shape back."""
-        reference = self._reference
+    def _as_columns(self, **named: Array) -> tuple[Self, list[Array], Callable[[Array], Array]]:
+        """The distribution in the library of times or levels, these as (rows, q), and an answer's shape."""
+        distribution = self
+        for values in named.values():
+            distribution = distribution._fitting(values)
+        reference = distribution._reference
         one_namespace(**named, distribution=reference)
         columns, rows, several = [], {}, False
         for name, values in named.items():
@@ -327,4 +319,4 @@ class Univariate(Formulas):
             columns.append(array if array.ndim == 2 else array.reshape(-1, 1))
             rows[name] = columns[-1].shape[0]
         common_rows(**rows, distribution=len(self))
-        return columns, (lambda answer: answer) if several else (lambda answer: answer[:, 0])
+        return distribution, columns, (lambda answer: answer) if several else (lambda answer: answer[:, 0])

@@ -191,10 +191,7 @@ class CompetingRisks(Outcome):
         >>> y.event, y.never, y.censored
         (array([ True, False, False]), array([False, False,  True]), array([False,  True, False]))
         """
-        return self._event_of(self.number_of(j))
-
-    def _event_of(self, number: int) -> EventOfCause:
-        return EventOfCause._of(self._any, self._cause == number)
+        return EventOfCause._of(self._any, self._cause == self.number_of(j))
 
     def any_cause(self) -> RightCensored:
         """The time of the first event of any cause."""

@@ -58,6 +58,3 @@ class DetectionTimes(RightCensored):
         cut = super().censor_at(tau)
         within = self.visits <= (limit[:, None] if limit.ndim else limit)
         return self._made(cut, visits=xp.where(within, self.visits, xp.full_like(self.visits, float("inf"))))
-
-    def __repr__(self) -> str:
-        return super().__repr__().replace("RightCensored", "DetectionTimes", 1)

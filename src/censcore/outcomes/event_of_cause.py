@@ -81,11 +81,6 @@ class EventOfCause(RightCensored):
         """From a valid outcome of any cause and the events of this one."""
         return cls._made(followed, event=event, _never=followed.event & ~event)
 
-    def marginal(self, j: int) -> EventOfCause:
-        """The outcome itself: it has one event time."""
-        super().marginal(j)
-        return self
-
     def censor_at(self, tau: Array) -> EventOfCause:
         """Follow-up cut at ``tau``: events of any cause at exactly ``tau`` stay, later ones are censored."""
         cut = self.any_cause().censor_at(tau)
@@ -99,9 +94,3 @@ class EventOfCause(RightCensored):
     def flip(self) -> RightCensored:
         """The same data seen as an outcome of C: events of all causes come first."""
         return self.any_cause().flip()
-
-    def __repr__(self) -> str:
-        whole = super().__repr__().removeprefix("RightCensored")
-        return (
-            f"EventOfCause{whole.replace(', time', f', never={int(to_numpy(self._never).sum())}, time', 1)}"
-        )

@@ -21,7 +21,6 @@ from censcore.outcomes.visits import (
     check_visits,
     first_missed,
     last_visit,
-    missed_visits,
     missing_visits,
     visits_after,
     visits_after_detection,
@@ -257,7 +256,8 @@ class IntervalCensored(Outcome):
         array([False,  True, False])
         """
         until = as_float(until, "until", like=self.lower)
-        return missed_visits(self._planned("dropped_out"), self._known_free, self.found, until)
+        missed = first_missed(self._planned("dropped_out"), self._known_free)
+        return ~self.found & (missed <= until) & (missed < np.inf)
 
     def detection(self, until: Array = None, *, dropout: bool = False) -> RightCensored:
         """The detection time, the first visit at or after T, as a right-censored outcome.

@@ -246,7 +246,6 @@ def as_cause_names(names: Sequence[str] | None, n_causes: int | None, largest: i
     labels = tuple(names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
     if largest > m:
         raise InvalidInputError(
-            f"The data have a cause {largest}; expected causes 1 to {m} ({some_of(labels)}) and 0 for "
-            "censored."
+            f"The data have a cause {largest}; expected causes 1 to {m} ({some_of(labels)}) and 0 for none."
         )
     return labels

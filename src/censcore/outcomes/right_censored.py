@@ -251,7 +251,7 @@ class RightCensored(Outcome):
         """
         if self.time.ndim == 1:
             return self
-        self._require_shared("first")
+        self._require_shared("first()")
         xp = namespace(self.time)
         earliest = xp.min(self.time, axis=1)
         event = xp.any(self.event & (self.time == earliest[:, None]), axis=1)
@@ -270,7 +270,7 @@ class RightCensored(Outcome):
         """
         if self.time.ndim == 1:
             return self
-        self._require_shared("last")
+        self._require_shared("The time of the last event")
         xp = namespace(self.time)
         c, event = self._shared_censoring_time(), xp.all(self.event, axis=1)
         return self._changed(time=xp.max(self.time, axis=1), event=event, censoring_time=c, names=None)
@@ -301,7 +301,7 @@ class RightCensored(Outcome):
         apart = self._apart()
         if apart.size:
             raise InvalidInputError(
-                f"{method}() needs one censoring time per subject, shared by the coordinates, and these data "
+                f"{method} needs one censoring time per subject, shared by the coordinates, and these data "
                 f"have one per coordinate in {name_subjects(apart)}. Work on y.marginal(j) for each "
                 "coordinate j."
             )
@@ -376,15 +376,8 @@ class RightCensored(Outcome):
     @property
     def informs_censoring(self) -> Array:
         """Subjects that inform about C: all but those whose last event is at time zero."""
-        latest, censored = self._last_seen()
-        return censored | (latest > 0)
-
-    def _last_seen(self) -> tuple[Array, Array]:
-        if self.time.ndim == 1:
-            return self.time, ~self.event
-        self._require_shared("flip")
-        xp = namespace(self.time)
-        return xp.max(self.time, axis=1), ~xp.all(self.event, axis=1)
+        last = self.last()
+        return ~last.event | (last.time > 0)
 
     def flip(self) -> RightCensored:
         r"""The same data seen as an outcome of C: censoring is the event.
@@ -404,12 +397,9 @@ class RightCensored(Outcome):
         >>> y.event, bool(y.time[0] < 2.0)
         (array([False,  True]), True)
         """
-        latest, censored = self._last_seen()
-        keep = self.informs_censoring
-        latest, censored = latest[keep], censored[keep]
-        xp = namespace(latest)
-        below = previous_float(latest)
-        flipped = RightCensored(xp.where(censored, latest, below), censored)
+        last, keep = self.last(), self.informs_censoring
+        latest, censored = last.time[keep], ~last.event[keep]
+        flipped = RightCensored(namespace(latest).where(censored, latest, previous_float(latest)), censored)
         return flipped if self.entry is None else flipped._with_entry(self.entry[keep])
 
     def __repr__(self) -> str:
@@ -419,6 +409,8 @@ class RightCensored(Outcome):
         else:
             rates = ", ".join(f"{rate:.1%}".replace("%", " %") for rate in event.mean(axis=0))
             events = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
+        never = f", never={int(to_numpy(self.never).sum())}" if "_never" in self._parts else ""
+        seen = f"{events}{never}, time {time.min():g} to {time.max():g}"
         known = "" if self.censoring_time is None else ", C known"
         late = f", delayed entry in {int((to_numpy(self.entry) > 0).sum())}" if self.has_delayed_entry else ""
-        return f"RightCensored(n={len(self)}, {events}, time {time.min():g} to {time.max():g}{known}{late})"
+        return f"{type(self).__name__}(n={len(self)}, {seen}{known}{late})"

@@ -91,15 +91,7 @@ def visits_after(visits: Array, entry: Array) -> Array:
 
 def first_missed(visits: Array, since: Array) -> Array:
     """The first planned visit after a time per subject, (n,); infinity where there is none."""
-    xp = namespace(visits)
-    later = xp.where(visits > since[:, None], visits, xp.full_like(visits, np.inf))
-    return xp.min(later, axis=1)
-
-
-def missed_visits(visits: Array, lower: Array, detected: Array, until: Array = np.inf) -> Array:
-    """Whether nothing was found and a visit up to ``until`` was planned and not attended, (n,)."""
-    missed = first_missed(visits, lower)
-    return ~detected & (missed <= until) & (missed < np.inf)
+    return visits_after(visits, since)[:, 0]
 
 
 def missing_visits(name: str) -> MissingVisitsError:

@@ -63,10 +63,7 @@ class WeibullScenario(Scenario):
     n_covariates = 3
 
     def __post_init__(self) -> None:
-        kinds = ("administrative", "uniform", "conditional", "none")
-        check_option(self.censoring, "censoring", kinds)
-        for name in ("c_admin", "c_max", "severity"):
-            as_number(getattr(self, name), name, above=0)
+        _check_censoring(self, ("administrative", "uniform", "conditional", "none"))
 
     def scale(self, X: np.ndarray) -> np.ndarray:
         """lambda(x)."""
@@ -78,13 +75,9 @@ class WeibullScenario(Scenario):
 
     def censoring_distribution(self, X: np.ndarray) -> Distribution:
         """The censoring distribution given x in the chosen regime."""
-        if self.censoring == "administrative":
-            return PointMass(np.array([self.c_admin / self.severity]))
-        if self.censoring == "uniform":
-            return Uniform(np.array([0.0]), np.array([self.c_max / self.severity]))
         if self.censoring == "conditional":
             return Weibull(SHAPE, np.exp(0.2 + X @ np.array([-0.3, 0.0, 0.4])) / self.severity)
-        return PointMass(np.array([np.inf]))
+        return _same_for_all(self)
 
 
 _B = np.array([-0.6, -0.2, 0.2, 0.6])
@@ -140,10 +133,7 @@ class LogNormalScenario(Scenario):
     n_covariates = 4
 
     def __post_init__(self) -> None:
-        kinds = ("administrative", "uniform", "conditional", "componentwise", "none")
-        check_option(self.censoring, "censoring", kinds)
-        for name in ("c_admin", "c_max", "severity"):
-            as_number(getattr(self, name), name, above=0)
+        _check_censoring(self, ("administrative", "uniform", "conditional", "componentwise", "none"))
         object.__setattr__(self, "k", as_count(self.k, "k", most=1000))
         check_flag(self.mixture, "mixture")
         if self.clip is not None:
@@ -187,20 +177,30 @@ class LogNormalScenario(Scenario):
     def censoring_distribution(self, X: np.ndarray) -> Distribution:
         """The censoring distribution given x: univariate where one C is shared, Independent otherwise."""
         end = self.c_max / self.severity
-        if self.censoring == "administrative":
-            return PointMass(np.array([self.c_admin / self.severity]))
-        if self.censoring == "uniform":
-            return _uniform(end)
         if self.censoring == "conditional":
             share = 0.45 + 0.70 * expit(X @ np.array([0.45, -0.35, 0.20, 0.0]))
             return Uniform(np.zeros(len(X)), end * share)
         if self.censoring == "componentwise":
             return Independent([_uniform(end) for _ in range(self.k)])
-        return PointMass(np.array([np.inf]))
+        return _same_for_all(self)
 
 
 def _uniform(end: float) -> Any:
     return Uniform(np.array([0.0]), np.array([end]))
+
+
+def _check_censoring(scenario: WeibullScenario | LogNormalScenario, kinds: tuple[str, ...]) -> None:
+    check_option(scenario.censoring, "censoring", kinds)
+    for name in ("c_admin", "c_max", "severity"):
+        as_number(getattr(scenario, name), name, above=0)
+
+
+def _same_for_all(scenario: WeibullScenario | LogNormalScenario) -> Univariate:
+    """The censoring distribution where it does not depend on x: administrative, uniform or none."""
+    if scenario.censoring == "uniform":
+        return _uniform(scenario.c_max / scenario.severity)
+    end = scenario.c_admin / scenario.severity if scenario.censoring == "administrative" else np.inf
+    return PointMass(np.array([end]))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
-from censcore.distributions import CumulativeIncidence, Distribution, TimeAndCause
+from censcore.distributions import CumulativeIncidence, Distribution
 from censcore.estimators import AalenJohansen, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.evaluation.kinds.kind import Kind
@@ -164,9 +164,7 @@ class Causes(Kind):
                 f"the outcome has them.{hint} Pass names={list(y.names)} to the forecast if they mean "
                 "the same."
             )
-        other: TimeAndCause = F._map(lambda array: array)
-        other.names = y.names
-        return other
+        return F._replaced(names=y.names)
 
     def of_columns(self, forecast: ColumnForecast, frame: Any) -> ColumnForecast:
         """Cumulative incidences of these causes."""
