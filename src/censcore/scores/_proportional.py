@@ -42,7 +42,7 @@ from censcore.scores._shared_panels import (
     integral,
     mended,
 )
-from censcore.scores._smooth import has_many_risks
+from censcore.scores._smooth import has_many_risks, moments_of_one
 from censcore.scores._squares import area, as_steps, square_below, square_beyond, times_area, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
@@ -170,16 +170,17 @@ def _on_panels(
     pieces, y_all = curves.on_panels(float(to_numpy(C._end())[0, 0])), inputs.y.time
     panels, start = pieces.panels, float(beyond)
     weights = StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all)
-    between_risks = panels.half * interpolation_error(weights.whole[..., 0].T)
-    parts = []
+    none, parts = moments_of_one(panels, not beyond), []
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
         G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        y = y_all[rows]
-        value, error = integral(f, weights, panels.place(y), group.mix[rows])
-        counted = panels.edges[1:] > y[:, None] if beyond else panels.edges[:-1] < y[:, None]
-        parts.append((value, error + (counted * f.mean(axis=2)) @ between_risks))
+        y, zero = panels.place(y_all[rows]), np.zeros_like(G[:1])
+        one, mix = np.ones(len(y.t)), group.mix[rows]
+        if beyond:
+            parts.append(integral(zero, f, (none, weights), y, one, mix))
+        else:
+            parts.append(integral(f, zero, (weights, none), y, one, mix))
     return Integral(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._kernels import on_cpu
 from censcore._quadrature import legendre, legendre_antiderivative, to_legendre
+from censcore._risk_tables import interpolation_error
 from censcore.scores.inputs import ScoringInputs
 
 Loss = Callable[[ScoringInputs], Array]
@@ -41,9 +42,15 @@ class Places(NamedTuple):
     t: np.ndarray
     panel: np.ndarray
     Q: np.ndarray  #: from the start of the panel on, (n, D)
+    before: np.ndarray  #: whether each panel lies before that of the time, (n, P)
+    after: np.ndarray  #: or after it
+
+    def own(self, f: Array) -> Array:
+        """Of values f (1 or n, P, NODES) those on the panel of each time, (n, NODES)."""
+        return f[0, self.panel] if f.shape[0] == 1 else f[np.arange(len(self.t)), self.panel]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Panels:
     """Panels from 0 to an end, whose edges grow by a ratio; break points below the end are edges as well."""
 
@@ -72,7 +79,14 @@ class Panels:
     def place(self, t: np.ndarray) -> Places:
         """Where times (n,) from 0 to the end lie."""
         panel = self.edges[1:-1].searchsorted(t, side="right")
-        return Places(t, panel, self._integrals_to(t, panel))
+        own = panel[:, None]
+        return Places(
+            t, panel, self._integrals_to(t, panel), before=self._number < own, after=self._number > own
+        )
+
+    @cached_property
+    def _number(self) -> np.ndarray:
+        return np.arange(len(self.half))
 
     def _integrals_to(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
         x = (t - self.edges[panel]) / self.half[panel] - 1
@@ -111,6 +125,7 @@ class StepWeights:
         reads: np.ndarray | None = None,
     ) -> None:
         self.panels, self.beyond, self._pieces = pieces.panels, beyond, pieces
+        self._is_one = values.size == 0 and start == 1.0
         before = np.concatenate([np.full((len(values), 1), start), values], axis=1, dtype=np.float64)
         self._weight = before.T[pieces.passed]
         read = (
@@ -129,6 +144,9 @@ class StepWeights:
 
     def at(self, y: Places) -> np.ndarray:
         """The moments between each time and the far end of its panel, (n, K, NODES)."""
+        if self._is_one:
+            way = self._pieces.Q_stop[y.panel] - y.Q if self.beyond else y.Q
+            return way[:, None, :NODES]
         piece = self._pieces.start.searchsorted(y.t, side="right") - 1
         way = self._pieces.Q_stop[piece] - y.Q if self.beyond else y.Q - self._pieces.Q_start[piece]
         inside = self._weight[piece, :, None] * way[:, None, :NODES]
@@ -139,11 +157,31 @@ class StepWeights:
         """Weights of the values at the nodes in the integral over each panel, (K, P, NODES)."""
         return self.whole[..., :NODES] @ to_legendre(NODES).T * self.panels.half[:, None]
 
-    @cached_property
-    def on_panels(self) -> tuple[np.ndarray, ...]:
-        """Half the widths, weights at nodes, what is left out, mean weights; to coefficients; numbers."""
-        half = self.panels.half
-        return half, self.at_nodes, self.left_out, self.size, to_legendre(NODES), np.arange(len(half))
+    def integral(self, f: Array, y: Places, mix: Array | None = None) -> Array:
+        r""":math:`\int fw\,ds` from 0 to y, or from y to the last edge, by values f (1 or n, P, NODES): (n,).
+
+        ``mix`` (n, K) weighs a family of weights.
+        """
+        product, moments = self.at_nodes, self.at(y)
+        if mix is None or len(product) == 1:
+            product, moments = product[0], moments[:, 0]
+        else:  # (n, P, NODES) and (n, NODES)
+            product = (mix @ product.reshape(len(product), -1)).reshape(-1, *product.shape[1:])
+            moments = (mix[:, None, :] @ moments)[:, 0]
+        counted = (y.after if self.beyond else y.before).astype(np.float64)
+        fixed = product, counted, to_legendre(NODES), moments, self.panels.half[y.panel]
+        product, counted, to_coefficients, moments, width = in_library_of(f, *fixed)
+        xp = namespace(f)
+        inside = xp.vecdot(y.own(f) @ to_coefficients, moments, axis=-1)
+        return xp.vecdot(xp.vecdot(f, product, axis=-1), counted, axis=-1) + width * inside
+
+    def between_risks(self, f: Array, y: Places) -> Array | float:
+        """The error of weights that are mixed of those at K risks, (n,)."""
+        if len(self.whole) == 1:
+            return 0.0
+        error = self.panels.half * interpolation_error(self.whole[..., 0].T)
+        counted = ~y.before if self.beyond else ~y.after
+        return (counted * f.mean(axis=2)) @ error
 
     @cached_property
     def total(self) -> float:
@@ -179,6 +217,13 @@ def _sum_pieces(
     return whole, aside
 
 
+def in_library_of(f: Array, *arrays: np.ndarray) -> tuple[Array, ...]:
+    """Arrays of double precision in the library and precision of f."""
+    if type(f) is np.ndarray and f.dtype == np.float64:
+        return arrays
+    return tuple(convert(array, f) for array in arrays)
+
+
 class Integral(NamedTuple):
     """An integral per subject and the estimate of its error, both (n,)."""
 
@@ -186,36 +231,35 @@ class Integral(NamedTuple):
     error: Array
 
 
-def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None) -> Integral:
-    r""":math:`\int fw\,ds` from 0 to y, or from y to the last edge, by values f (1 or n, P, NODES).
+def integral(
+    f: Array,
+    g: Array,
+    weights: tuple[StepWeights, StepWeights],
+    y: Places,
+    factor: Array,
+    mix: Array | None = None,
+) -> Integral:
+    r""":math:`\int_0^yfw\,ds` and ``factor`` (n,) times :math:`\int_y^egv\,ds`, by values (1 or n, P, NODES).
 
-    ``mix`` (n, K) weighs a family of weights.
+    The error is estimated on each panel from the one function that counts there, on that of y from both.
     """
-    xp, panel = namespace(f), y.panel[:, None]
-    half, *on_panels, number = weights.on_panels
-    whole = number > panel if weights.beyond else number < panel
-    fixed = [
-        half,
-        *on_panels,
-        half[y.panel],
-        whole.astype(np.float64),
-        (number == panel).astype(np.float64),
-        weights.at(y),
-    ]
-    if xp is not np or f.dtype != np.float64:
-        fixed = [convert(array, f) for array in fixed]
-    half, product, left_out, size, to_coefficients, width, counted, here, moments = fixed
-    if mix is None:
-        product, moments = product[0], moments[:, 0]
-    else:  # (n, P, NODES) and (n, NODES)
-        product = (mix @ product.reshape(product.shape[0], -1)).reshape(-1, *product.shape[1:])
-        moments = (mix[:, None, :] @ moments)[:, 0]
-    own = f[0, y.panel] if f.shape[0] == 1 else f[np.arange(len(y.t)), y.panel]
-    inside = xp.vecdot(own @ to_coefficients, moments, axis=-1)
-    last, further = last_coefficients(detach(f))
-    left_out = counted * (left_out + size * further) + here * (2 / NODES + further)
-    value = xp.vecdot(counted, xp.vecdot(f, product, axis=-1), axis=-1) + width * inside
-    return Integral(value, xp.vecdot(half * last, left_out, axis=-1))
+    (below, beyond), xp = weights, namespace(f)
+    value = below.integral(f, y, mix) + factor * beyond.integral(g, y, mix)
+    half = below.panels.half
+    half, width, left_out_below, size_below, left_out_beyond, size_beyond = in_library_of(
+        f, half, half[y.panel], below.left_out, below.size, beyond.left_out, beyond.size
+    )
+    before, after = (y.before, y.after) if xp is np else (convert(side, f) for side in (y.before, y.after))
+    joined = xp.where(before[:, :, None], detach(f), detach(g))
+    last, further = last_coefficients(xp.concat([joined, y.own(detach(f))[:, None]], axis=1))
+    within, width = 2 / NODES + further, width * last[:, -1]
+    last, further, factor = last[:, :-1], further[:, :-1], detach(factor)
+    late = xp.where(after, left_out_beyond + size_beyond * further, within[:, :-1])
+    left_out = xp.where(before, left_out_below + size_below * further, factor[:, None] * late)
+    error = xp.vecdot(half * last, left_out, axis=-1) + width * within[:, -1]
+    if mix is not None:
+        error = error + below.between_risks(f, y) + factor * beyond.between_risks(g, y)
+    return Integral(value, error)
 
 
 def last_coefficients(f: Array) -> tuple[Array, Array]:
@@ -225,7 +269,7 @@ def last_coefficients(f: Array) -> tuple[Array, Array]:
     f, or by the square of how they fell since the middle: a narrow hump upon a broad one has a small share.
     """
     xp = namespace(f)
-    sizes = abs(f @ convert(_to_estimates(), f))
+    sizes = abs(f @ in_library_of(f, _to_estimates())[0])
     last, middle = xp.maximum(sizes[..., 0], sizes[..., 1]), xp.maximum(sizes[..., 2], sizes[..., 3])
     mean, falls = sizes[..., 4], last / xp.where(middle > 0, middle, 1.0)
     return last, xp.maximum(last / xp.where(mean > 0, mean, 1.0), falls * falls)
@@ -234,7 +278,8 @@ def last_coefficients(f: Array) -> tuple[Array, Array]:
 def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
     value = to_numpy(loss)
-    return to_numpy(error) < max(TOLERANCE, 32 * float(np.finfo(value.dtype).eps)) * value
+    relative = TOLERANCE if value.dtype == np.float64 else 32 * float(np.finfo(value.dtype).eps)
+    return to_numpy(error) < relative * value
 
 
 def mended(loss: Array, good: np.ndarray, inputs: ScoringInputs, otherwise: Loss) -> Array:

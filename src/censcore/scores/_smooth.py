@@ -26,16 +26,14 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore._risk_tables import RiskGroup, interpolation_error, risk_groups
+from censcore._risk_tables import RiskGroup, risk_groups
 from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.scores._shared_panels import (
     NODES,
-    Integral,
     Loss,
     Method,
     Panels,
     Pieces,
-    Places,
     StepWeights,
     accurate,
     antiderivatives,
@@ -47,7 +45,7 @@ from censcore.scores._squares import as_steps
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
-CACHED_NUMBERS = 200_000
+CACHED_NUMBERS = 50_000  # arrays that memory is kept for, and that stay in the cache
 MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all subjects that become edges
 FEW = 16  # subjects of a group whose own sums cost less than its moments
@@ -66,7 +64,7 @@ class Weights(NamedTuple):
         A point mass has no jump before the end.
         """
         if C._degree != 0 or self.ipcw is beyond or isinstance(C, PointMass):
-            return _moments_of_one(panels, beyond)
+            return moments_of_one(panels, beyond)
         by_panels: dict[Any, StepWeights] = C._remember("moments of steps", dict)
         made = by_panels.get((panels, beyond))
         if made is None:
@@ -89,7 +87,8 @@ class Weights(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
+def moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
+    """Of a weight that is one at all times."""
     return StepWeights(Pieces(panels, np.empty(0)), np.empty((1, 0)), beyond=beyond)
 
 
@@ -140,34 +139,13 @@ def _by_risk(inputs: ScoringInputs, panels: Panels, weights: Weights, otherwise:
 
 def has_many_risks(C: Univariate, n: int) -> bool:
     """Whether C has proportional hazards, and its jumps for all subjects are many."""
-    if not isinstance(C, ProportionalHazards) or len(C) == 1:
+    if C._degree != 0 or len(C) == 1 or not isinstance(C, ProportionalHazards):
         return False
     plain = type(C._reference) is np.ndarray and C._reference.dtype == np.float64
     return plain and n * C._breaks().shape[1] >= WORTH_TABLES
 
 
 _panels = lru_cache(maxsize=32)(Panels)
-
-
-class _Mixed(NamedTuple):
-    """The weight of every subject: one for all, or a mix (n, K) of those at a few risks."""
-
-    weights: StepWeights
-    mix: np.ndarray | None
-
-    def take(self, rows: np.ndarray) -> _Mixed:
-        """Those of some subjects."""
-        return self if self.mix is None else self._replace(mix=self.mix[rows])
-
-    def integral(self, f: Array, y: Places) -> Integral:
-        """Of f from 0 to y, or from y to the last edge, and the estimate of its error."""
-        if self.mix is None or len(self.weights.whole) == 1:
-            return integral(f, self.weights, y)
-        value, error = integral(f, self.weights, y, self.mix)
-        panels, number = self.weights.panels, np.arange(len(self.weights.panels.half))
-        between_risks = panels.half * interpolation_error(self.weights.whole[..., 0].T)
-        counted = number >= y.panel[:, None] if self.weights.beyond else number <= y.panel[:, None]
-        return Integral(value, error + (counted * f.mean(axis=2)) @ between_risks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,64 +160,51 @@ class _OnPanels:
 
     def __call__(self, inputs: ScoringInputs) -> Array:
         C = inputs.C if self.C is None else self.C
-        below, beyond = (self.weights.moments(C, self.panels, beyond=far) for far in (False, True))
+        below = self.weights.moments(C, self.panels, beyond=False)
+        beyond = self.weights.moments(C, self.panels, beyond=True)
 
         def part(rows: slice) -> Array:
             subjects = inputs.take(rows)
             mix = None if self.group is None else self.group.mix[rows]
-            loss, error = self._losses(subjects, _Mixed(below, mix), _Mixed(beyond, mix))
+            loss, error = self._losses(subjects, (below, beyond), mix)
             return mended(loss, accurate(loss, error), subjects, self.otherwise)
 
         return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
 
-    def _losses(self, inputs: ScoringInputs, below: _Mixed, beyond: _Mixed) -> tuple[Array, Array]:
+    def _losses(
+        self, inputs: ScoringInputs, moments: tuple[StepWeights, StepWeights], mix: np.ndarray | None
+    ) -> tuple[Array, Array]:
         """Losses and the estimates of their errors, (n,) each."""
         xp, y, t = inputs.xp, inputs.y, convert(self.panels.nodes, inputs.y.time)
         F = inputs.F._cdf(t)
         F = F.reshape(F.shape[0], -1, NODES)
+        below, beyond, at_zero = F**2, (1 - F) ** 2, 1.0
+        if inputs.has_never:
+            beyond, at_zero = xp.where(y.never[:, None, None], below, beyond), ~y.never
+        f = self.weights.applied(below, inputs.C, t, beyond=False)
+        g = self.weights.applied(beyond, inputs.C, t, beyond=True)
         places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
-        f = self.weights.applied(F**2, inputs.C, t, beyond=False)
-        loss, error = below.integral(f, places)
-        error = error + self._before_nodes(f)
-        if not _has_cdf(inputs.F):  # 1 - S is known to eps, F² to 2 F eps: the integral of F < sqrt(y int F²)
-            error = error + 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(loss)) * y.time)
-        weight = inverse_probability_weights(inputs)[:, 0]
-        for known, falls in ((y.event, True), (y.never, False)) if inputs.has_never else ((y.event, True),):
-            rows = to_numpy(known).nonzero()[0]
-            if rows.size == inputs.n:
-                gain, noise = self._beyond(inputs.C, weight, F, t, places, beyond, falls)
-                return loss + gain, error + noise
-            if rows.size:
-                at = Places(places.t[rows], places.panel[rows], places.Q[rows])
-                C = inputs.C if len(inputs.C) == 1 else inputs.C.take(rows)
-                F_of_rows = F if F.shape[0] == 1 else F[rows]
-                gain, noise = self._beyond(C, weight[rows], F_of_rows, t, at, beyond.take(rows), falls)
-                loss[rows], error[rows] = loss[rows] + gain, error[rows] + noise
-        return loss, error
-
-    def _beyond(
-        self, C: Univariate, weight: Array, F: Array, t: Array, y: Places, moments: _Mixed, falls: bool
-    ) -> tuple[Array, Array]:
-        """The loss after y, by S², or by F² where the event never comes, and the estimate of its error."""
-        f = self.weights.applied((1 - F if falls else F) ** 2, C, t, beyond=True)
-        value, error = moments.integral(f, y)
-        xp = namespace(F)
-        rounding = 2 * float(xp.finfo(F.dtype).eps) * xp.sqrt(xp.abs(detach(value)) * moments.weights.total)
-        early = convert(y.panel == 0, F)
-        return weight * value, weight * (error + rounding + early * self._before_nodes(1 - f if falls else f))
-
-    def _before_nodes(self, f: Array) -> Array:
-        """An error that no coefficient shows: before the first node t, f may fall to zero anywhere."""
-        return float(self.panels.nodes[0, 0]) * detach(f[:, 0, 0])
+        factor = inverse_probability_weights(inputs)[:, 0]
+        loss, error = integral(f, g, moments, places, factor, mix)
+        # an error that no coefficient shows: before the first node, f and g may change anywhere
+        first, factor = float(self.panels.nodes[0, 0]), detach(factor)
+        error = error + first * detach(f[:, 0, 0])
+        if not places.panel.all():
+            change = first * abs(at_zero - detach(g[:, 0, 0]))
+            error = error + xp.where(convert(places.panel == 0, F), factor * change, 0.0)
+        # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
+        noise = factor * moments[1].total if _has_cdf(inputs.F) else factor * moments[1].total + y.time
+        return loss, error + 3 * float(xp.finfo(F.dtype).eps) * xp.sqrt(abs(detach(loss)) * noise)
 
 
 def _has_cdf(forecast: Distribution) -> bool:
     """Whether the forecast and its parts know small probabilities to all digits."""
-    own = not isinstance(forecast, Univariate) or type(forecast)._cdf is not Univariate._cdf
+    own = getattr(type(forecast), "_cdf", None) is not Univariate._cdf
     return own and (not forecast._distributions or all(_has_cdf(part) for part in forecast._parts()))
 
 
 MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
+AREA_NUMBERS = 500_000
 
 
 def jumps_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
@@ -271,7 +236,7 @@ def jumps_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
         return mended(loss, (reach <= 0) | accurate(loss, reach * slack), subjects, otherwise)
 
     numbers = 2 * jumps + 3 * NODES * len(panels.half)
-    return lambda: chunked_rows(part, inputs.n, numbers, like=y, budget=500_000)
+    return lambda: chunked_rows(part, inputs.n, numbers, like=y, budget=AREA_NUMBERS)
 
 
 def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
