@@ -14,10 +14,10 @@ from tests.learning.small_trainings import WITH_TESTS, Regression
 
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.learning.data.standardised import rows_of
-from censcore.learning.training.batches import Batches
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, share_of
 from censcore.learning.training.loop import train
+from censcore.learning.training.minibatches import Batches
 from censcore.learning.training.task import Recipe, mix_seed
 
 

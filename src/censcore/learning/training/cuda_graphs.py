@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from censcore.learning.data.standardised import Data, rows_of
-from censcore.learning.training.batches import Batches
 from censcore.learning.training.exchange import SharedGradient
+from censcore.learning.training.minibatches import Batches
 from censcore.learning.training.task import Recipe, Task
 
 # Batches of grouped subjects vary in size; the captured step has room for this many standard deviations.

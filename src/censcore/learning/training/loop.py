@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from censcore.learning.data.standardised import Data, gather
 from censcore.learning.data.streamed import StreamedRows, subjects_in
-from censcore.learning.training.batches import Batches
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
+from censcore.learning.training.minibatches import Batches
 from censcore.learning.training.runs import Run, digests
 from censcore.learning.training.task import Callback, History, Recipe, Rows, Task, held_out_losses, mix_seed
 from censcore.model_files import part_of

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from censcore.learning.data.first_pass import content_hash
 from censcore.learning.data.standardised import Data, Fold, gather
-from censcore.learning.training.batches import Batches
+from censcore.learning.training.minibatches import Batches
 from censcore.learning.training.runs import Run, digests
 from censcore.learning.training.task import Recipe, Task, mix_seed
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from censcore.exceptions import InvalidInputError
-from censcore.learning.training.batches import Batches
+from censcore.learning.training.minibatches import Batches
 
 
 def test_every_row_is_visited_once_an_epoch():
