@@ -117,7 +117,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     >>> members = [("cox", cs.CoxRegression()), ("km", cs.KaplanMeier())]
     >>> stack = cs.Stacking(members, random_state=0).fit(data.X, data.y)
     >>> {name: round(weight, 1) for name, weight in stack.weights_.items()}
-    {'cox': 0.8, 'km': 0.2}
+    {'cox': 0.9, 'km': 0.1}
     """
 
     _kind = "Stacking"
