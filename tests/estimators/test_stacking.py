@@ -179,6 +179,19 @@ def test_a_stack_is_at_least_as_good_as_its_members():
         assert found < 1.01 * best
 
 
+def test_one_subject_with_a_long_follow_up_does_not_decide():
+    time, event = DATA.y.time.copy(), DATA.y.event.copy()
+
+    def weights():
+        y = cs.RightCensored(time, event)
+        return cs.Stacking([("cox", COX), ("km", KM)], random_state=0).fit(DATA.X, y).weights_
+
+    before = weights()
+    late = np.argmax(time)
+    time[late], event[late] = 30 * time[late], True
+    assert weights() == pytest.approx(before, abs=0.1)
+
+
 def test_closed_forms_stay_closed():
     stack = cs.Stacking([("cox", COX), ("weibull", WEIBULL)], random_state=0).fit(DATA.X, DATA.y)
     F = stack.predict_distribution(DATA.X[:5])

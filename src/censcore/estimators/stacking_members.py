@@ -30,6 +30,7 @@ class MemberDraws:
 
     causes: Any  #: names, of competing risks
     ordered: bool = False  #: the times of a draw come in the order of the coordinates
+    horizon: float | None = None  #: times are scored up to here
 
     def of(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
         """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
@@ -128,12 +129,10 @@ class MemberDraws:
         self, draws: Sequence[np.ndarray], y: Any, C: Distribution, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J) of draws from J forecasts, and half their squared distances (n, J, J)."""
-        endless = bool((to_numpy(C.marginal(0).mass_at_infinity()) > 0).any())
-        horizon = float(to_numpy(y.time).max()) if endless else None  # nothing was seen beyond
 
         def loss(*parts: np.ndarray) -> np.ndarray:
             forecast = of_draws(mixed(parts), self.causes)
-            return to_numpy(energy_score(y, forecast, C, fair=True, horizon=horizon, seed=seed))
+            return to_numpy(energy_score(y, forecast, C, fair=True, horizon=self.horizon, seed=seed))
 
         s = np.stack([loss(z) for z in draws], axis=1)
         D = np.zeros((len(s), len(draws), len(draws)))

@@ -25,6 +25,7 @@ from censcore.scores.inputs import known_censoring
 
 _FEW, _SOME = 1000, 4000  # up to so many subjects every fold is held out, or two of five, else one
 _HELD_OUT = 5000  # subjects of a fold, at most, that the weights are fitted to
+_LAST = 0.05  # of the subjects: what they outlive the others by decides no weights
 
 #: By name, for every fold a model that has not seen its subjects, and others that it is pooled with.
 HeldOut = dict[str, list[tuple[Any, ...]]]
@@ -100,6 +101,18 @@ class StackSubjects:
             ends: Any = np.where(self.y.found, self.y.upper, self.y.lower)
             return np.array([ends.max()])
         return end_of_follow_up(CauseTimes(self.y) if isinstance(self.y, CompetingRisks) else self.y, self.C)
+
+    @property
+    def horizon(self) -> float | None:
+        """The time up to which forecasts are scored for the weights: few subjects are followed longer.
+
+        Were all time scored, one subject followed for much longer than the others would decide.
+        """
+        if isinstance(self.y, IntervalCensored):
+            return None
+        last = to_numpy(self.y.time).reshape(len(self.y), -1).max(axis=1)
+        end = np.quantile(last, 1 - _LAST, weights=self.weight, method="inverted_cdf")
+        return float(end if end > 0 else last.max())
 
     @property
     def events(self) -> float:
