@@ -76,6 +76,10 @@ class Case(KeepsValues):
         object.__setattr__(self, "C", in_time(self.C, self.y))
         object.__setattr__(self, "scored", self.y if self.whole is None else self.whole)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the inputs, which hold a module and are made again."""
+        return {name: value for name, value in super().__getstate__().items() if name != "inputs"}
+
     def take(self, rows: np.ndarray | slice) -> Self:
         """The case of some subjects."""
 
