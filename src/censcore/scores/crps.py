@@ -90,13 +90,16 @@ def crps(
 
 
 @score(None)
-def _losses(inputs: ScoringInputs, *, fair: bool) -> Array:
+def _losses(inputs: ScoringInputs, *, fair: bool = False) -> Array:
     loss = integrated(inputs)
     if not (fair and isinstance(inputs.F, Ensemble)):
         return loss
     return loss - chunked_rows(
         lambda rows: _bias_of_members(inputs.take(rows)), inputs.n, 4 * inputs.F.m, like=inputs.y.time
     )
+
+
+vars(crps).update(of_inputs=vars(_losses)["of_inputs"], over_causes=vars(_losses)["over_causes"])
 
 
 def _bias_of_members(inputs: ScoringInputs) -> Array:

@@ -173,11 +173,13 @@ def _score_of(function: Formula, axis: Axis, over_causes: Callable[..., Array] |
             return over_causes(losses, y, forecast, censoring, *at, horizon=horizon, **options)
         times = at[0] if axis == "time" else None
         y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
-        inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
+        return of_inputs(scoring_inputs(y, forecast, censoring, horizon, one_cause=True), *at, **options)
+
+    def of_inputs(inputs: ScoringInputs, *at: Array, **options: Any) -> Array:
         if not columns:
             return _of_all(function(inputs, **options), inputs, function)
         if axis == "time":
-            t, single = evaluation_times(times, inputs.y, inputs.horizon)
+            t, single = evaluation_times(at[0], inputs.y, inputs.horizon)
         else:
             t, single = quantile_levels(at[0], inputs.y)
         loss = _of_all(function(inputs, t, **options), inputs, function, int(t.shape[1]))
@@ -185,6 +187,8 @@ def _score_of(function: Formula, axis: Axis, over_causes: Callable[..., Array] |
 
     update_wrapper(losses, function)
     losses.__signature__ = _signature(function, columns)  # type: ignore[attr-defined]
+    losses.of_inputs = of_inputs  # type: ignore[attr-defined]  # for several scores of the same inputs
+    losses.over_causes = over_causes  # type: ignore[attr-defined]
     return as_loss(losses)
 
 

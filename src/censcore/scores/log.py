@@ -7,7 +7,7 @@ from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
 from censcore.outcomes import CompetingRisks, EventOfCause, IntervalCensored, OutcomeLike, SemiCompetingRisks
 from censcore.scores.competing_risks import log_score_of_causes, log_survival_beyond
-from censcore.scores.inputs import joint_scoring_inputs
+from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
 from censcore.scores.interval import interval_log_score
 from censcore.scores.registry import ScoreInfo, register
 
@@ -78,7 +78,12 @@ def log_score(
     if isinstance(y, CompetingRisks):
         return log_score_of_causes(y, forecast, censoring, horizon)
     averages = isinstance(y, EventOfCause) and bool(y.never.any())
-    inputs = joint_scoring_inputs(y, forecast, censoring, horizon, needs_censoring=averages, one_cause=True)
+    return _of_inputs(
+        joint_scoring_inputs(y, forecast, censoring, horizon, needs_censoring=averages, one_cause=True)
+    )
+
+
+def _of_inputs(inputs: ScoringInputs) -> Array:
     F = inputs.F
     if not F.has_density:
         raise NoDensityError(
@@ -88,6 +93,9 @@ def log_score(
         )
     loss = -F.log_likelihood(inputs.y.time, inputs.y.event)
     return loss + log_survival_beyond(inputs) if inputs.has_never else loss
+
+
+vars(log_score)["of_inputs"] = _of_inputs
 
 
 register(

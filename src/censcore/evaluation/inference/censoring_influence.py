@@ -132,7 +132,9 @@ class KaplanMeierPart(Part):
         for i, (C, (_, u)) in enumerate(zip(curve.distributions_, self._jumps, strict=True)):
             subjects = self.subjects[stratum == i]
             if len(subjects) and len(u):
-                under = self._restricted(case, subjects, C)
+                # where one curve serves all subjects, it is that of the case, with what was made under it
+                one = len(subjects) == len(case.y) and len(case.C) == case.C.k == 1 and self.end is None
+                under = case if one else self._restricted(case, subjects, C)
                 pieces[i] = Piece(subjects, under, weight[subjects], u, self.by_visit)
         return pieces
 

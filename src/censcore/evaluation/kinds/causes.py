@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore
-from censcore.evaluation.measures.joint_scores import Energy, LogOfCause, OfView, View
+from censcore.evaluation.measures.joint_scores import Energy, LogOfCause, OfView, OverCauses, View
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import LEVELS, default_levels
@@ -30,6 +31,7 @@ from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.scores import energy_score, log_score, registry
+from censcore.scores.competing_risks import over_all_causes
 
 ALL_CAUSES, ANY_CAUSE = "all causes", "any cause"
 #: Pictures that there are of all causes together; the others show the risk of one event.
@@ -210,13 +212,14 @@ class Causes(Kind):
         if score is None:
             return []
         of_one = LogOfCause(score.info) if score.info.function is log_score else score
+        whole, *each = self.views
         possible: list[CaseScore] = []
-        for view in self.views:
-            if view.number is None and not score.info.over_causes:
-                continue
-            title = score.info.title.replace("binomial", "multinomial") if view.number is None else None
-            possible.append(OfView.score(of_one if view.number else score, view, title))
-        return possible
+        if score.info.over_causes:
+            title = score.info.title.replace("binomial", "multinomial")
+            summed = getattr(score.info.function, "over_causes", None) is over_all_causes
+            kind = partial(OverCauses.score, parts=(each[-1], *each[:-1])) if summed else OfView.score
+            possible.append(kind(score, whole, title))
+        return possible + [OfView.score(of_one if view.number else score, view) for view in each]
 
     def without_outcome(self, possible: list[CaseScore]) -> list[CaseScore]:
         """Not the log score of one cause, which depends on the censoring distribution."""

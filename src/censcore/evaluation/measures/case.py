@@ -18,9 +18,10 @@ from censcore.evaluation.inference.estimates import effective_number
 from censcore.exceptions import PositivityError
 from censcore.outcomes import EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
-from censcore.scores import brier_score
+from censcore.scores import SCORES
 from censcore.scores.inputs import ScoringInputs, scoring_inputs, without_forecast
 from censcore.scores.known_at import seen_beyond, weights_of_events
+from censcore.scores.registry import ScoreInfo
 
 if TYPE_CHECKING:
     from censcore.evaluation.measures.case_scores import CaseScore
@@ -75,6 +76,10 @@ class Case(KeepsValues):
         object.__setattr__(self, "C", in_time(self.C, self.y))
         object.__setattr__(self, "scored", self.y if self.whole is None else self.whole)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the inputs, which hold a module and are made again."""
+        return {name: value for name, value in super().__getstate__().items() if name != "inputs"}
+
     def take(self, rows: np.ndarray | slice) -> Self:
         """The case of some subjects."""
 
@@ -128,6 +133,20 @@ class Case(KeepsValues):
         return self._made[view]
 
     @cached_property
+    def inputs(self) -> ScoringInputs:
+        """What scores of one event time take, checked once for all of them."""
+        return scoring_inputs(self.y, self.F, self.C, self.horizon, one_cause=True)
+
+    def losses(self, info: ScoreInfo, times: np.ndarray | None = None) -> np.ndarray:
+        """Losses (n, q) of a score, at its times or at others."""
+        times, of_inputs = self.times if times is None else times, getattr(info.function, "of_inputs", None)
+        if of_inputs is None or self.whole is not None or self.y.time.ndim > 1:
+            where = {"times": times, "levels": self.levels, "horizon": self.horizon}
+            return as_losses(info(self.scored, self.F, self.C, **where))
+        at = {"time": (times,), "level": (self.levels,)}.get(info.axis, ())
+        return as_losses(of_inputs(self.inputs, *at, **dict(info.options)))
+
+    @cached_property
     def time(self) -> np.ndarray:
         """Observed times up to the horizon, (n,)."""
         return np.minimum(to_numpy(self.y.time), self.horizon)
@@ -144,8 +163,8 @@ class Case(KeepsValues):
         Without a scale weights are those that means over the counted subjects need.
         """
         if ("risk", t, scale) not in self._made:
-            inputs = scoring_inputs(self.y, self.F, self.C, self.horizon, one_cause=True)
-            self._made["risk", t, scale] = _risk_at(inputs, t) if scale is None else risk_at(inputs, t, scale)
+            risk = _risk_at(self.inputs, t) if scale is None else risk_at(self.inputs, t, scale)
+            self._made["risk", t, scale] = risk
         return self._made["risk", t, scale]
 
     def first(self, u: np.ndarray) -> np.ndarray:
@@ -183,7 +202,7 @@ class Case(KeepsValues):
             for start in range(0, len(first), CHUNK):
                 rows = slice(start, start + CHUNK)
                 part = self if len(first) <= CHUNK else self.take(rows)
-                losses = as_losses(brier_score(part.scored, part.F, part.C, middle, horizon=self.horizon))
+                losses = part.losses(SCORES["brier_score"], middle)
                 sums += sums_at(first[rows], weight[rows], losses, len(self.cells))
             self._made.update(weight=weight, sums=sums)
         return self._made["sums"]

@@ -35,8 +35,8 @@ from censcore.evaluation.measures.case import (
 )
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored
-from censcore.scores import SCORES, brier_score
-from censcore.scores.inputs import as_columns, scoring_inputs
+from censcore.scores import SCORES
+from censcore.scores.inputs import as_columns
 from censcore.scores.known_at import known_at, over_reached
 from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo, no_such_score
@@ -106,9 +106,7 @@ class CaseScore(ABC):
         return np.concatenate(parts)[np.argsort(np.concatenate(pieces))]
 
     def _losses(self, case: Case) -> np.ndarray:
-        return as_losses(
-            self.info(case.scored, case.F, case.C, times=case.times, levels=case.levels, horizon=case.horizon)
-        )
+        return case.losses(self.info)
 
     @abstractmethod
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -220,9 +218,7 @@ class Integrated(CaseScore):
             mean_width = width * inverse / case.horizon
             A = up_to(case.brier_sums(weight), middle, edges, ipcw=True) @ mean_width
         else:
-            brier = as_losses(
-                brier_score(case.scored, case.F, case.C, middle, scale="ipcw", horizon=case.horizon)
-            )
+            brier = case.losses(SCORES["brier_score:ipcw"], middle)
             first = case.first(edges)
             A = of_single_times(first, brier, weight, middle, edges, True, case.entry) @ width / case.horizon
         return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
@@ -237,9 +233,8 @@ class Pinball(CaseScore):
     """
 
     def _losses(self, case: Case) -> np.ndarray:
-        inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
-        levels, _ = as_columns(case.levels, "levels", inputs.y)
-        return as_losses(pinball_of(inputs, levels, case.quantiles.astype(levels.dtype, copy=False)))
+        levels, _ = as_columns(case.levels, "levels", case.inputs.y)
+        return as_losses(pinball_of(case.inputs, levels, case.quantiles.astype(levels.dtype, copy=False)))
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,7 +21,12 @@ from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointM
 from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.measures.case import Case, as_losses
-from censcore.evaluation.measures.case_scores import CaseScore, WithoutCensoring, of_single_times
+from censcore.evaluation.measures.case_scores import (
+    CaseScore,
+    Integrated,
+    WithoutCensoring,
+    of_single_times,
+)
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
 from censcore.scores.compatible_times import subject_keys
@@ -272,11 +277,11 @@ class OfView(CaseScore):
     view: View
 
     @classmethod
-    def score(cls, base: CaseScore, view: View, title: str | None = None) -> OfView:
+    def score(cls, base: CaseScore, view: View, title: str | None = None, **others: Any) -> Self:
         """The score, with the view in its name and title."""
         title = base.info.title if title is None else title
         info = replace(base.info, name=f"{base.info.name}[{view.name}]", title=f"{title}, {view.name}")
-        return cls(info, base, view, outcome=view.name)
+        return cls(info, base, view, outcome=view.name, **others)
 
     def counted(self, case: Case) -> np.ndarray | None:
         """Those of the view."""
@@ -286,7 +291,7 @@ class OfView(CaseScore):
         """One loss per subject and column, (n, q); zero for subjects who do not count."""
         counted = self.counted(case)
         if counted is None:
-            return self.base.losses(case.of(self.view))
+            return losses_of_view(self.base, case, self.view)
         rows, losses = np.nonzero(counted)[0], np.zeros((len(case.y), len(self.at(case))))
         if len(rows):
             losses[rows] = self.base.losses(case.take(rows).of(self.view))
@@ -310,3 +315,30 @@ class OfView(CaseScore):
         counted = self.counted(cases[0])
         events = self.base.counted_events([case.of(self.view) for case in cases])
         return events if counted is None else tuple(who & counted[:, None] for who in events)
+
+
+def losses_of_view(score: CaseScore, case: Case, view: View) -> np.ndarray:
+    """The losses of a score of one view; made once, since scores of all causes are sums of them."""
+    part, key = case.of(view), ("losses", score.name)
+    if key not in part._made:
+        part._made[key] = score.losses(part)
+    losses: np.ndarray = part._made[key]
+    return losses
+
+
+@dataclass(frozen=True)
+class OverCauses(OfView):
+    """Half the sum of a score over any cause and each of them, which is that of all causes together."""
+
+    parts: tuple[View, ...] = ()  #: any cause, and each
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One loss per subject and column, (n, q)."""
+        return np.sum([losses_of_view(self.base, case, part) for part in self.parts], axis=0) / 2
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """That of integrated Brier scores is half the sum of those of the parts, whatever their losses."""
+        if not isinstance(self.base, Integrated):
+            return super().derivative(case, losses, weight, u)
+        each = [self.base.derivative(case.of(part), losses, weight, u) for part in self.parts]
+        return np.sum(each, axis=0) / 2

@@ -248,6 +248,7 @@ class TablePlan(Plan):
         self.task = BatchPlan(
             self.columns, bare, self.table.rows, self.models, self.scores, end, self.times,
             self.levels, estimate, subsets, self.events, _edges(parts, end), by_curve, self.asked.seed,
+            {} if self.runner.in_one_process(self.batches) else None,
         )  # fmt: skip
         first = self.task.named(self.first)
         self.cases, self.part = self.task.cases(first), self.task.part(first)

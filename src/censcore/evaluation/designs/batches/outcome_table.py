@@ -25,7 +25,8 @@ class OutcomeTable:
 
     Passed to :func:`compare` in place of ``y``. Forecasts are then functions of the rows of a batch, or in
     columns with the names that the command line reads; ``groups``, ``sample_weight`` and ``by`` are names of
-    columns. No more than a few batches are in memory at any time.
+    columns. No more than a few batches are in memory at any time, and up to 256 MB of losses that
+    are not computed twice.
 
     Parameters
     ----------

@@ -26,9 +26,16 @@ from censcore.distributions import Distribution
 from censcore.evaluation.designs.batches.counts import Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
 from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
-from censcore.evaluation.designs.batches.table_plan import BatchPlan, Columns, Rows, TableCensoring, rows_of
+from censcore.evaluation.designs.batches.table_plan import (
+    BatchPlan,
+    Columns,
+    Rows,
+    Scored,
+    TableCensoring,
+    rows_of,
+)
 from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
-from censcore.evaluation.inference.mean_losses import score_all
+from censcore.evaluation.inference.mean_losses import Losses, score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -97,12 +104,16 @@ class LossSums:
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
-        return merged(self._of(rows) for rows in self.plan.read(batch))
+        scored: list[Scored] = []
+        sums = merged(self._of(rows, scored) for rows in self.plan.read(batch))
+        self.plan.keep(batch, scored)
+        return sums
 
-    def _of(self, rows: Rows) -> PartialSums:
+    def _of(self, rows: Rows, scored: list[Scored]) -> PartialSums:
         plan, forecasts, w = self.plan, self.plan.forecast(rows), self.plan.shares(rows)
         cases = plan.cases(rows, forecasts)
-        losses, moving = score_all(dict(cases), plan.scores), plan.part(rows)
+        losses, moving = score_all(cases, plan.scores), plan.part(rows)
+        scored.append((rows, losses))
         part = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
         for model, case in cases.items():
             pieces = {} if moving is None else plan.pieces(moving, case, w)
@@ -191,11 +202,10 @@ class Influences:
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
-        return merged(self._of(rows) for rows in self.plan.read(batch))
+        return merged(self._of(rows, losses) for rows, losses in self.plan.scored(batch))
 
-    def _of(self, rows: Rows) -> PartialSums:
+    def _of(self, rows: Rows, losses: Losses) -> PartialSums:
         plan, w = self.plan, self.plan.shares(rows)
-        losses = score_all(dict(plan.cases(rows)), plan.scores)
         place = self._places(rows)
         part, tables = PartialSums(), []
         for name, centre in self.centres.items():

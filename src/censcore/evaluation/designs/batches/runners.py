@@ -47,15 +47,25 @@ class Runner:
                 yield result
                 bar.advance()
 
+    def in_one_process(self, batches: Sequence[Batch]) -> bool:
+        """Whether all batches pass through this process, and nothing is stored."""
+        elsewhere = self.client is not None or self.store is not None or _is_delayed(batches[0])
+        return not elsewhere and (self.n_jobs in (None, 1) or len(batches) == 1)
+
     def _results(self, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
         if self.client is not None:
             yield from _on_cluster(self.client, work, batches)
-        elif isinstance(batches[0], FrameBatch) and batches[0].delayed:
+        elif _is_delayed(batches[0]):
             yield from _by_dask(work, batches)
         elif self.n_jobs in (None, 1) or len(batches) == 1:
             yield from map(work, batches)
         else:
             yield from _in_processes(self.n_jobs, work, batches)
+
+
+def _is_delayed(batch: Batch) -> bool:
+    """Whether a batch is a partition that Dask has still to compute."""
+    return isinstance(batch, FrameBatch) and batch.delayed
 
 
 def _in_processes(n_jobs: int | None, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
@@ -108,10 +118,7 @@ def _tasks(work: Work, batches: Sequence[Batch]) -> list[Any]:
     delayed = _dask().delayed
     plan = delayed(_same, pure=False)(work)
     run = delayed(operator.call, pure=False)
-    return [
-        run(plan, batch.frame if isinstance(batch, FrameBatch) and batch.delayed else batch)
-        for batch in batches
-    ]
+    return [run(plan, getattr(batch, "frame", batch) if _is_delayed(batch) else batch) for batch in batches]
 
 
 def _dask() -> Any:

@@ -16,7 +16,7 @@ from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Adapted, Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.inference.censoring_influence import Part, Piece, has_influence, parts_of
-from censcore.evaluation.inference.mean_losses import Subset
+from censcore.evaluation.inference.mean_losses import Losses, Subset, score_all
 from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
@@ -27,6 +27,8 @@ from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
+
+KEPT = 2**28  # bytes of losses that are not computed again in the next pass
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,9 @@ class Rows:
     weight: np.ndarray
     labels: dict[str, np.ndarray]
     kind: Any = None  #: of the outcomes, with the names that all batches share, once these are known
+
+
+Scored = tuple[Rows, Losses]
 
 
 def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: int) -> Iterator[Rows]:
@@ -124,6 +129,8 @@ class BatchPlan:
     edges: tuple[np.ndarray, ...]  #: cells of all subjects, for every part of the outcome
     by_curve: list[tuple[np.ndarray, ...]] = field(default_factory=list)  #: those of strata with a curve each
     seed: int = 0
+    #: Scored subjects of batches, for the next pass; None where passes do not run in one process.
+    kept: dict[int, list[Scored]] | None = None
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
@@ -141,6 +148,21 @@ class BatchPlan:
     def read(self, batch: Batch | Any) -> Iterator[Rows]:
         """The subjects of a batch, piece by piece."""
         return map(self.named, rows_of(batch, self.columns, self.needed, self.rows))
+
+    def scored(self, batch: Batch | Any) -> Iterator[Scored]:
+        """The subjects of a batch with their losses, which are kept from the pass before or made again."""
+        if self.kept is not None and id(batch) in self.kept:
+            yield from self.kept.pop(id(batch))
+            return
+        for rows in self.read(batch):
+            yield rows, score_all(self.cases(rows), self.scores)
+
+    def keep(self, batch: Batch | Any, scored: list[Scored]) -> None:
+        """Keep the losses of a batch for the next pass, as far as there is room."""
+        if self.kept is not None:
+            pieces = [piece for pieces in (*self.kept.values(), scored) for piece in pieces]
+            if sum(values.nbytes for _, losses in pieces for values in losses.values.values()) <= KEPT:
+                self.kept[id(batch)] = [(replace(rows, frame=None), losses) for rows, losses in scored]
 
     def named(self, rows: Rows) -> Rows:
         """Subjects with the kind of their outcomes."""
