@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import factorial
 from typing import Any, NamedTuple
@@ -290,19 +290,19 @@ class PairsByCurves(_ComparablePairs):
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects, for each event."""
-        products = _each_with_each(self.members, values)
-        sums = self.sums.over_later(products)
-        if self.late is not None:
-            sums = _left(sums, self.late.over_later(products))
-        return _summed(self.later, sums[0]), _summed(self.later, sums[1])
+        return self._over(RankedSums.over_later, _each_with_each(self.members, values), self.later)
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the earlier events, for each subject."""
-        products = _each_with_each(self.later, values)
-        sums = self.sums.over_earlier(products)
+        return self._over(RankedSums.over_earlier, _each_with_each(self.later, values), self.members)
+
+    def _over(
+        self, ranked: Callable[[RankedSums, np.ndarray], Sums], products: np.ndarray, factor: np.ndarray
+    ) -> Sums:
+        sums = ranked(self.sums, products)
         if self.late is not None:
-            sums = _left(sums, self.late.over_earlier(products))
-        return _summed(self.members, sums[0]), _summed(self.members, sums[1])
+            sums = _left(sums, ranked(self.late, products))
+        return _summed(factor, sums[0]), _summed(factor, sums[1])
 
 
 def _each_with_each(of_curves: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -230,8 +230,13 @@ def _others_sentence(wins: list[tuple[str, str]], reference: str | None) -> str:
     gaps = [
         f"{one_line(worse)} is worse than {one_line(better)}" for better, worse in wins if worse != reference
     ]
-    more = [f"{len(gaps) - MOST_GAPS} more"] if len(gaps) > MOST_GAPS else []
-    return f"Other clear differences: {'; '.join(gaps[:MOST_GAPS] + more)}." if gaps else ""
+    return f"Other clear differences: {_first(gaps)}." if gaps else ""
+
+
+def _first(words: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = [f"{len(words) - MOST_GAPS} more"] if len(words) > MOST_GAPS else []
+    return "; ".join(words[:MOST_GAPS] + more)
 
 
 def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -> str:
@@ -264,9 +269,8 @@ def _calibration_sentences(comparison: Comparison, verdict: Verdict, best: str) 
             sentences.append(f"The risks of {one_line(best)} {words} the observed ones ({distance}).")
     known = (best, comparison.reference)  # a reference is no candidate
     off = [x for x in verdict.calibration if x["calibrated"] is False and x["model"] not in known]
-    named = [f"{one_line(x['model'])} ({distance_text(x, comparison.time_unit)})" for x in off[:MOST_GAPS]]
-    named += [f"{len(off) - MOST_GAPS} more"] if len(off) > MOST_GAPS else []
-    return [*sentences, f"Not calibrated: {'; '.join(named)}."] if named else sentences
+    named = [f"{one_line(x['model'])} ({distance_text(x, comparison.time_unit)})" for x in off]
+    return [*sentences, f"Not calibrated: {_first(named)}."] if named else sentences
 
 
 def calibration_lines(comparison: Comparison, outcome: str) -> list[Line]:

@@ -108,12 +108,12 @@ def dependent_censoring_sensitivity(
     t, h = _check_times(times, horizon)
     levels = np.unique(as_numbers(tau, "tau"))
     phis = [generator(copula, float(level)) for level in levels]
-    stratum, forecast_list = _codes(strata, len(y), "strata"), list(distributions.values())
+    stratum, weights = _codes(strata, len(y), "strata"), _bootstrap_weights(len(y), replicates, groups, seed)
     subjects = [
-        _Stratum(y, np.nonzero(stratum == s)[0], forecast_list, t, h) for s in range(int(stratum.max()) + 1)
+        _Stratum(y, np.nonzero(stratum == s)[0], list(distributions.values()), t, h, weights)
+        for s in range(int(stratum.max()) + 1)
     ]
-    weights = _bootstrap_weights(len(y), replicates, groups, seed)
-    means = np.stack([_means(subjects, phi, weights, len(y)) for phi in phis])
+    means = np.stack([sum(of.share * of.means(phi) for of in subjects) for phi in phis])
     lines = [("brier_score", float(at)) for at in t] + ([] if h is None else [("integrated_brier_score", h)])
     events = int(to_numpy(y.event).sum())
     return DependentCensoringSensitivity(
@@ -125,12 +125,21 @@ def dependent_censoring_sensitivity(
 
 
 class _Stratum:
-    """The losses of the subjects of one stratum, and their means under weights and a dependence."""
+    """The losses of the subjects of one stratum, and their means under R sets of weights and a dependence."""
 
     def __init__(
-        self, y: RightCensored, rows: np.ndarray, forecasts: list[Univariate], t: np.ndarray, h: float | None
+        self,
+        y: RightCensored,
+        rows: np.ndarray,
+        forecasts: list[Univariate],
+        t: np.ndarray,
+        h: float | None,
+        weights: np.ndarray,
     ) -> None:
-        self.rows = rows
+        total = weights[:, rows].sum(axis=1, keepdims=True)
+        # a bootstrap sample may hold nobody of a small stratum
+        self.weights = np.where(total > 0, weights[:, rows], 1.0)
+        self.share = (total / len(y))[:, :, None]
         self.time, self.event = to_numpy(y.time)[rows].astype(float), to_numpy(y.event)[rows]
         self.t, self.h = t, h
         last = max([*t.tolist(), *([] if h is None else [np.nextafter(h, 0)])])
@@ -144,27 +153,24 @@ class _Stratum:
         self.forecasts = [F if len(F) == 1 else F.take(rows) for F in forecasts]
         survival = [np.broadcast_to(to_numpy(F.sf(t[None, :])), (len(rows), len(t))) for F in self.forecasts]
         self.S = np.stack(survival, axis=1)  # (n, models, q)
-        self._areas: list[tuple[np.ndarray, np.ndarray]] = []
+        self._areas = [] if h is None else [self._areas_of(F, h) for F in self.forecasts]
 
-    def prepare(self, weights: np.ndarray) -> None:
+    def _areas_of(self, F: Univariate, h: float) -> tuple[np.ndarray, np.ndarray]:
         r"""Parts without tau: :math:`\int F^2` summed over survivors, :math:`\int_y^hS^2` per subject."""
-        if self.h is None:
-            return
-        starts, h = self.starts, self.h
+        starts = self.starts
         ends = np.append(starts[1:], h)
         step = max(1, CHUNK_NUMBERS // len(ends))
-        for F in self.forecasts:
-            living, after = np.zeros((len(weights), len(starts))), np.zeros(len(self.time))
-            for first in range(0, len(self.time), step):
-                part = slice(first, first + step)
-                here = F if len(F) == 1 else F.take(part)
-                stop = np.minimum(self.time[part], h)[:, None]
-                area = squared_cdf_area(here, np.broadcast_to(ends, (len(stop), len(ends))))
-                area = np.diff(area, axis=1, prepend=0.0) * (stop > starts)
-                living += weights[:, part] @ area
-                beyond = squared_sf_area(here, np.concatenate([stop, 0 * stop + h], axis=1))
-                after[part] = beyond[:, 1] - beyond[:, 0]
-            self._areas.append((living, after))
+        living, after = np.zeros((len(self.weights), len(starts))), np.zeros(len(self.time))
+        for first in range(0, len(self.time), step):
+            part = slice(first, first + step)
+            here = F if len(F) == 1 else F.take(part)
+            stop = np.minimum(self.time[part], h)[:, None]
+            area = squared_cdf_area(here, np.broadcast_to(ends, (len(stop), len(ends))))
+            area = np.diff(area, axis=1, prepend=0.0) * (stop > starts)
+            living += self.weights[:, part] @ area
+            beyond = squared_sf_area(here, np.concatenate([stop, 0 * stop + h], axis=1))
+            after[part] = beyond[:, 1] - beyond[:, 0]
+        return living, after
 
     @property
     def starts(self) -> np.ndarray:
@@ -172,14 +178,15 @@ class _Stratum:
         times = np.unique(self.time)
         return np.unique(np.append(0.0, times[times < self.h]))
 
-    def means(self, phi: Generator, weights: np.ndarray) -> np.ndarray:
+    def means(self, phi: Generator) -> np.ndarray:
         r"""Mean losses, (R, models, lines).
 
         The weights follow from the estimate itself: :math:`1/P(C\ge y\mid T=y)=P(T=y)/P(Y=y,\Delta=1)` and
         :math:`1/P(C>t\mid T>t)=P(T>t)/P(Y>t)`.
         """
-        curve = copula_graphic_curve(self.time, self.event, phi, weights)
-        share = weights / weights.sum(axis=1, keepdims=True)
+        curve = copula_graphic_curve(self.time, self.event, phi, self.weights)
+        total = self.weights.sum(axis=1, keepdims=True)
+        share = self.weights / total
         number = np.searchsorted(curve.times, self.time)
         with np.errstate(divide="ignore", invalid="ignore"):
             per_event = np.where(curve.events > 0, (curve.S_before - curve.S) / curve.events, 0.0)
@@ -190,7 +197,7 @@ class _Stratum:
             dead, alive = of_events * (self.time <= t), share * (self.time > t)
             means.append(dead @ S**2 + self._per_survivor(curve, np.array([t])) * (alive @ (1 - S) ** 2))
         if self.h is not None:
-            per_survivor = self._per_survivor(curve, self.starts) / weights.sum(axis=1, keepdims=True)
+            per_survivor = self._per_survivor(curve, self.starts) / total
             integrals = [
                 np.sum(per_survivor * living, axis=1) + of_events @ after for living, after in self._areas
             ]
@@ -205,19 +212,6 @@ class _Stratum:
         S, followed = (np.concatenate([one, part], axis=1)[:, index] for part in (curve.S, curve.followed))
         known = followed > 0
         return np.where(known, S / np.where(known, followed, 1.0), np.where(S > 0, np.nan, 0.0))
-
-
-def _means(subjects: list[_Stratum], phi: Generator, weights: np.ndarray, n: int) -> np.ndarray:
-    """Mean losses of all subjects, (R, models, lines); strata count by their weights."""
-    total = 0.0
-    for stratum in subjects:
-        w = weights[:, stratum.rows]
-        if not stratum._areas:
-            stratum.prepare(w)
-        present = w.sum(axis=1) > 0  # a bootstrap sample may hold nobody of a small stratum
-        part = stratum.means(phi, np.where(present[:, None], w, 1.0))
-        total = total + part * (w.sum(axis=1) / n)[:, None, None]
-    return np.asarray(total)
 
 
 def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -> np.ndarray:
@@ -239,19 +233,14 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
 
 def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, Univariate]:
     check_forecasts(forecasts)
-    for name, distribution in forecasts.items():
-        if not isinstance(distribution, Univariate):
-            raise InvalidTypeError(
-                f"Forecast {name!r} must be a Distribution; got {type(distribution).__name__}."
-            )
-        if len(distribution) not in (1, n):
+    for name, F in forecasts.items():
+        if not isinstance(F, Univariate):
+            raise InvalidTypeError(f"Forecast {name!r} must be a Distribution; got {type(F).__name__}.")
+        if len(F) not in (1, n):
             raise InvalidInputError(
-                f"Forecast {name!r} is for {len(distribution)} subjects; expected {n} (or one for all)."
+                f"Forecast {name!r} is for {len(F)} subjects; expected {n} (or one for all)."
             )
-    return {
-        name: distribution if distribution._is_neutral else distribution.like(np.zeros(1))
-        for name, distribution in forecasts.items()
-    }
+    return {name: F if F._is_neutral else F.like(np.zeros(1)) for name, F in forecasts.items()}
 
 
 def _check_times(times: Array, horizon: float | None) -> tuple[np.ndarray, float | None]:
