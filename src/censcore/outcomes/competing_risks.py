@@ -191,7 +191,11 @@ class CompetingRisks(Outcome):
         >>> y.event, y.never, y.censored
         (array([ True, False, False]), array([False, False,  True]), array([False,  True, False]))
         """
-        return EventOfCause._of(self._any, self._cause == self.number_of(j))
+        return self._event_of(self.number_of(j))
+
+    def _event_of(self, number: int) -> EventOfCause:
+        """The outcome of a cause by its number, which nobody may have had."""
+        return EventOfCause._of(self._any, self._cause == number)
 
     def any_cause(self) -> RightCensored:
         """The time of the first event of any cause."""

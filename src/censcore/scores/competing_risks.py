@@ -56,7 +56,7 @@ def over_all_causes(
     F = check_causes(y, forecast)
     total = score(y.any_cause(), F.any_cause(), censoring, *at, **options)
     for j in range(1, F.n_causes + 1):
-        total = total + score(y.cause(j), F.cause(j), censoring, *at, **options)
+        total = total + score(y._event_of(j), F.cause(j), censoring, *at, **options)
     return total / 2
 
 
