@@ -144,6 +144,10 @@ def test_networks_share_by_a_prior_of_their_own():
 def test_without_held_out_subjects_the_prior_decides():
     np.testing.assert_allclose(stacked_weights(None, [0, 1, 2], [], 50.0), 1 / 3)
     np.testing.assert_allclose(stacked_weights(None, [0], [1, 2], 200.0), [0.5, 0.25, 0.25])
+    np.testing.assert_allclose(
+        stacked_weights(None, [0, 1, 2], [], 9.0, [1, 2, 1.5]), np.array([2, 4, 3]) / 9
+    )
+    np.testing.assert_allclose(stacked_weights(None, [2, 0], [1], 200.0, [3, 9, 1]), [0.375, 0.5, 0.125])
     few = cs.Stacking([("a", KM), ("b", cs.WeibullRegression(alpha=1.0))], random_state=0)
     few.fit(None, cs.RightCensored(np.arange(1.0, 9.0), np.ones(8)))
     assert few.weights_ == {"a": 0.5, "b": 0.5}

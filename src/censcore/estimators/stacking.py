@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
@@ -121,6 +122,9 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     """
 
     _kind = "Stacking"
+
+    #: Weights beforehand by name, relative to those of other members or baselines, which are one.
+    _expected: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def __init__(
         self,
@@ -240,7 +244,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         """Weigh the models, and fit those with a weight to all subjects."""
         names, simple, G = list(models), self._simple(), len(subjects.folds)
         losses = self._members.held_out_losses(list(held.values()), subjects, self._by_likelihood)
-        self.weights_ = named_weights(names, simple, losses, subjects.events)
+        self.weights_ = named_weights(names, simple, losses, subjects.events, self._expected)
         self.scores_ = dict(zip(names, joined(losses).means.tolist(), strict=True)) if G else {}
         self.estimators_ = {
             name: model if hasattr(model, "cross_fit") and G else subjects.fit(model)
@@ -250,7 +254,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         self._without_fold = []
         everybody = sum(len(test) for _, test in subjects.folds) == len(subjects.y)
         for i in range(G if everybody else 0):
-            weights = named_weights(names, simple, losses[:i] + losses[i + 1 :], subjects.events)
+            others = losses[:i] + losses[i + 1 :]
+            weights = named_weights(names, simple, others, subjects.events, self._expected)
             of_fold = {name: held[name][i][0] for name in names if weights[name] > 0}
             self._without_fold.append((weights, of_fold))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -80,12 +80,20 @@ def joined(folds: Sequence[tuple[np.ndarray, ...]]) -> QuadraticLosses | LogLoss
 
 
 def named_weights(
-    names: Sequence[str], baselines: Sequence[str], folds: Sequence[tuple[np.ndarray, ...]], events: float
+    names: Sequence[str],
+    baselines: Sequence[str],
+    folds: Sequence[tuple[np.ndarray, ...]],
+    events: float,
+    expected: Mapping[str, float],
 ) -> dict[str, float]:
-    """Weights by name, of the losses of every fold; none that are small."""
+    """Weights by name, of the losses of every fold; none that are small.
+
+    ``expected`` are weights beforehand, relative to each other; one for a model that has none.
+    """
     simple = [names.index(name) for name in baselines if name in names]
     flexible = [i for i in range(len(names)) if i not in simple]
-    w = stacked_weights(joined(folds) if folds else None, flexible, simple, events)
+    prior = [expected.get(name, 1.0) for name in names]
+    w = stacked_weights(joined(folds) if folds else None, flexible, simple, events, prior)
     w = np.where(w < _SMALLEST, 0.0, w.round(9))  # the last digits depend on the processor
     return dict(zip(names, (w / w.sum()).tolist(), strict=True))
 
@@ -95,6 +103,7 @@ def stacked_weights(
     members: Sequence[int],
     baselines: Sequence[int],
     events: float,
+    expected: Sequence[float] | None = None,
 ) -> np.ndarray:
     r"""Weights of members and of baselines.
 
@@ -104,10 +113,10 @@ def stacked_weights(
     :math:`\tau`. The first gets the posterior mean
     :math:`(\hat q/e^2+q_0/\tau^2)/(1/e^2+1/\tau^2)`, cut to [0, 1].
 
-    The members share one after the other, with equal shares beforehand and :math:`\tau=0.2`, and so do the
-    baselines, with :math:`\tau=0.35`. The two mixtures share with the prior mean :math:`E/(E+200)` for E
-    events per event time and :math:`\tau=0.35`: flexible models need many events to be better than
-    simple ones.
+    The members share one after the other, with ``expected`` shares beforehand (in proportion to these J
+    numbers; by default equal) and :math:`\tau=0.2`, and so do the baselines, with :math:`\tau=0.35`. The two
+    mixtures share with the prior mean :math:`E/(E+200)` for E events per event time and :math:`\tau=0.35`:
+    flexible models need many events to be better than simple ones.
 
     ``members`` and ``baselines`` are places among the J models. Without losses the prior decides.
 
@@ -117,11 +126,13 @@ def stacked_weights(
     [array([0.4, 0.6]), array([0.66, 0.34])]
     """
     each = np.eye(len(members) + len(baselines))
+    prior = np.ones(len(each)) if expected is None else np.asarray(expected, float)
     groups: list[np.ndarray] = []
     for places, deviation in ((members, _MEMBER_SPREAD), (baselines, _SPREAD)):
         for count, place in enumerate(places):
             first = groups.pop() if count else each[place]
-            groups.append(_shared(losses, first, each[place], count / (count + 1), deviation))
+            before = prior[list(places[:count])].sum()
+            groups.append(_shared(losses, first, each[place], before / (before + prior[place]), deviation))
     if len(groups) == 1:
         return groups[0]
     return _shared(losses, groups[0], groups[1], events / (events + _EVENLY), _SPREAD)

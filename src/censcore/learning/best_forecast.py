@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,18 @@ _NETWORK = Network(width=64, noise_dim=32)
 _TRAINING = Training(learning_rate=0.01, samples=4, validate_every=8)
 _MANY = 2_000
 
+# Weights beforehand, relative to that of engression: what held-out subjects say of two networks is little.
+# Chosen on simulated data, of one to ten times; 1.5 to 3 for the density network are nearly as good.
+_EXPECTED = {"density network": 2.0, "trees": 1.5}
+
 
 class BestForecast(Stacking):
     r"""The default stack: networks where there are many events, simple models where there are few.
 
     A :class:`Stacking` of :class:`CensoredEngression`, :class:`MixtureDensityNetwork`, and boosted trees
     (:class:`BoostedHazards`), Kaplan-Meier, Cox and Weibull models, whose times are joined by a Clayton
-    copula (:class:`JointFromMargins`), weighed by the energy score of held-out subjects. A
+    copula (:class:`JointFromMargins`), weighed by the energy score of held-out subjects. Beforehand
+    engression, density network and trees share as 2 : 4 : 3, which is best on simulated data. A
     model that the data do not allow, such as one without covariates or with events at time zero, is left out.
     With delayed entry, trees and simple models remain; for interval-censored times Turnbull's estimate and
     parametric regressions are mixed, by the log score.
@@ -120,6 +126,7 @@ class BestForecast(Stacking):
         self.progress = progress
 
     _kind = "BestForecast"
+    _expected = MappingProxyType(_EXPECTED)
     score, leave_out = "energy_score", True
     get_params = SurvivalEstimator.get_params
     set_params = SurvivalEstimator.set_params
