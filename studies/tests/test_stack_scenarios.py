@@ -57,6 +57,13 @@ def test_counts_of_best_or_level(tmp_path):
     assert found.loc["never used for a choice"].tolist() == [300, 3, 0, 2]
 
 
+def test_the_stack_alone_is_compared_with_nobody(tmp_path):
+    cells = scenario_cells((300,), seeds=1, models=["default stack"])
+    run_cells(lambda _: {"excess": 3.0, "cpu": 0.1, "weights": {}}, cells, tmp_path, progress=False)
+    (every,) = report_scenarios(tmp_path)
+    assert every.rows["excess"].tolist() == [3.0] * len(SCENARIOS)
+
+
 def test_what_intervals_cover(tmp_path):
     def intervals(settings):
         p = np.full(

@@ -88,6 +88,8 @@ def report_scenarios(out: str | os.PathLike[str]) -> list[StudyTable]:
     wide = wide[[model for model in MODELS if model in wide]].dropna(subset=[OURS])
     every = [StudyTable("excess", table, table, "Every fit: excess over the truth in per cent, CPU seconds.")]
     leads = _leads(wide)
+    if leads.empty:
+        return every
     return [*every, *(_by_size(wide, leads, n) for n in sorted(set(table["n"]))), _counts(leads)]
 
 
@@ -96,6 +98,8 @@ def _leads(wide: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (scenario, n), part in wide.groupby(["scenario", "n"], sort=False):
         others = part.drop(columns=OURS).dropna(axis=1)  # models that were run on all seeds of the stack
+        if others.empty:
+            continue
         best = str(others.mean().idxmin())
         difference = (part[OURS] - others[best]).to_numpy()
         error = difference.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else 0.0
@@ -103,6 +107,8 @@ def _leads(wide: pd.DataFrame) -> pd.DataFrame:
         row |= {OURS: part[OURS].mean(), "best other": best, "its excess": others[best].mean()}
         rows.append(row | {"difference": difference.mean(), "error": error})
     leads = pd.DataFrame(rows)
+    if leads.empty:  # the stack alone
+        return leads
     leads["best"] = leads["difference"] <= 0
     leads["best or level"] = leads["difference"] <= leads["error"]
     order = list(SCENARIOS)
