@@ -157,23 +157,16 @@ class StepWeights:
         """Weights of the values at the nodes in the integral over each panel, (K, P, NODES)."""
         return self.whole[..., :NODES] @ to_legendre(NODES).T * self.panels.half[:, None]
 
-    def integral(self, f: Array, y: Places, mix: Array | None = None) -> Array:
-        r""":math:`\int fw\,ds` from 0 to y, or from y to the last edge, by values f (1 or n, P, NODES): (n,).
+    def mixed(self, y: Places, mix: Array | None) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of values at nodes, (P, NODES), and the moments at each time, (n, NODES).
 
-        ``mix`` (n, K) weighs a family of weights.
+        ``mix`` (n, K) weighs a family of weights; those of values are then (n, P, NODES).
         """
         product, moments = self.at_nodes, self.at(y)
         if mix is None or len(product) == 1:
-            product, moments = product[0], moments[:, 0]
-        else:  # (n, P, NODES) and (n, NODES)
-            product = (mix @ product.reshape(len(product), -1)).reshape(-1, *product.shape[1:])
-            moments = (mix[:, None, :] @ moments)[:, 0]
-        counted = (y.after if self.beyond else y.before).astype(np.float64)
-        fixed = product, counted, to_legendre(NODES), moments, self.panels.half[y.panel]
-        product, counted, to_coefficients, moments, width = in_library_of(f, *fixed)
-        xp = namespace(f)
-        inside = xp.vecdot(y.own(f) @ to_coefficients, moments, axis=-1)
-        return xp.vecdot(xp.vecdot(f, product, axis=-1), counted, axis=-1) + width * inside
+            return product[0], moments[:, 0]
+        product = (mix @ product.reshape(len(product), -1)).reshape(-1, *product.shape[1:])
+        return product, (mix[:, None, :] @ moments)[:, 0]
 
     def between_risks(self, f: Array, y: Places) -> Array | float:
         """The error of weights that are mixed of those at K risks, (n,)."""
@@ -244,14 +237,18 @@ def integral(
     The error is estimated on each panel from the one function that counts there, on that of y from both.
     """
     (below, beyond), xp = weights, namespace(f)
-    value = below.integral(f, y, mix) + factor * beyond.integral(g, y, mix)
-    half = below.panels.half
-    half, width, left_out_below, size_below, left_out_beyond, size_beyond = in_library_of(
-        f, half, half[y.panel], below.left_out, below.size, beyond.left_out, beyond.size
+    (w, inside), (v, outside), half = below.mixed(y, mix), beyond.mixed(y, mix), below.panels.half
+    fixed = w, inside, v, outside, to_legendre(NODES), half, half[y.panel], y.before * 1.0, y.after * 1.0
+    w, inside, v, outside, to_coefficients, half, width, earlier, later = in_library_of(f, *fixed)
+    before, after = earlier > 0, later > 0
+    joined, own = xp.where(before[:, :, None], f, g), y.own(f)
+    value = xp.vecdot(xp.vecdot(joined, w), earlier) + factor * xp.vecdot(xp.vecdot(joined, v), later)
+    value = value + width * (
+        xp.vecdot(own @ to_coefficients, inside) + factor * xp.vecdot(y.own(g) @ to_coefficients, outside)
     )
-    before, after = (y.before, y.after) if xp is np else (convert(side, f) for side in (y.before, y.after))
-    joined = xp.where(before[:, :, None], detach(f), detach(g))
-    last, further = last_coefficients(xp.concat([joined, y.own(detach(f))[:, None]], axis=1))
+    bounds = below.left_out, below.size, beyond.left_out, beyond.size
+    left_out_below, size_below, left_out_beyond, size_beyond = in_library_of(f, *bounds)
+    last, further = last_coefficients(detach(xp.concat([joined, own[:, None]], axis=1)))
     within, width = 2 / NODES + further, width * last[:, -1]
     last, further, factor = last[:, :-1], further[:, :-1], detach(factor)
     late = xp.where(after, left_out_beyond + size_beyond * further, within[:, :-1])

@@ -120,9 +120,12 @@ def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise:
     weights = Weights(ipcw, float(last[0, 0]))
     if by_risk:
         return partial(_by_risk, inputs, _panels(weights.end, RATIOS[0], breaks), weights, otherwise)
-    for ratio in reversed(RATIOS):
-        otherwise = _OnPanels(_panels(weights.end, ratio, breaks), weights, otherwise)
-    return partial(otherwise, inputs)
+    wide, narrow = RATIOS
+
+    def on_narrow(subjects: ScoringInputs) -> Array:
+        return _OnPanels(_panels(weights.end, narrow, breaks), weights, otherwise)(subjects)
+
+    return partial(_OnPanels(_panels(weights.end, wide, breaks), weights, on_narrow), inputs)
 
 
 def _by_risk(inputs: ScoringInputs, panels: Panels, weights: Weights, otherwise: Loss) -> Array:
@@ -148,7 +151,7 @@ def has_many_risks(C: Univariate, n: int) -> bool:
 _panels = lru_cache(maxsize=32)(Panels)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _OnPanels:
     """Losses on some panels, and by another route where their error is not small."""
 
