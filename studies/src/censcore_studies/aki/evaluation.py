@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ LOSSES = ("joint", *ENDPOINTS, *(f"brier_{horizon}" for horizon in HORIZONS))
 REFERENCE = "censored"
 TRUTH = "truth"
 _FORMAT = 4  # raise it when the same model gives other numbers
+_AT_ONCE = 2**25  # drawn times that are scored together: every call of a score has a fixed cost
 
 Columns = dict[str, NDArray[Any]]
 
@@ -140,7 +141,7 @@ def _score_truth(
 def _score(name: str, rows: AkiRows, draws: Iterable[Tensor], progress: bool, folder: Path) -> dict[str, Any]:
     parts, start = [], 0
     with ProgressBar(f"evaluation/{name}", len(rows), show=progress) as bar:
-        for samples in draws:
+        for samples in _together(draws):
             part = rows.take(slice(start, start + len(samples)))
             parts.append(score_rows(part, samples))
             start += len(part)
@@ -148,6 +149,20 @@ def _score(name: str, rows: AkiRows, draws: Iterable[Tensor], progress: bool, fo
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     _write(columns, folder / "scores.parquet")
     return {"rows": len(rows)}
+
+
+def _together(draws: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The same draws of consecutive rows, in larger parts."""
+    import torch
+
+    parts: list[Tensor] = []
+    for part in draws:
+        parts.append(part)
+        if sum(each.numel() for each in parts) >= _AT_ONCE:
+            yield torch.cat(parts)
+            parts = []
+    if parts:
+        yield torch.cat(parts)
 
 
 def score_rows(rows: AkiRows, samples: Tensor) -> Columns:
