@@ -186,6 +186,22 @@ def test_likelihood_models_stream_data_that_do_not_fit(monkeypatch):
     np.testing.assert_allclose(first, second, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", LIKELIHOOD_MODELS)
+def test_likelihood_models_resume(name, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(epoch, network):
+        raise Stop
+
+    whole = LIKELIHOOD_MODELS[name](**LIKELIHOOD).fit(PAIR.X, PAIR.y)
+    model = LIKELIHOOD_MODELS[name](**LIKELIHOOD, checkpoint=tmp_path / "state")
+    with pytest.raises(Stop):
+        model.fit(PAIR.X, PAIR.y, callbacks=[stop])
+    resumed = model.fit(PAIR.X, PAIR.y)
+    np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-4)
+
+
 def test_semi_competing_risks_on_a_gpu():
     rng = np.random.default_rng(0)
     death = rng.exponential(size=500)

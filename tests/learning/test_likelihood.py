@@ -12,6 +12,7 @@ from tests.learning.small_trainings import likelihood
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, ModelFileError, NotFittedError
+from censcore.learning.training import loop
 from censcore.simulation import LogNormalScenario
 
 N = 3000
@@ -358,3 +359,22 @@ def test_a_network_may_go_astray_for_some_subjects(copula, value):
     F = model._distribution(raw, 1.0)
     time, event = (torch.as_tensor(part) for part in (data.y.time, data.y.event))
     assert torch.isfinite(F.log_likelihood(time.float(), event)[1:]).all()
+
+
+def test_moments_of_a_checkpoint_lie_in_memory_as_the_parameters_do(tmp_path, monkeypatch):
+    """Fused steps demand it, also of a parameter without elements, as a network without constants has."""
+    X = covariates(300)
+    y = generated(cs.Independent(margins(X, 2)), X)
+    settings = {"epochs": 3, "random_state": 0, "hidden": (4,), "checkpoint": tmp_path / "state"}
+
+    def stop(epoch, network):
+        raise KeyboardInterrupt
+
+    cs.CopulaWeibull("clayton", **settings).fit(X, y, callbacks=[stop])
+    runs, restore = [], loop._Run._restore
+    monkeypatch.setattr(loop._Run, "_restore", lambda run, tensors: [restore(run, tensors), runs.append(run)])
+    resumed = cs.CopulaWeibull("clayton", **settings).fit(X, y)
+    assert len(resumed.history_.epochs) == 3
+    state = runs[0].optimizer.state
+    assert any(p.numel() == 0 for p in state)
+    assert all(state[p][name].stride() == p.stride() for p in state for name in ("exp_avg", "exp_avg_sq"))

@@ -228,8 +228,10 @@ class _Run(Run):
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         for name, value in part_of(tensors, "optimizer").items():
             i, entry = name.split(".")
-            if value.ndim and value.shape != parameters[int(i)].shape:
-                raise ValueError(f"optimizer.{name} has the shape {tuple(value.shape)}")
+            if value.ndim:
+                if value.shape != parameters[int(i)].shape:
+                    raise ValueError(f"optimizer.{name} has the shape {tuple(value.shape)}")
+                value = torch.empty_like(parameters[int(i)]).copy_(value)  # fused steps need equal strides
             state.setdefault(int(i), {})[entry] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
 
