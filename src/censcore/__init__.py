@@ -1,7 +1,7 @@
 """Proper scores for right-censored forecasts.
 
 Censor the forecast the way the data were censored, then apply the ordinary proper score:
-``score(outcome, forecast, censoring)`` gives one loss per row, where ``forecast`` is the distribution of the
+``score(outcome, forecast, censoring)`` gives one loss per subject, where ``forecast`` is the distribution of the
 event time T and ``censoring`` the distribution of the censoring time C.
 
 Names load on first use, so ``import censcore`` itself costs next to nothing.
@@ -99,89 +99,44 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     __version__: str
 
 _EXPORTS = {
-    "outcomes": ["RightCensored", "CompetingRisks", "SemiCompetingRisks", "IntervalCensored"],
-    "distributions": [
-        "Distribution",
-        "Weibull",
-        "Exponential",
-        "LogNormal",
-        "LogLogistic",
-        "Gamma",
-        "Gompertz",
-        "Uniform",
-        "PointMass",
-        "PiecewiseExponential",
-        "Mixture",
-        "Step",
-        "PiecewiseLinear",
-        "Quantiles",
-        "Ensemble",
-        "Independent",
-        "Copula",
-        "JointGrid",
-        "JointMixture",
-        "CumulativeIncidence",
-        "CauseSpecificHazards",
-        "CauseEnsemble",
-    ],
-    "scores": [
-        "log_score",
-        "crps",
-        "brier_score",
-        "integrated_brier_score",
-        "binomial_log_score",
-        "pinball_score",
-        "energy_score",
-        "joint_brier_score",
-        "augmented_brier_score",
-        "augmented_integrated_brier_score",
-        "augmented_binomial_log_score",
-        "mean_loss",
-    ],
-    "estimators": [
-        "KaplanMeier",
-        "WeibullRegression",
-        "LogNormalRegression",
-        "LogLogisticRegression",
-        "CoxRegression",
-        "PiecewiseExponentialRegression",
-        "Turnbull",
-        "Adapted",
-        "BoostedHazards",
-        "Censoring",
-        "as_forecast",
-        "from_draws",
-        "from_risk",
-        "conformal_lower_bound",
-        "AalenJohansen",
-        "CauseSpecific",
-        "FineGray",
-        "Stacking",
-        "JointFromMargins",
-        "as_competing_forecast",
-    ],
-    "learning.engression": ["CensoredEngression"],
-    "learning.mixture_density_network": ["MixtureDensityNetwork"],
-    "learning.best_forecast": ["BestForecast"],
-    "model_files": ["load"],
-    "learning.copula": ["CopulaWeibull"],
-    "learning.grid": ["JointGridModel"],
-    "learning.data.sources": ["TrainingTable"],
-    "evaluation": [
-        "Comparison",
-        "at_landmark",
-        "censoring_diagnostic",
-        "compare_landmarks",
-        "WithCensoring",
-        "dependent_censoring_sensitivity",
-    ],
-    "evaluation.compare": ["compare"],
-    "evaluation.bootstrap_validation": ["Bootstrap"],
-    "evaluation.cross_validate": ["Folds", "cross_validate"],
-    "evaluation.sample": ["Sample"],
-    "evaluation.sensitivity.copula_graphic": ["copula_graphic"],
-    "evaluation.with_censoring": ["scorer", "scorers"],
-    "evaluation.designs.batches.outcome_table": ["OutcomeTable"],
+    module: names.split()
+    for module, names in {
+        "outcomes": "RightCensored CompetingRisks SemiCompetingRisks IntervalCensored",
+        "distributions": """
+            Distribution Weibull Exponential LogNormal LogLogistic Gamma Gompertz Uniform PointMass
+            PiecewiseExponential Mixture Step PiecewiseLinear Quantiles Ensemble Independent Copula
+            JointGrid JointMixture CumulativeIncidence CauseSpecificHazards CauseEnsemble
+        """,
+        "scores": """
+            log_score crps brier_score integrated_brier_score binomial_log_score pinball_score
+            energy_score joint_brier_score augmented_brier_score augmented_integrated_brier_score
+            augmented_binomial_log_score mean_loss
+        """,
+        "estimators": """
+            KaplanMeier WeibullRegression LogNormalRegression LogLogisticRegression CoxRegression
+            PiecewiseExponentialRegression Turnbull Adapted BoostedHazards Censoring as_forecast
+            from_draws from_risk conformal_lower_bound AalenJohansen CauseSpecific FineGray Stacking
+            JointFromMargins as_competing_forecast
+        """,
+        "learning.engression": "CensoredEngression",
+        "learning.mixture_density_network": "MixtureDensityNetwork",
+        "learning.best_forecast": "BestForecast",
+        "model_files": "load",
+        "learning.copula": "CopulaWeibull",
+        "learning.grid": "JointGridModel",
+        "learning.data.sources": "TrainingTable",
+        "evaluation": """
+            Comparison at_landmark censoring_diagnostic compare_landmarks WithCensoring
+            dependent_censoring_sensitivity
+        """,
+        "evaluation.compare": "compare",
+        "evaluation.bootstrap_validation": "Bootstrap",
+        "evaluation.cross_validate": "Folds cross_validate",
+        "evaluation.sample": "Sample",
+        "evaluation.sensitivity.copula_graphic": "copula_graphic",
+        "evaluation.with_censoring": "scorer scorers",
+        "evaluation.designs.batches.outcome_table": "OutcomeTable",
+    }.items()
 }
 _SUBMODULES = [
     "outcomes",
