@@ -1,8 +1,8 @@
 """Proper scores for right-censored forecasts.
 
 Censor the forecast the way the data were censored, then apply the ordinary proper score:
-``score(outcome, forecast, censoring)`` gives one loss per subject, where ``forecast`` is the distribution of the
-event time T and ``censoring`` the distribution of the censoring time C.
+``score(outcome, forecast, censoring)`` gives one loss per subject, where ``forecast`` is the distribution of
+the event time T and ``censoring`` the distribution of the censoring time C.
 
 Names load on first use, so ``import censcore`` itself costs next to nothing.
 """
