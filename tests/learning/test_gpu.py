@@ -119,6 +119,27 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
     np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["generators", "density networks"])
+def test_networks_side_by_side_resume(kind, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(epoch, network):
+        if epoch.epoch == 1:
+            raise Stop
+
+    def model(**options):
+        if kind == "generators":
+            return engression(**SETTINGS | {"n_networks": 2} | options)
+        return cs.MixtureDensityNetwork(n_networks=2, epochs=4, random_state=0, device="cuda", **options)
+
+    whole = model().fit(DATA.X, DATA.y)
+    with pytest.raises(Stop):
+        model(checkpoint=tmp_path / "state").fit(DATA.X, DATA.y, callbacks=[stop])
+    resumed = model(checkpoint=tmp_path / "state").fit(DATA.X, DATA.y)
+    np.testing.assert_allclose(resumed.sample(DATA.X[:20], 16), whole.sample(DATA.X[:20], 16), rtol=0.05)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_step_in_two_graphs_with_an_exchange_is_the_step_in_one(compiled):
     """The path of several processes, with a process group of one."""
