@@ -35,6 +35,7 @@ from censcore_studies.neutral_benchmark.inference import corrected_interval
 from censcore_studies.neutral_benchmark.learners import LEARNERS
 from censcore_studies.neutral_benchmark.proper import proper_differences, report_proper
 from censcore_studies.neutral_benchmark.ranks import mean_ranks, places, same_folds
+from censcore_studies.neutral_benchmark.report import report_benchmark
 from censcore_studies.neutral_benchmark.study import _add_scores, benchmark_cells, check_names, read_scores
 
 ROOT = os.environ.get("CENSCORE_DATA")
@@ -304,6 +305,16 @@ def test_command(tmp_path):
 
 
 # ---- what is committed -----------------------------------------------------------------------------
+
+
+@needs_data
+@pytest.mark.parametrize("learner", ["Cox", "BestForecast"])
+def test_tables_of_one_learner_alone(learner, tmp_path):
+    scores = pd.read_csv(RESULTS / "cells.csv").query("task == 'veteran' and iteration <= 3")
+    reports = {r.name: r.view for r in report_benchmark(tmp_path, scores[scores["learner"] == learner])}
+    assert ("agreement" in reports) == (learner == "Cox")
+    assert reports["differences"]["task"].tolist() == ["veteran"]
+    assert learner in " ".join(reports["mean_ranks"].astype(str).to_numpy().ravel())
 
 
 def assert_committed(table: pd.DataFrame, name: str) -> None:

@@ -78,7 +78,9 @@ def agreement(scores: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 def report_agreement(table: pd.DataFrame) -> StudyTable:
     """The table to read."""
     view = table.pivot(index="task", columns="learner", values="largest deviation")
-    view = view.reindex([name for name in TASKS if name in view.index])[list(REPRODUCED)]
+    view = view.reindex(
+        [name for name in TASKS if name in view.index], columns=[name for name in REPRODUCED if name in view]
+    )
     folds = table.groupby("task")["folds"].max()
     shown = view.map(lambda value: f"{value:.1e}").reset_index()
     shown.insert(1, "folds", [str(folds[task]) for task in shown["task"]])

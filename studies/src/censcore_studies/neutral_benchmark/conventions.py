@@ -110,7 +110,7 @@ def report_conventions(scores: pd.DataFrame, folder: str | os.PathLike[str] | No
     means = scores.groupby(["task", "learner"])[RULES].mean()
     rows, lines = [], []
     for task in TASKS:
-        if (task, "Cox") not in means.index:
+        if not {(task, "Kaplan-Meier"), (task, "Cox")} <= set(means.index):
             continue
         km, cox = means.loc[(task, "Kaplan-Meier")], means.loc[(task, "Cox")]
         skill = 1 - cox / km

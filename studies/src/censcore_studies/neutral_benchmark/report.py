@@ -39,7 +39,8 @@ def report_benchmark(
 ) -> list[StudyTable]:
     """The tables of everything but the comparison over subjects; figures are written to ``out``."""
     published = published_scores(folder)
-    reports = [report_agreement(agreement(scores, published))]
+    agreed = agreement(scores, published)
+    reports = [] if agreed.empty else [report_agreement(agreed)]  # of simple learners alone
     conventions = report_conventions(scores, folder)
     reports += [conventions, report_counts(order_counts(scores)), report_orders(order_changes(scores))]
     reports.append(report_proper(proper_differences(scores)))
