@@ -312,9 +312,9 @@ def test_command(tmp_path):
 def test_tables_of_one_learner_alone(learner, tmp_path):
     scores = pd.read_csv(RESULTS / "cells.csv").query("task == 'veteran' and iteration <= 3")
     reports = {r.name: r.view for r in report_benchmark(tmp_path, scores[scores["learner"] == learner])}
-    assert ("agreement" in reports) == (learner == "Cox")
-    assert reports["differences"]["task"].tolist() == ["veteran"]
-    assert learner in " ".join(reports["mean_ranks"].astype(str).to_numpy().ravel())
+    own = "agreement" if learner == "Cox" else "differences"  # those reproduced are among the published
+    assert reports[own]["task"].tolist() == ["veteran"]
+    assert ("agreement" in reports) != ("differences" in reports)
 
 
 def assert_committed(table: pd.DataFrame, name: str) -> None:
