@@ -215,22 +215,22 @@ def _smaller(a, b):  # type: ignore[no-untyped-def]
 @_compile
 def _beyond(t, S, y, first, c, G, area, cells, per_unit):  # type: ignore[no-untyped-def]
     """The sum of (S_{j-1}² - S_j²) times the area under G from y to t_j over the later jumps, over G(y-)."""
-    k = _before(c, y)
+    k, last = _before(c, y), _before(c, np.inf)
     reached, base = G[k], area[k] + G[k] * y
+    if G[last] == 0:
+        t = t[: _before(t, c[last - 1])]  # the area is the same from the end of C on
     total, before = 0.0, (S[first - 1] if first > 0 else 1.0)
-    t, S = t[first:], S[first : t.size]
+    t, S = t[first:], S[first : max(first, t.size)]
     for j in range(t.size):
         if cells.size > 0:
-            k = cells[int(_smaller(t[j] * per_unit, cells.size - 1.0))]
-            while c[k] < t[j]:
-                k += 1
+            at = _looked_up(c, t[j], cells, per_unit)
         else:
             k = _gallop(c, t[j], k)
-        total += (before - S[j]) * (before + S[j]) * ((area[k] - base) + G[k] * t[j])
+            at = np.uintp(k)
+        total += (before - S[j]) * (before + S[j]) * ((area[at] - base) + G[at] * t[j])
         before = S[j]
     if before > 0:
-        k = _before(c, np.inf)
-        total += before**2 * (area[k] - base) if G[k] == 0 else np.inf
+        total += before**2 * (area[last] - base) if G[last] == 0 else np.inf
     return total / reached
 
 
@@ -273,6 +273,15 @@ def _before(t, at):  # type: ignore[no-untyped-def]
         low += half if t[low + half - 1] < at else 0
         width -= half
     return low + 1 if width == 1 and t[low] < at else low
+
+
+@_compile
+def _looked_up(c, t, cells, per_unit):  # type: ignore[no-untyped-def]
+    """The same for one of many times; without a sign, places are not asked whether they count from the end."""
+    k = np.uintp(cells[np.uintp(np.int64(_smaller(t * per_unit, cells.size - 1.0)))])
+    while c[k] < t:
+        k += np.uintp(1)
+    return k
 
 
 @_compile

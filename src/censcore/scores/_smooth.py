@@ -41,7 +41,6 @@ from censcore.scores._shared_panels import (
     last_coefficients,
     mended,
 )
-from censcore.scores._squares import as_steps
 from censcore.scores._time_integral import TimeIntegral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
@@ -219,17 +218,16 @@ def jumps_method(it: TimeIntegral, otherwise: Loss) -> Method:
         return partial(otherwise, inputs)
     panels = _panels(float(ends[0, 0]), RATIOS[0], ())
     shared = _areas(C, panels) if len(C) == 1 else None
+    reach, good = inverse_probability_weights(inputs)[:, 0], np.empty(inputs.n, dtype=bool)
 
     def part(rows: slice) -> Array:
-        subjects = inputs.take(rows)
-        before, powers, slack = shared or _areas(subjects.C, panels)
-        reach = inverse_probability_weights(subjects)[:, 0]
-        steps = as_steps(subjects.F)._steps()
-        loss = kernel(steps, subjects.y.time, reach, panels.edges, (before, powers))
-        return mended(loss, (reach <= 0) | accurate(loss, reach * slack), subjects, otherwise)
+        before, powers, slack = shared or _areas(C.take(rows), panels)
+        loss = kernel(F.take(rows)._steps(), y[rows], reach[rows], panels.edges, (before, powers))
+        good[rows] = (reach[rows] <= 0) | accurate(loss, reach[rows] * slack)
+        return loss
 
     numbers = 2 * jumps + 3 * NODES * len(panels.half)
-    return lambda: chunked_rows(part, inputs.n, numbers, like=y, budget=AREA_NUMBERS)
+    return lambda: mended(chunked_rows(part, inputs.n, numbers, y, AREA_NUMBERS), good, inputs, otherwise)
 
 
 def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
