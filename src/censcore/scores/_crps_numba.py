@@ -277,7 +277,7 @@ def _before(t, at):  # type: ignore[no-untyped-def]
 
 @_compile
 def _looked_up(c, t, cells, per_unit):  # type: ignore[no-untyped-def]
-    """The same for one of many times; without a sign, places are not asked whether they count from the end."""
+    """The same for one of many times; without a sign, places need no test for counting from the end."""
     k = np.uintp(cells[np.uintp(np.int64(_smaller(t * per_unit, cells.size - 1.0)))])
     while c[k] < t:
         k += np.uintp(1)
