@@ -66,12 +66,10 @@ def one_namespace(**named: Array) -> Any:
     """
     reference = None
     for value in named.values():
-        if is_neutral(value):
+        if type(reference) is type(value) is np.ndarray or is_neutral(value):
             continue
         if reference is None:
             reference = value
-        elif type(reference) is type(value) is np.ndarray:
-            continue
         elif _home(reference) != _home(value):
             homes = {name: _home(value) for name, value in named.items() if not is_neutral(value)}
             got = ", ".join(f"{name} in {home}" for name, home in homes.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -44,7 +44,13 @@ Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any 
 _MANY = 10**8
 
 
-class Distribution(KeepsValues, ABC):
+class _Abstract(ABCMeta):
+    """Abstract classes whose instances are those of subclasses alone, so that isinstance runs no Python."""
+
+    __instancecheck__ = type.__instancecheck__
+
+
+class Distribution(KeepsValues, metaclass=_Abstract):
     """One distribution of an event time, or of several, per subject.
 
     The base of :class:`~censcore.distributions.Univariate` (one event time) and of

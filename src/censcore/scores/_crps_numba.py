@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from censcore._kernels import compiled
+from censcore._risk_tables import RISKS
 
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile = compiled(fastmath={"reassoc", "contract"})
@@ -106,28 +107,31 @@ def step_under_risks(forecast, rows, y, mixed, reach):  # type: ignore[no-untype
     (n, K) of the weighted times, these up to each time and up to the end, (K, J + 1), and the mixture to y.
     """
     (times, sf), (mix, table, mixed_y) = forecast, mixed
-    loss, falls, t = np.empty(y.size), np.empty(table.shape[1]), times[0]
+    loss, t = np.empty(y.size), times[0]
     for i in range(y.size):
-        S, first = sf[rows[i] if sf.shape[0] > 1 else 0], np.searchsorted(t, y[i], side="right")
+        S, first = sf[rows[i] if sf.shape[0] > 1 else 0], _before(t, y[i])
         loss[i] = _below(t, S, y[i], first)
         if reach[i] > 0:
             before = S[first - 1] if first > 0 else 1.0
-            total = -before * before * mixed_y[i]
-            for j in range(first, S.size):
-                falls[j] = (before - S[j]) * (before + S[j])
-                before = S[j]
-            falls[S.size] = before * before  # what is left falls at the end
-            for k in range(table.shape[0]):
-                total += mix[i, k] * _product(falls[first:], table[k, first:])
-            loss[i] += reach[i] * total
+            loss[i] += reach[i] * (_mixed_falls(S, before, mix[i], table) - before * before * mixed_y[i])
     return loss
 
 
 @_compile
-def _product(a, b):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
+def _mixed_falls(S, before, mix, table):  # type: ignore[no-untyped-def]
+    """The sum of the falls of S² since S was ``before``, each times its weighted time.
+
+    A loop over all columns, and a number of risks that is known, let the compiler work on many at once.
+    """
+    a, left = _smaller(S[0], before), _smaller(S[S.size - 1], before)
+    total, first, last = 0.0, (before - a) * (before + a), left * left  # what is left falls at the end
+    for k in range(RISKS):
+        total += mix[k] * (first * table[k, 0] + last * table[k, S.size])
+    for j in range(S.size - 1):
+        a, b, mixed = _smaller(S[j], before), _smaller(S[j + 1], before), 0.0
+        for k in range(RISKS):
+            mixed += mix[k] * table[k, j + 1]
+        total += (a - b) * (a + b) * mixed
     return total
 
 
@@ -215,22 +219,22 @@ def _smaller(a, b):  # type: ignore[no-untyped-def]
 @_compile
 def _beyond(t, S, y, first, c, G, area, cells, per_unit):  # type: ignore[no-untyped-def]
     """The sum of (S_{j-1}² - S_j²) times the area under G from y to t_j over the later jumps, over G(y-)."""
-    k = _before(c, y)
+    k, last = _before(c, y), _before(c, np.inf)
     reached, base = G[k], area[k] + G[k] * y
+    if G[last] == 0:
+        t = t[: _before(t, c[last - 1])]  # the area is the same from the end of C on
     total, before = 0.0, (S[first - 1] if first > 0 else 1.0)
-    t, S = t[first:], S[first : t.size]
+    t, S = t[first:], S[first : max(first, t.size)]
     for j in range(t.size):
         if cells.size > 0:
-            k = cells[int(_smaller(t[j] * per_unit, cells.size - 1.0))]
-            while c[k] < t[j]:
-                k += 1
+            at = _looked_up(c, t[j], cells, per_unit)
         else:
             k = _gallop(c, t[j], k)
-        total += (before - S[j]) * (before + S[j]) * ((area[k] - base) + G[k] * t[j])
+            at = np.uintp(k)
+        total += (before - S[j]) * (before + S[j]) * ((area[at] - base) + G[at] * t[j])
         before = S[j]
     if before > 0:
-        k = _before(c, np.inf)
-        total += before**2 * (area[k] - base) if G[k] == 0 else np.inf
+        total += before**2 * (area[last] - base) if G[last] == 0 else np.inf
     return total / reached
 
 
@@ -273,6 +277,15 @@ def _before(t, at):  # type: ignore[no-untyped-def]
         low += half if t[low + half - 1] < at else 0
         width -= half
     return low + 1 if width == 1 and t[low] < at else low
+
+
+@_compile
+def _looked_up(c, t, cells, per_unit):  # type: ignore[no-untyped-def]
+    """The same for one of many times; without a sign, places need no test for counting from the end."""
+    k = np.uintp(cells[np.uintp(np.int64(_smaller(t * per_unit, cells.size - 1.0)))])
+    while c[k] < t:
+        k += np.uintp(1)
+    return k
 
 
 @_compile

@@ -50,9 +50,7 @@ def _energy_rows(z, w, y, c, half, lags, every):  # type: ignore[no-untyped-def]
             if every:
                 size = _censor_and_merge(members[:, :m], w_row, c_row[d], psi, weight)
                 accuracy[row] += _to_outcome(psi, weight, y[row], size, squared, half) / draws
-                for lag in range(1, size // 2 + 1):
-                    pairs = lag if 2 * lag == size else size
-                    spread[row] += 2 * _at_lag(psi, weight, lag, pairs, squared, half) / draws
+                spread[row] += 2 * _of_pairs(psi, weight, size, squared, half) / draws
                 continue
             used = lags_row if draws == 1 else lags_row[d : d + 1]
             for lag in used:
@@ -76,12 +74,12 @@ def _censored_at_lag(z, weight, y, c, lag, psi, squared, half):  # type: ignore[
             b[i] = a[i] if a[i] < limit else limit
     m = squared.size
     to_outcome = _to_outcome(psi, weight, y, m, squared, half)
-    return to_outcome, _at_lag(psi, weight, lag, m, squared, half)
+    return to_outcome, _at_lag(psi, weight, lag, squared, half)
 
 
 @_compile
 def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
-    """Write min(z, c) to psi twice over and return how many places there are.
+    """Write min(z, c) to psi and return how many places there are.
 
     Members beyond c in every coordinate have one place together, and a joint weight.
     """
@@ -103,9 +101,6 @@ def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
             psi[j, size] = c[j if c.size > 1 else 0]
         weight[size] = beyond
         size += 1
-    for j in range(k):
-        psi[j, size : 2 * size] = psi[j, :size]
-    weight[size : 2 * size] = weight[:size]
     return size
 
 
@@ -127,23 +122,32 @@ def _to_outcome(psi, weight, y, size, squared, half):  # type: ignore[no-untyped
 
 
 @_compile
-def _at_lag(psi, weight, lag, pairs, squared, half):  # type: ignore[no-untyped-def]
-    if half == 0.5 and psi.shape[0] == 2:
-        return _plane_at_lag(psi[0], psi[1], weight, lag, pairs)
-    if half == 0.5 and psi.shape[0] == 3:
-        return _space_at_lag(psi[0], psi[1], psi[2], weight, lag, pairs)
+def _at_lag(psi, weight, lag, squared, half):  # type: ignore[no-untyped-def]
     for j in range(psi.shape[0]):
         p, q = psi[j], psi[j, lag:]
-        for i in range(pairs):
+        for i in range(squared.size):
             gap = p[i] - q[i]
             squared[i] = gap * gap if j == 0 else squared[i] + gap * gap
     total = np.zeros_like(weight[:1])[0]
     if half == 0.5:
-        for i in range(pairs):
+        for i in range(squared.size):
             total += weight[i] * weight[lag + i] * sqrt(squared[i])
     else:
-        for i in range(pairs):
+        for i in range(squared.size):
             total += weight[i] * weight[lag + i] * squared[i] ** half
+    return total
+
+
+@_compile
+def _of_pairs(psi, weight, size, squared, half):  # type: ignore[no-untyped-def]
+    """The sum over all pairs: each place with those before it."""
+    if half == 0.5 and psi.shape[0] == 2:
+        return _of_pairs_in_plane(psi[0], psi[1], weight, size)
+    if half == 0.5 and psi.shape[0] == 3:
+        return _of_pairs_in_space(psi[0], psi[1], psi[2], weight, size)
+    total = 0.0
+    for i in range(1, size):
+        total += weight[i] * _to_outcome(psi, weight, psi[:, i].copy(), i, squared, half)
     return total
 
 
@@ -151,22 +155,26 @@ def _at_lag(psi, weight, lag, pairs, squared, half):  # type: ignore[no-untyped-
 
 
 @_compile
-def _plane_at_lag(p, q, weight, lag, pairs):  # type: ignore[no-untyped-def]
-    p_later, q_later, w_later = p[lag:], q[lag:], weight[lag:]
-    total = np.zeros_like(weight[:1])[0]
-    for i in range(pairs):
-        u, v = p[i] - p_later[i], q[i] - q_later[i]
-        total += weight[i] * w_later[i] * np.sqrt(u * u + v * v)
+def _of_pairs_in_plane(p, q, weight, size):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(1, size):
+        p_before, q_before, part = p[:i], q[:i], np.zeros_like(weight[:1])[0]
+        for j in range(p_before.size):
+            u, v = p_before[j] - p[i], q_before[j] - q[i]
+            part += weight[j] * np.sqrt(u * u + v * v)
+        total += weight[i] * part
     return total
 
 
 @_compile
-def _space_at_lag(p, q, r, weight, lag, pairs):  # type: ignore[no-untyped-def]
-    p_later, q_later, r_later, w_later = p[lag:], q[lag:], r[lag:], weight[lag:]
-    total = np.zeros_like(weight[:1])[0]
-    for i in range(pairs):
-        u, v, s = p[i] - p_later[i], q[i] - q_later[i], r[i] - r_later[i]
-        total += weight[i] * w_later[i] * np.sqrt(u * u + v * v + s * s)
+def _of_pairs_in_space(p, q, r, weight, size):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(1, size):
+        p_before, q_before, r_before, part = p[:i], q[:i], r[:i], np.zeros_like(weight[:1])[0]
+        for j in range(p_before.size):
+            u, v, s = p_before[j] - p[i], q_before[j] - q[i], r_before[j] - r[i]
+            part += weight[j] * np.sqrt(u * u + v * v + s * s)
+        total += weight[i] * part
     return total
 
 

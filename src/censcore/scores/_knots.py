@@ -33,18 +33,19 @@ from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines
 from censcore.scores._shared_panels import Loss, Method, mended
 from censcore.scores._squares import area, times_area
+from censcore.scores._time_integral import TimeIntegral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 TOLERANCE = 1e-9  # of what rounding does to a loss, relative to it
 
 
-def knots_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
-    """The CRPS where F is piecewise linear and one step distribution C, without a gradient, serves all.
+def knots_method(it: TimeIntegral, otherwise: Loss) -> Method:
+    """The CRPS of piecewise-linear F where one step distribution C, without a gradient, serves all.
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
-    F, C = inputs.F, inputs.C
-    if C._degree != 0 or not isinstance(F, Polyline) or len(C) != 1 or are_lines(F, C):
+    inputs, F, C = it.inputs, it.inputs.F, it.inputs.C
+    if C._degree != 0 or len(C) != 1 or are_lines(F, C):
         return None
     if any(requires_grad(array) for array in (inputs.y.time, *C._steps())):
         return None

@@ -139,7 +139,7 @@ def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves
     observed: np.ndarray = inputs.y.time
     k = np.searchsorted(curves.since[1:], observed, side="left")
     way = y - at[k]
-    return Integral(*group.read_in_parts(lambda i: passed[:, k[i]] + squares[:, k[i]] * way[i]))
+    return group.read_in_parts(lambda i: passed[:, k[i]] + squares[:, k[i]] * way[i])
 
 
 def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves: _Curves) -> Integral:
@@ -154,7 +154,7 @@ def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curve
     observed: np.ndarray = inputs.y.time
     k = np.searchsorted(curves.since[1:], observed, side="right")
     way = area(C, inputs.time, curves.until[k, None])[:, 0]
-    return Integral(*group.read_in_parts(lambda i: later[:, k[i]] + times_area(squares[:, k[i]], way[i])))
+    return group.read_in_parts(lambda i: later[:, k[i]] + times_area(squares[:, k[i]], way[i]))
 
 
 def _on_panels(
@@ -181,7 +181,8 @@ def _on_panels(
             parts.append(integral(zero, f, (none, weights), y, one, mix))
         else:
             parts.append(integral(f, zero, (weights, none), y, one, mix))
-    return Integral(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    value, error = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return value, error
 
 
 def _under_risks(
@@ -222,7 +223,7 @@ def _under_risks(
             at_nodes[a], noise[a] = of_C.read(far[:, piece[rows]] + own)
         value[rows], error[rows] = group._replace(mix=group.mix[rows]).read(at_nodes)
         error[rows] += LEBESGUE * noise.max(axis=0)
-    return Integral(value, error)
+    return value, error
 
 
 FEW_CURVES = 8  # subjects of a group whose own curves cost less than its tables

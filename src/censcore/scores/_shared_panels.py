@@ -29,6 +29,7 @@ from censcore._risk_tables import interpolation_error
 from censcore.scores.inputs import ScoringInputs
 
 Loss = Callable[[ScoringInputs], Array]
+Integral = tuple[Array, Array]  #: an integral per subject and the estimate of its error, both (n,)
 Method = Callable[[], Array] | None  #: computes the losses of an input; None where it does not apply
 
 NODES = 14  # per panel
@@ -217,13 +218,6 @@ def in_library_of(f: Array, *arrays: np.ndarray) -> tuple[Array, ...]:
     return tuple(convert(array, f) for array in arrays)
 
 
-class Integral(NamedTuple):
-    """An integral per subject and the estimate of its error, both (n,)."""
-
-    value: Array
-    error: Array
-
-
 def integral(
     f: Array,
     g: Array,
@@ -256,7 +250,7 @@ def integral(
     error = xp.vecdot(half * last, left_out, axis=-1) + width * within[:, -1]
     if mix is not None:
         error = error + below.between_risks(f, y) + factor * beyond.between_risks(g, y)
-    return Integral(value, error)
+    return value, error
 
 
 def last_coefficients(f: Array) -> tuple[Array, Array]:
@@ -274,9 +268,8 @@ def last_coefficients(f: Array) -> tuple[Array, Array]:
 
 def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
-    value = to_numpy(loss)
-    relative = TOLERANCE if value.dtype == np.float64 else 32 * float(np.finfo(value.dtype).eps)
-    return to_numpy(error) < relative * value
+    relative = TOLERANCE if loss.dtype.itemsize == 8 else 32 * float(np.finfo(np.float32).eps)
+    return to_numpy(error < relative * loss)
 
 
 def mended(loss: Array, good: np.ndarray, inputs: ScoringInputs, otherwise: Loss) -> Array:

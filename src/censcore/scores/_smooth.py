@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
+from censcore._arrays import Array, convert, detach, requires_grad, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore._risk_tables import RiskGroup, risk_groups
@@ -41,7 +41,7 @@ from censcore.scores._shared_panels import (
     last_coefficients,
     mended,
 )
-from censcore.scores._squares import as_steps
+from censcore.scores._time_integral import TimeIntegral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
@@ -52,55 +52,21 @@ FEW = 16  # subjects of a group whose own sums cost less than its moments
 WORTH_TABLES = 500_000  # jumps of all subjects together from which moments at a few risks are faster
 
 
-class Weights(NamedTuple):
-    """w and v of F² and S², up to an end: 1 and G, or on the ipcw scale 1/G and 1."""
-
-    ipcw: bool
-    end: float
-
-    def moments(self, C: Univariate, panels: Panels, *, beyond: bool) -> StepWeights:
-        """Of a step function, kept by C: a training loss asks for them in every step. Else of 1.
-
-        A point mass has no jump before the end.
-        """
-        if C._degree != 0 or self.ipcw is beyond or isinstance(C, PointMass):
-            return moments_of_one(panels, beyond)
-        by_panels: dict[Any, StepWeights] = C._remember("moments of steps", dict)
-        made = by_panels.get((panels, beyond))
-        if made is None:
-            if len(by_panels) >= MOST_KEPT:
-                by_panels.clear()
-            times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
-            values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if self.ipcw else G
-            made = by_panels[panels, beyond] = StepWeights(Pieces(panels, times[0]), values, beyond=beyond)
-        return made
-
-    def applied(self, squares: Array, C: Univariate, t: Array, *, beyond: bool) -> Array:
-        """Values of F² or S² at nodes t, (1 or n, P, NODES), times a weight that is smooth."""
-        if C._degree == 0 or self.ipcw is beyond:
-            return squares
-        G = C._sf(t)
-        G = G.reshape(G.shape[0], -1, NODES)
-        if not self.ipcw:
-            return squares * G
-        return squares / namespace(G).where(G > 0, G, np.inf)  # nobody is followed where G is zero
-
-
 @lru_cache(maxsize=32)
 def moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
     """Of a weight that is one at all times."""
     return StepWeights(Pieces(panels, np.empty(0)), np.empty((1, 0)), beyond=beyond)
 
 
-def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise: Loss) -> Method:
+def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
     """Losses on shared panels, F being smooth, and C smooth or steps of one baseline, up to one finite end.
 
     A few break points that all subjects have in common are allowed. ``otherwise`` is the loss of subjects
     whose error is not small.
     """
-    F, C = inputs.F, inputs.C
-    steps, ends, by_risk = C._degree == 0, end._end(), has_many_risks(C, inputs.n)
-    last = to_numpy(ends)
+    inputs, F, C, ipcw = it.inputs, it.inputs.F, it.inputs.C, it.end is not None
+    steps, ends = C._degree == 0, it.beyond._end()
+    by_risk, last = steps and has_many_risks(C, inputs.n), to_numpy(ends)
     if steps and len(C) > 1 and not by_risk:
         return None
     if not np.isfinite(last[0, 0]) or (len(last) > 1 and (last != last[0]).any()):
@@ -117,25 +83,23 @@ def panels_method(inputs: ScoringInputs, end: Univariate, ipcw: bool, otherwise:
         breaks += tuple(to_numpy(times)[0].tolist())
     if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C._steps() if steps else ())])):
         return None
-    weights = Weights(ipcw, float(last[0, 0]))
+    until, (wide, narrow) = float(last[0, 0]), RATIOS
     if by_risk:
-        return partial(_by_risk, inputs, _panels(weights.end, RATIOS[0], breaks), weights, otherwise)
-    wide, narrow = RATIOS
+        return partial(_by_risk, inputs, _panels(until, wide, breaks), ipcw, otherwise)
 
     def on_narrow(subjects: ScoringInputs) -> Array:
-        return _OnPanels(_panels(weights.end, narrow, breaks), weights, otherwise)(subjects)
+        return _OnPanels(_panels(until, narrow, breaks), ipcw, otherwise)(subjects)
 
-    return partial(_OnPanels(_panels(weights.end, wide, breaks), weights, on_narrow), inputs)
+    return partial(_OnPanels(_panels(until, wide, breaks), ipcw, on_narrow), inputs)
 
 
-def _by_risk(inputs: ScoringInputs, panels: Panels, weights: Weights, otherwise: Loss) -> Array:
+def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss) -> Array:
     """Losses under a C with proportional hazards: moments at a few risks, mixed for every subject."""
     loss, C = np.empty(inputs.n), inputs.C
     for group in risk_groups(C.risk):
         at_nodes = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
-        method = (
-            otherwise if len(group.rows) < FEW else _OnPanels(panels, weights, otherwise, at_nodes, group)
-        )
+        few = len(group.rows) < FEW
+        method = otherwise if few else _OnPanels(panels, ipcw, otherwise, at_nodes, group)
         loss[group.rows] = method(inputs.take(group.rows))
     return loss
 
@@ -153,51 +117,76 @@ _panels = lru_cache(maxsize=32)(Panels)
 
 @dataclass(eq=False)
 class _OnPanels:
-    """Losses on some panels, and by another route where their error is not small."""
+    """Losses on some panels, and by another route where their error is not small.
+
+    The weights of F² and S² are 1 and G, or on the ipcw scale 1/G and 1.
+    """
 
     panels: Panels
-    weights: Weights
+    ipcw: bool
     otherwise: Loss
     C: Univariate | None = None  #: at the risks of a group of subjects
     group: RiskGroup | None = None
 
     def __call__(self, inputs: ScoringInputs) -> Array:
         C = inputs.C if self.C is None else self.C
-        below = self.weights.moments(C, self.panels, beyond=False)
-        beyond = self.weights.moments(C, self.panels, beyond=True)
+        moments = self._moments(C, beyond=False), self._moments(C, beyond=True)
 
         def part(rows: slice) -> Array:
             subjects = inputs.take(rows)
             mix = None if self.group is None else self.group.mix[rows]
-            loss, error = self._losses(subjects, (below, beyond), mix)
+            loss, error = self._losses(subjects, moments, mix)
             return mended(loss, accurate(loss, error), subjects, self.otherwise)
 
         return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
+
+    def _moments(self, C: Univariate, *, beyond: bool) -> StepWeights:
+        """Of a step function, kept by C: a training loss asks for them in every step. Else of 1.
+
+        A point mass has no jump before the end.
+        """
+        if C._degree != 0 or self.ipcw is beyond or isinstance(C, PointMass):
+            return moments_of_one(self.panels, beyond)
+        by_panels: dict[Any, StepWeights] = C._remember("moments of steps", dict)
+        made = by_panels.get((self.panels, beyond))
+        if made is None:
+            if len(by_panels) >= MOST_KEPT:
+                by_panels.clear()
+            times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
+            values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if self.ipcw else G
+            pieces = Pieces(self.panels, times[0])
+            made = by_panels[self.panels, beyond] = StepWeights(pieces, values, beyond=beyond)
+        return made
 
     def _losses(
         self, inputs: ScoringInputs, moments: tuple[StepWeights, StepWeights], mix: np.ndarray | None
     ) -> tuple[Array, Array]:
         """Losses and the estimates of their errors, (n,) each."""
-        xp, y, t = inputs.xp, inputs.y, convert(self.panels.nodes, inputs.y.time)
+        xp, y, C, t = inputs.xp, inputs.y, inputs.C, convert(self.panels.nodes, inputs.y.time)
         F = inputs.F._cdf(t)
         F = F.reshape(F.shape[0], -1, NODES)
-        below, beyond, at_zero = F**2, (1 - F) ** 2, 1.0
+        f, g, at_zero = F**2, (1 - F) ** 2, 1.0
         if inputs.has_never:
-            beyond, at_zero = xp.where(y.never[:, None, None], below, beyond), ~y.never
-        f = self.weights.applied(below, inputs.C, t, beyond=False)
-        g = self.weights.applied(beyond, inputs.C, t, beyond=True)
+            g, at_zero = xp.where(y.never[:, None, None], f, g), ~y.never
+        if C._degree != 0:
+            G = C._sf(t)
+            G = G.reshape(G.shape[0], -1, NODES)
+            if self.ipcw:
+                f = f / xp.where(G > 0, G, np.inf)  # nobody is followed where G is zero
+            else:
+                g = g * G
         places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
         factor = inverse_probability_weights(inputs)[:, 0]
         loss, error = integral(f, g, moments, places, factor, mix)
         # an error that no coefficient shows: before the first node, f and g may change anywhere
-        first, factor = float(self.panels.nodes[0, 0]), detach(factor)
-        error = error + first * detach(f[:, 0, 0])
-        if not places.panel.all():
-            change = first * abs(at_zero - detach(g[:, 0, 0]))
-            error = error + xp.where(convert(places.panel == 0, F), factor * change, 0.0)
+        first, change = float(self.panels.nodes[0, 0]), f[:, 0, 0]
+        if 0 in places.panel:
+            begins = convert(places.panel == 0, F)
+            change = change + xp.where(begins, factor * abs(at_zero - g[:, 0, 0]), 0.0)
         # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
         noise = factor * moments[1].total if _has_cdf(inputs.F) else factor * moments[1].total + y.time
-        return loss, error + 3 * float(xp.finfo(F.dtype).eps) * xp.sqrt(abs(detach(loss)) * noise)
+        rounding = 3 * float(xp.finfo(F.dtype).eps) * xp.sqrt(abs(loss) * noise)
+        return loss, error + detach(first * change + rounding)
 
 
 def _has_cdf(forecast: Distribution) -> bool:
@@ -210,12 +199,12 @@ MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
 AREA_NUMBERS = 500_000
 
 
-def jumps_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
+def jumps_method(it: TimeIntegral, otherwise: Loss) -> Method:
     """The CRPS of forecasts with many jumps under a smooth C that does not bend before one finite end.
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
-    F, C, y = inputs.F, inputs.C, inputs.y.time
+    inputs, F, C, y = it.inputs, it.inputs.F, it.inputs.C, it.inputs.y.time
     if C._degree == 0 or type(y) is not np.ndarray or y.dtype != np.float64:
         return None
     jumps = int(F.take(slice(0, 1))._breaks().shape[1])
@@ -229,17 +218,16 @@ def jumps_method(inputs: ScoringInputs, otherwise: Loss) -> Method:
         return partial(otherwise, inputs)
     panels = _panels(float(ends[0, 0]), RATIOS[0], ())
     shared = _areas(C, panels) if len(C) == 1 else None
+    reach, good = inverse_probability_weights(inputs)[:, 0], np.empty(inputs.n, dtype=bool)
 
     def part(rows: slice) -> Array:
-        subjects = inputs.take(rows)
-        before, powers, slack = shared or _areas(subjects.C, panels)
-        reach = inverse_probability_weights(subjects)[:, 0]
-        steps = as_steps(subjects.F)._steps()
-        loss = kernel(steps, subjects.y.time, reach, panels.edges, (before, powers))
-        return mended(loss, (reach <= 0) | accurate(loss, reach * slack), subjects, otherwise)
+        before, powers, slack = shared or _areas(C.take(rows), panels)
+        loss = kernel(F.take(rows)._steps(), y[rows], reach[rows], panels.edges, (before, powers))
+        good[rows] = (reach[rows] <= 0) | accurate(loss, reach[rows] * slack)
+        return loss
 
     numbers = 2 * jumps + 3 * NODES * len(panels.half)
-    return lambda: chunked_rows(part, inputs.n, numbers, like=y, budget=AREA_NUMBERS)
+    return lambda: mended(chunked_rows(part, inputs.n, numbers, y, AREA_NUMBERS), good, inputs, otherwise)
 
 
 def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -115,30 +115,24 @@ def by_sums(integral: TimeIntegral) -> Array:
         return by_formula(integral)
     if common:
         return _on_common_times(inputs, end, kernel)
-    if len(C) == 1:
-        inputs = replace(inputs, C=as_steps(C))
+    F, y, event, never = inputs.F, inputs.y.time, inputs.y.event, inputs.y.never
+    C, reach = as_steps(C) if len(C) == 1 else C, inverse_probability_weights(inputs)[:, 0]
 
-    def crps(subjects: ScoringInputs) -> Array:
-        y, C = subjects.y, as_steps(subjects.C)
-        pieces = C._remember("pieces", lambda: _pieces(C))
-        return kernel(as_steps(subjects.F)._steps(), y.time, (y.event, y.never), pieces)
+    def crps(rows: slice) -> Array:
+        some = as_steps(C.take(rows))
+        pieces = some._remember("pieces", lambda: _pieces(some))
+        return kernel(F.take(rows)._steps(), y[rows], (event[rows], never[rows]), pieces)
 
-    def on_ipcw_scale(subjects: ScoringInputs, h: Array) -> Array:
-        y, weighted_time, (times, sf) = (
-            subjects.y,
-            weighted_time_of(subjects.C),
-            as_steps(subjects.F)._steps(),
-        )
-        below = weighted_time(times), weighted_time(subjects.time)[:, 0]
-        reach = inverse_probability_weights(subjects)[:, 0]
-        return kernel((times, sf), y.time, below, (times, y.time, h), reach, y.never)
+    def on_ipcw_scale(rows: slice, h: Array) -> Array:
+        weighted_time, (times, sf) = weighted_time_of(C.take(rows)), F.take(rows)._steps()
+        below = weighted_time(times), weighted_time(y[rows, None])[:, 0]
+        return kernel((times, sf), y[rows], below, (times, y[rows], h), reach[rows], never[rows])
 
     def part(rows: slice) -> Array:
-        subjects = inputs.take(rows)
-        return crps(subjects) if end is None else on_ipcw_scale(subjects, end.take(rows).location)
+        return crps(rows) if end is None else on_ipcw_scale(rows, end.take(rows).location)
 
     budget = {"budget": CACHED_NUMBERS} if end is None else {}
-    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, **budget)
+    return chunked_rows(part, inputs.n, numbers, like=y, **budget)
 
 
 def _pieces(C: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:

@@ -93,7 +93,7 @@ def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
 
     def part(rows: slice) -> np.ndarray:
         alive, weight = known.status(rows)
-        chance = _chance(inputs.take(rows).F, t if t.shape[0] == 1 else t[rows], alive)
+        chance = _chance(F.take(rows), t if t.shape[0] == 1 else t[rows], alive)
         np.copyto(chance, 0.0, where=weight == 0)
         chance *= weight
         return np.subtract(0.0, chance, out=chance)  # no negative zeros
@@ -106,10 +106,9 @@ def _of_curves(inputs: ScoringInputs, known: KnownAt, kernel: Callable[..., None
     loss: np.ndarray = np.empty((inputs.n, known.t.shape[1]), dtype=inputs.y.time.dtype)
 
     def fill(rows: slice) -> None:
-        part, chance, weight = inputs.take(rows), loss[rows], np.empty_like(loss[rows])
-        factors = known.factors(rows)
-        columns = columns_of(part.F, factors[0])
-        kernel(*columns, part.y.time, *factors, known.seen[rows], chance, weight)
+        chance, weight, factors = loss[rows], np.empty_like(loss[rows]), known.factors(rows)
+        columns = columns_of(inputs.F.take(rows), factors[0])
+        kernel(*columns, inputs.y.time[rows], *factors, known.seen[rows], chance, weight)
         with np.errstate(divide="ignore"):
             np.log(chance, out=chance)
         chance *= weight

@@ -92,24 +92,23 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
     """
     check_scale(scale)
     t, n, q, known = times, inputs.n, times.shape[1], inputs.known_at(times, scale)
-    xp, some_never = inputs.xp, inputs.has_never
-    kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, n * q)
+    xp, F, y, never, some_never = inputs.xp, inputs.F, inputs.y.time, inputs.y.never, inputs.has_never
+    kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", y, n * q)
 
     def formula(rows: slice) -> Array:
-        part, (alive, weight) = inputs.take(rows), known.status(rows)
-        S = _survival_at(part.F, t if t.shape[0] == 1 else t[rows])
-        free = alive | part.never if some_never else alive
-        error = S - xp.astype(free, S.dtype)
-        return weight * (error * error)
+        alive, weight = known.status(rows)
+        S = _survival_at(F.take(rows), t if t.shape[0] == 1 else t[rows])
+        free = alive | never[rows, None] if some_never else alive
+        return weight * (xp.astype(free, S.dtype) - S) ** 2
 
     if kernel is None:
-        return chunked_rows(formula, n, q, like=inputs.y.time, budget=CACHED_NUMBERS)
-    loss = np.empty((n, q), dtype=inputs.y.time.dtype)
+        return chunked_rows(formula, n, q, like=y, budget=CACHED_NUMBERS)
+    loss = np.empty((n, q), dtype=y.dtype)
 
     def fill(rows: slice) -> None:
-        part, factors = inputs.take(rows), known.factors(rows)
-        y, columns = part.y, columns_of(part.F, factors[0])
-        kernel(*columns, y.time, y.never, *factors, known.seen[rows], loss[rows])
+        factors = known.factors(rows)
+        columns = columns_of(F.take(rows), factors[0])
+        kernel(*columns, y[rows], never[rows], *factors, known.seen[rows], loss[rows])
 
     fill_rows(fill, n, q, CACHED_NUMBERS)
     return loss

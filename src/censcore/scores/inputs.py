@@ -226,7 +226,7 @@ def scoring_inputs(
     >>> scoring_inputs(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), horizon=2.0).y.time
     array([1., 2.])
     """
-    y = as_outcome(y, one_cause=one_cause)
+    y = y if type(y) is RightCensored else as_outcome(y, one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)
     check_is_distribution(forecast, "forecast")

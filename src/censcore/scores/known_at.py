@@ -191,7 +191,12 @@ def known_censoring(y: RightCensored) -> Distribution | None:
     c = y.censoring_time
     if c is not None:
         return PointMass(c) if c.ndim == 1 else Independent([PointMass(c[:, j]) for j in range(y.k)])
-    return None if bool(y.censored.any()) else PointMass(np.inf)
+    if bool(y.censored.any()):
+        return None
+    return _UNCENSORED if type(y.time) is np.ndarray else PointMass(np.inf)
+
+
+_UNCENSORED = PointMass(np.inf)  # with what it keeps of horizons; tensors may not outlive a call
 
 
 def known_or_raise(y: RightCensored) -> Distribution:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from censcore._arrays import Array
-from censcore.distributions import Distribution, Grouped, PointMass
+from censcore.distributions import Distribution, Grouped, PointMass, Univariate
+from censcore.distributions.piecewise_linear import Polyline
 from censcore.outcomes import OutcomeLike
 from censcore.scores._knots import knots_method
 from censcore.scores._lines import lines_method
@@ -25,7 +26,7 @@ from censcore.scores._proportional import (
     risk_losses,
     with_risks,
 )
-from censcore.scores._shared_panels import Method
+from censcore.scores._shared_panels import Loss, Method
 from censcore.scores._smooth import jumps_method, panels_method
 from censcore.scores._squares import as_steps, is_shared
 from censcore.scores._support import check_infinite, check_unreached_before
@@ -40,40 +41,42 @@ class Route(NamedTuple):
     name: str
     fits: str
     degrees: tuple[int | None, ...]  #: of the forecasts that it is for
-    method: Callable[[TimeIntegral], Method]
+    method: Callable[[TimeIntegral, Loss], Method]  #: given what serves subjects whose error is not small
     serves_never: bool = False  #: also subjects that are known never to have the event
+    forecasts: type = Univariate
+    on_both_scales: bool = True
 
 
 STEPS, SMOOTH, LINES = (0,), (None,), (None, 1)
 
 
-def _by_group(it: TimeIntegral) -> Method:
+def _by_group(it: TimeIntegral, otherwise: Loss) -> Method:
     if not isinstance(it.inputs.C, Grouped) or not (it.end is None or len(it.end) == 1):
         return None
     return lambda: it.inputs.in_groups(lambda inputs: _first(replace(it, inputs=inputs))[1]())
 
 
-def _by_one_curve(it: TimeIntegral) -> Method:
+def _by_one_curve(it: TimeIntegral, otherwise: Loss) -> Method:
     F, C = it.inputs.F, it.inputs.C
     if not is_shared(F, C) or not (it.end is None or (len(C) == 1 and C._degree == 0)):
         return None
     return lambda: squares(replace(it, inputs=replace(it.inputs, F=as_steps(F))))
 
 
-def _by_risks(it: TimeIntegral) -> Method:
+def _by_risks(it: TimeIntegral, otherwise: Loss) -> Method:
     inputs = with_risks(it.inputs)
     if not has_risks(inputs, it.below, it.beyond):
         return None
-    return lambda: risk_losses(inputs, it.below, it.beyond, partial(exactly, end=it.end))
+    return lambda: risk_losses(inputs, it.below, it.beyond, otherwise)
 
 
-def _by_risks_of_censoring(it: TimeIntegral) -> Method:
+def _by_risks_of_censoring(it: TimeIntegral, otherwise: Loss) -> Method:
     if not are_curves_under_risks(it.inputs) or not it.one_end:
         return None
-    return lambda: losses_under_risks(it.inputs, it.end, partial(exactly, end=it.end))
+    return lambda: losses_under_risks(it.inputs, it.end, otherwise)
 
 
-def _by_sums(it: TimeIntegral) -> Method:
+def _by_sums(it: TimeIntegral, otherwise: Loss) -> Method:
     fits = it.end is None or (it.inputs.C._degree == 0 and it.has_finite_end)
     return partial(by_sums, it) if fits else None
 
@@ -109,19 +112,22 @@ ROUTES = (
         "jumps on panels",
         "step forecasts with many jumps, a smooth C: its antiderivative on shared panels",
         STEPS,
-        lambda it: jumps_method(it.inputs, exactly) if it.end is None else None,
+        jumps_method,
+        on_both_scales=False,
     ),
     Route(
         "knots",
         "piecewise-linear forecasts with knots of their own, one step C: its moments",
         LINES,
-        lambda it: knots_method(it.inputs, exactly) if it.end is None else None,
+        knots_method,
+        forecasts=Polyline,
+        on_both_scales=False,
     ),
     Route(
         "panels",
         "smooth forecasts, a smooth C, one step C or one with proportional hazards: shared panels",
         SMOOTH,
-        lambda it: panels_method(it.inputs, it.beyond, it.end is not None, partial(exactly, end=it.end)),
+        panels_method,
         serves_never=True,
     ),
     Route("sums", "step forecasts: sums over the jumps", STEPS, _by_sums, serves_never=True),
@@ -129,13 +135,14 @@ ROUTES = (
         "lines",
         "piecewise-linear forecasts on one grid, one step C: moments of each panel",
         LINES,
-        lambda it: lines_method(it.inputs, it.below, it.beyond),
+        lambda it, otherwise: lines_method(it.inputs, it.below, it.beyond),
+        forecasts=Polyline,
     ),
     Route(
         "formula",
         "all else: closed forms, or quadrature by subject",
         (0, 1, None),
-        lambda it: partial(by_formula, it),
+        lambda it, otherwise: partial(by_formula, it),
         serves_never=True,
     ),
 )
@@ -143,10 +150,11 @@ ROUTES = (
 
 def _first(it: TimeIntegral, among: Sequence[Route] = ROUTES) -> tuple[str, Callable[[], Array]]:
     """The name of the first route that is for the input, and its method."""
-    some_never, degree = it.inputs.has_never, it.inputs.F._degree
+    F, some_never, otherwise = it.inputs.F, it.inputs.has_never, partial(exactly, end=it.end)
     for route in among:
-        if degree in route.degrees and (route.serves_never or not some_never):
-            method = route.method(it)
+        fits = F._degree in route.degrees and isinstance(F, route.forecasts)
+        if fits and (route.serves_never or not some_never) and (route.on_both_scales or it.end is None):
+            method = route.method(it, otherwise)
             if method is not None:
                 return route.name, method
     raise AssertionError("the last route serves every input")
