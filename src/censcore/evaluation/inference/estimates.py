@@ -254,8 +254,8 @@ def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95
 
 
 def powers_up_to_6(values: np.ndarray) -> np.ndarray:
-    """Powers 0 to 6 of an influence, (7, m), by multiplication, which is faster than ``**``."""
-    powers = np.ones((POWERS[-1] + 1, len(values)))
+    """Powers 0 to 6 of an influence (m,), (7, m), by multiplication, which is faster than ``**``."""
+    powers = np.ones((POWERS[-1] + 1, *values.shape))
     for k in range(POWERS[-1]):
         np.multiply(powers[k], values, out=powers[k + 1])
     return powers

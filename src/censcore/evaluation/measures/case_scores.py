@@ -31,8 +31,8 @@ from censcore.evaluation.measures.case import (
     as_losses,
     counted_events,
     first_event,
-    sums_at,
 )
+from censcore.evaluation.measures.cell_sums import sums_at
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored
 from censcore.scores import SCORES

@@ -212,11 +212,12 @@ class Influences:
             values = np.stack([losses.values[model, name] for model in centre.models], axis=1)  # (n, M, q)
             for s in range(w.shape[1]):
                 with np.errstate(invalid="ignore"):  # infinity less infinity
-                    spread = w[:, s, None, None] * (values - centre.mean[s])
-                psi = np.where(w[:, s, None, None] > 0, spread, 0.0)
+                    psi = values - centre.mean[s]
+                    psi *= w[:, s, None, None]
+                psi[w[:, s] == 0] = 0.0
                 if centre.xi is not None:
-                    psi = psi + rows.weight[:, None, None] * centre.xi[place, s]
-                psi = centre.factor[s] * psi
+                    psi += rows.weight[:, None, None] * centre.xi[place, s]
+                psi *= centre.factor[s]
                 if plan.columns.groups is not None:
                     tables.append(psi.reshape(len(psi), -1))
                     continue
@@ -237,9 +238,9 @@ class Influences:
 
 DEGREE = POWERS[-1]
 SUMS = ("single", "pair", "product", "mixed")
+CACHED = 4096  # subjects whose powers stay in the cache
 
 
-@np.errstate(invalid="ignore")  # infinite losses have no spread
 def power_sums(
     psi: np.ndarray, reference: int | None, repeat: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
@@ -248,28 +249,37 @@ def power_sums(
     ``single`` (4, M, q) and ``pair`` (4, P, q): powers of each model and each difference; ``product``
     (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
     """
-    _, M, q = psi.shape
-    times = None if repeat is None else repeat[:, None, None]
-    pairs = list(combinations(range(M), 2))
-    D = np.stack([psi[:, a] - psi[:, b] for a, b in pairs], axis=1) if pairs else psi[:, :0]
-    weighted = D if times is None else D * times
+    times = np.ones(len(psi)) if repeat is None else repeat
+    parts = [
+        _power_sums(np.ascontiguousarray(psi[start : start + CACHED].T), reference, times[start : start + CACHED])
+        for start in range(0, max(len(psi), 1), CACHED)
+    ]
+    return {name: sum(part[name].T for part in parts) for name in parts[0]}
+
+
+@np.errstate(invalid="ignore")  # infinite losses have no spread
+def _power_sums(psi: np.ndarray, reference: int | None, times: np.ndarray) -> dict[str, np.ndarray]:
+    """The same of influences (q, M, n), with all axes turned round."""
+    M = psi.shape[1]
+    a, b = np.array(list(combinations(range(M), 2)), dtype=np.intp).reshape(-1, 2).T
+    D = psi[:, a] - psi[:, b]
     sums = {"single": _powers(psi, times), "pair": _powers(D, times)}
-    sums["product"] = np.einsum("naq,nbq->abq", weighted, D, optimize=True)
+    sums["product"] = D @ (D * times).transpose(0, 2, 1)
     if reference is None:
         return sums
-    mixed = np.zeros((DEGREE + 1, DEGREE + 1, M, q))
-    for j in range(q):
-        of_reference = powers_up_to_6(psi[:, reference, j]) * (1.0 if repeat is None else repeat)
-        for a in range(M):
-            if a != reference:
-                mixed[:, :, a, j] = powers_up_to_6(psi[:, a, j] - psi[:, reference, j]) @ of_reference.T
-    return sums | {"mixed": mixed}
+    others = np.arange(M) != reference
+    from_reference = powers_up_to_6(psi[:, others] - psi[:, [reference]]).transpose(1, 2, 3, 0)
+    of_reference = (powers_up_to_6(psi[:, reference]) * times).transpose(1, 0, 2)[:, None]
+    sums["mixed"] = np.zeros((len(psi), M, DEGREE + 1, DEGREE + 1))
+    sums["mixed"][:, others] = of_reference @ from_reference
+    return sums
 
 
-def _powers(psi: np.ndarray, times: np.ndarray | None) -> np.ndarray:
-    square = psi * psi
-    first = square if times is None else square * times
-    return np.stack([first.sum(0), (first * psi).sum(0), (first * square).sum(0), (first * square**2).sum(0)])
+def _powers(psi: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Sums of the powers of (q, M, n), (q, M, 4)."""
+    square, counted = psi * psi, psi * psi * times
+    factors = (psi, psi * times), (psi, counted), (square, counted), (square * square, counted)
+    return np.stack([np.einsum("qmn,qmn->qm", a, b) for a, b in factors], axis=2)
 
 
 @dataclass(frozen=True, eq=False)
