@@ -261,6 +261,8 @@ class _ComparablePairs(Pairs):
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """The weight of the later subject counts G up to the time of the earlier one."""
+        if of.pairs is self and (loads == 1).all():
+            return [(self.time, (of.weight * of.excess)[:, None] * loads)]
         won, met = self.over_later(of.weight[:, None] * loads)
         return [(self.time, (of.weight * self.earlier)[:, None] * (won - of.value * met))]
 

@@ -106,6 +106,8 @@ class ProductPairs(Pairs):
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """The weight of the later subject does not depend on the earlier one."""
+        if of.pairs is self:
+            return [(self.ends, (of.weight * of.excess_later)[:, None] * loads)]
         won, met = self.over_earlier((of.weight * self.earlier)[:, None])
         return [(self.ends, of.weight[:, None] * (won - of.value * met) * loads)]
 

@@ -29,13 +29,11 @@ class RankedSums:
 
     def __init__(self, risk: np.ndarray, starts: np.ndarray, places: np.ndarray) -> None:
         earlier, later = np.nonzero(starts < np.inf)[0], np.nonzero(places > -np.inf)[0]
-        # of a start and a place that are equal the start comes first
-        sequence = np.argsort(np.concatenate([starts[earlier], places[later]]), kind="stable")
-        at = np.empty_like(sequence)
-        at[sequence] = np.arange(len(at))
-        self._earlier = _Placed(earlier, at[: len(earlier)])
-        self._later = _Placed(later, at[len(earlier) :])
-        self._merge = _Merge.by(risk[np.concatenate([earlier, later])[sequence]])
+        self._earlier, self._later = _in_one(starts[earlier], places[later], earlier, later)
+        who = np.empty(len(earlier) + len(later), dtype=np.intp)
+        for of in (self._earlier, self._later):
+            who[of.at] = of.who
+        self._merge = _Merge.by(risk[who])
 
     def over_later(self, values: np.ndarray) -> Sums:
         r""":math:`\sum_jc_{ij}v_j` and :math:`\sum_jv_j` for each i, both (n, p), of values (n, p)."""
@@ -93,6 +91,17 @@ class _Placed(NamedTuple):
     at: np.ndarray
 
 
+def _in_one(
+    starts: np.ndarray, places: np.ndarray, earlier: np.ndarray, later: np.ndarray
+) -> tuple[_Placed, _Placed]:
+    """Both in one sequence; of a start and a place that are equal the start comes first."""
+    by_start, by_place = np.argsort(starts), np.argsort(places)
+    s, p = starts[by_start], places[by_place]
+    of_starts = np.arange(len(s)) + np.searchsorted(p, s, "left")
+    of_places = np.arange(len(p)) + np.searchsorted(s, p, "right")
+    return _Placed(earlier[by_start], of_starts), _Placed(later[by_place], of_places)
+
+
 def _sums(merge: _Merge, values: np.ndarray, of: _Placed, to: _Placed) -> Sums:
     """Sums of values (n, p) of some subjects, over those after each of the others."""
     N, p = len(merge.order), values.shape[1]
@@ -117,10 +126,14 @@ class _Merge(NamedTuple):
     @classmethod
     def by(cls, risk: np.ndarray) -> _Merge:
         """Of the risks at all places of the sequence, (N,)."""
-        order = np.argsort(risk, kind="stable")
-        risk = risk[order]
-        edges = np.concatenate([[0], np.nonzero(risk[1:] != risk[:-1])[0] + 1, [len(risk)]])
-        number = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        order, N = np.argsort(risk), len(risk)
+        ranked = risk[order]
+        number = np.cumsum(np.append(False, ranked[1:] > ranked[:-1]))[:N]
+        if N and number[-1] < N - 1:  # the order of equal ones, faster than by a stable sort
+            place = np.empty(N, dtype=np.intp)
+            place[order] = number * N
+            order = np.argsort(place + np.arange(N))
+        edges = np.concatenate([[0], np.nonzero(np.diff(number))[0] + 1, [N]])
         return cls(order, edges[number], edges[number + 1])
 
     def backwards(self) -> _Merge:
