@@ -106,18 +106,22 @@ class Estimate(KeepsValues):
         return len(self.influence)
 
     @cached_property
+    def variance(self) -> np.ndarray:
+        """Sum of the squares of the influence, (q,); NaN where a loss is infinite."""
+        return np.einsum("mq,mq->q", self.influence, self.influence)
+
+    @cached_property
     def powers(self) -> np.ndarray:
         """Sums of the powers 2, 3, 4 and 6 of the influence, (4, q)."""
         psi = self.influence
         square = psi * psi
-        cube = square * psi
-        factors = (psi, psi), (square, psi), (square, square), (cube, cube)
-        return np.stack([np.einsum("mq,mq->q", a, b) for a, b in factors])
+        factors = (square, psi), (square, square), (cube := square * psi, cube)
+        return np.stack([self.variance, *(np.einsum("mq,mq->q", a, b) for a, b in factors)])
 
-    @cached_property
+    @property
     def standard_error(self) -> np.ndarray:
-        """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
-        return np.sqrt(self.powers[0])
+        """Square root of the variance, (q,)."""
+        return np.sqrt(self.variance)
 
     def column(self, j: int) -> Estimate:
         """The estimate of one column."""
@@ -201,6 +205,14 @@ class Estimate(KeepsValues):
             ratio = self.value / reference.value
             slope = -(self.influence - ratio * reference.influence) / reference.value
         return Estimate(1 - ratio, slope)._beyond_rounding(np.ones_like(ratio))
+
+
+def beside(estimates: Sequence[Estimate]) -> Estimate:
+    """Estimates of one column each as one of several."""
+    return Estimate(
+        np.concatenate([each.value for each in estimates]),
+        np.concatenate([each.influence for each in estimates], axis=1),
+    )
 
 
 def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95) -> tuple[float, float]:

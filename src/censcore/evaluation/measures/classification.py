@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._validation import as_numbers
-from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.estimates import Estimate, beside
 from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, lines_of
 from censcore.evaluation.measures.case import RiskAt
@@ -143,21 +143,23 @@ def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
             f"times must lie between 0 and the horizon, {comparison.horizon:g}; got {at.tolist()}."
         )
     ranked = comparison.design.ranked_at(comparison, at)
-    lines = []
-    for k, measure in enumerate(ranked.measures):
-        if measure.name != "auc":
-            continue
-        events = float(comparison.effective_events(measure)[0])
-        for model in comparison.models:
-            estimate = ranked.values.get((0, model, k))
-            line: Line = {"model": model, "time": measure.at_time, "events": events}
-            line |= dict.fromkeys(("auc", "standard_error", "low", "high"), np.nan)
-            if estimate is not None:
-                numbers = numbers_of_share(estimate, comparison.confidence)
-                line["auc"] = numbers.pop("mean")
-                line |= numbers if events >= MINIMUM_EVENTS else {}
-            lines.append(line)
-    return lines
+    aucs = {k: measure for k, measure in enumerate(ranked.measures) if measure.name == "auc"}
+    events = {k: float(comparison.effective_events(measure)[0]) for k, measure in aucs.items()}
+    numbers: dict[tuple[int, str], dict[str, float]] = {}
+    for model in comparison.models:
+        known = {k: estimate for k in aucs if (estimate := ranked.values.get((0, model, k))) is not None}
+        if known:
+            shares = numbers_of_share(beside(list(known.values())), comparison.confidence)
+            rows = lines_of({}, {"auc": shares.pop("mean")} | shares)
+            numbers |= {(k, model): row for k, row in zip(known, rows, strict=True)}
+    names = ("auc", "standard_error", "low", "high")
+    return [
+        {"model": model, "time": measure.at_time, "events": events[k]}
+        | {name: row[name] if name == "auc" or events[k] >= MINIMUM_EVENTS else np.nan for name in names}
+        for k, measure in aucs.items()
+        for model in comparison.models
+        for row in [numbers.get((k, model), dict.fromkeys(names, np.nan))]
+    ]
 
 
 def risk_lines(comparison: Comparison, time: float | None = None) -> list[Line]:

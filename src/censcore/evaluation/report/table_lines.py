@@ -102,7 +102,8 @@ def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line
             yield line | {"note": NOT_AVAILABLE + why}
             continue
         estimate = known[model]
-        line |= (_numbers if proper else numbers_of_share)(estimate, confidence) | {"rank": ranks[model]}
+        numbers = (_numbers if proper else numbers_of_share)(estimate, confidence)
+        line |= {name: float(value[0]) for name, value in numbers.items()} | {"rank": ranks[model]}
         if isinstance(score, CaseScore):
             infinite = comparison.design.infinite_losses(comparison, model, score.name, column.number, s)
             line["infinite"] = infinite
@@ -116,11 +117,10 @@ def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line
         yield line
 
 
-def _numbers(estimate: Estimate, confidence: float) -> dict[str, float]:
+def _numbers(estimate: Estimate, confidence: float) -> dict[str, np.ndarray]:
     low, high = estimate.interval(confidence)
     error = np.where(estimate.varies, estimate.standard_error, np.nan)
-    numbers = {"mean": estimate.value, "standard_error": error, "low": low, "high": high}
-    return {name: float(value[0]) for name, value in numbers.items()}
+    return {"mean": estimate.value, "standard_error": error, "low": low, "high": high}
 
 
 NO_SKILL = dict.fromkeys(("skill", "skill_standard_error", "skill_low", "skill_high"), 0.0)

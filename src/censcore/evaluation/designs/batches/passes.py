@@ -336,6 +336,11 @@ class SummedEstimate(Estimate):
     who: tuple[int, ...]  #: the model, or the two models
 
     @property
+    def variance(self) -> np.ndarray:
+        """As it was summed over batches."""
+        return self.summed[0]
+
+    @property
     def powers(self) -> np.ndarray:
         """As they were summed over batches."""
         return self.summed
