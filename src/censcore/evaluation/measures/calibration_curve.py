@@ -161,7 +161,7 @@ def calibration_curve(
         _points_of_bins(comparison, fits[1], binned, enough), [],
         note=comparison.design.calibration_note if enough else cannot_tell(events),
     )  # fmt: skip
-    return _with_curve(comparison, curve, fits[2], *smoothed, counts, enough) if smoothed else curve
+    return _with_curve(comparison, curve, fits[2], smoothed[0], counts, enough) if smoothed else curve
 
 
 class _Fit(NamedTuple):
@@ -211,11 +211,8 @@ class _Data:
         S0, S1, S2 = weight @ K, weight @ Kx, np.einsum("n,nq,nq->q", weight, Kx, x)
         determinant = S0 * S2 - S1**2
         flat = determinant <= 1e-10 * S0 * S2  # one forecast risk within reach: the level alone
-        S1, S2, determinant = (
-            np.where(flat, 0.0, S1),
-            np.where(flat, 1.0, S2),
-            np.where(flat, S0, determinant),
-        )
+        S1, S2 = np.where(flat, 0.0, S1), np.where(flat, 1.0, S2)
+        determinant = np.where(flat, S0, determinant)
         of_level = (K * S2 - Kx * S1) / determinant
         D = weight * self.D
         a, b = D @ of_level, np.where(flat, 0.0, (S0 * (D @ Kx) - S1 * (D @ K)) / determinant)

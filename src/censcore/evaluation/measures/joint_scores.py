@@ -21,12 +21,7 @@ from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointM
 from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.measures.case import Case, as_losses
-from censcore.evaluation.measures.case_scores import (
-    CaseScore,
-    Integrated,
-    WithoutCensoring,
-    of_single_times,
-)
+from censcore.evaluation.measures.case_scores import CaseScore, Integrated, WithoutCensoring, of_single_times
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
 from censcore.scores.compatible_times import subject_keys

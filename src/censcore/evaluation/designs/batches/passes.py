@@ -13,8 +13,7 @@ estimated censoring distribution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -34,7 +33,7 @@ from censcore.evaluation.designs.batches.table_plan import (
     TableCensoring,
     rows_of,
 )
-from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
+from censcore.evaluation.inference.estimates import POWERS, Estimate, powers_up_to_6
 from censcore.evaluation.inference.mean_losses import Losses, score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
@@ -251,10 +250,12 @@ def power_sums(
     """
     times = np.ones(len(psi)) if repeat is None else repeat
     parts = [
-        _power_sums(np.ascontiguousarray(psi[start : start + CACHED].T), reference, times[start : start + CACHED])
+        _power_sums(
+            np.ascontiguousarray(psi[start : start + CACHED].T), reference, times[start : start + CACHED]
+        )
         for start in range(0, max(len(psi), 1), CACHED)
     ]
-    return {name: sum(part[name].T for part in parts) for name in parts[0]}
+    return {name: np.sum([part[name].T for part in parts], axis=0) for name in parts[0]}
 
 
 @np.errstate(invalid="ignore")  # infinite losses have no spread
@@ -298,25 +299,7 @@ class Moments:
     def means(self) -> list[SummedEstimate]:
         """The mean of each model."""
         single = self.sums["single"]
-        return [SummedEstimate(v, _EMPTY, single[:, a], self, (a,)) for a, v in enumerate(self.value)]
-
-    def difference(self, a: int, b: int) -> SummedEstimate:
-        """The difference of two."""
-        sign = 1.0 if a < b else -1.0
-        number = self.pairs.index((min(a, b), max(a, b)))
-        powers = self.sums["pair"][:, number] * np.array([1.0, sign, 1.0, 1.0])[:, None]
-        with np.errstate(invalid="ignore"):
-            value = self.value[a] - self.value[b]
-            size = np.maximum(np.abs(value), np.sqrt(powers[0]))
-            scale = np.maximum(np.abs(self.value[a]), np.abs(self.value[b]))
-            equal = (size <= ROUNDING * scale) & np.isfinite(scale)  # two equal forecasts
-        value, powers = np.where(equal, 0.0, value), np.where(equal, 0.0, powers)
-        return SummedEstimate(value, _EMPTY, powers, self, (a, b))
-
-    @cached_property
-    def pairs(self) -> list[tuple[int, int]]:
-        """All pairs, in the order of the sums."""
-        return list(combinations(range(len(self.value)), 2))
+        return [SummedEstimate(v, _EMPTY, single[:, a], self, [a]) for a, v in enumerate(self.value)]
 
     def column(self, j: int) -> Moments:
         """Those of one column."""
@@ -329,11 +312,11 @@ _EMPTY = np.zeros((0, 1))
 
 @dataclass(frozen=True, eq=False)
 class SummedEstimate(Estimate):
-    """A mean, or a difference of two; the influence is empty, and the sums of its powers are known."""
+    """A mean, or differences of pairs; the influence is empty, and the sums of its powers are known."""
 
     summed: np.ndarray  #: sums of the powers 2, 3, 4 and 6, (4, q)
     moments: Moments  #: where it belongs
-    who: tuple[int, ...]  #: the model, or the two models
+    who: list[int]  #: the number of the model, or of the pairs
 
     @property
     def variance(self) -> np.ndarray:
@@ -352,19 +335,28 @@ class SummedEstimate(Estimate):
 
     def column(self, j: int) -> SummedEstimate:
         """The estimate of one column."""
-        moments = self.moments.column(j)
-        return moments.means()[self.who[0]] if len(self.who) == 1 else moments.difference(*self.who)
+        return self.moments.column(j).means()[self.who[0]]
 
-    def __sub__(self, other: Estimate) -> SummedEstimate:
-        assert isinstance(other, SummedEstimate)
-        return self.moments.difference(self.who[0], other.who[0])
+    @staticmethod
+    def differences(estimates: Sequence[SummedEstimate]) -> Estimate:
+        """Of all pairs, side by side; the means are in the order of the sums."""
+        moments, models = estimates[0].moments, [each.who[0] for each in estimates]
+        pairs = enumerate(combinations(range(len(moments.value)), 2))
+        numbers = [i for i, pair in pairs if set(pair) <= set(models)]
+        means, (a, b) = moments.value[:, 0], np.array(list(combinations(models, 2))).T
+        with np.errstate(invalid="ignore"):
+            value = means[a] - means[b]
+        of_pairs = SummedEstimate(value, _EMPTY, moments.sums["pair"][:, numbers, 0], moments, numbers)
+        return of_pairs._beyond_rounding(np.maximum(np.abs(means[a]), np.abs(means[b])))
 
-    def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
-        """The correlations (p, p) of several differences of one column."""
-        who = [estimate.who for estimate in estimates if isinstance(estimate, SummedEstimate)]
-        number = [self.moments.pairs.index((min(pair), max(pair))) for pair in who]
-        sign = np.array([1.0 if a < b else -1.0 for a, b in who])
-        product = self.moments.sums["product"][np.ix_(number, number)][:, :, 0] * np.outer(sign, sign)
+    def _zero_where(self, equal: np.ndarray) -> SummedEstimate:
+        value, summed = (np.where(equal, 0.0, values) for values in (self.value, self.summed))
+        return replace(self, value=value, summed=summed)
+
+    def correlations(self, which: np.ndarray) -> np.ndarray:
+        """The correlations (p, p) of some of the differences."""
+        number = np.array(self.who)[which]
+        product = self.moments.sums["product"][np.ix_(number, number)][:, :, 0]
         error = np.sqrt(np.diag(product))
         return product / np.outer(error, error)
 
