@@ -180,4 +180,4 @@ def cases_and_controls(
     event, free, ends = followed.status_at(t)
     if isinstance(followed.inputs.y, EventOfCause) and controls == "event-free":
         free = np.where(followed.time > t, free, 0.0)
-    return ProductPairs(followed.time, event, free, AllSums(risk, event > 0), ends, followed.entry)
+    return ProductPairs(followed.time, event, free[:, None], AllSums(risk, event > 0), ends, followed.entry)

@@ -82,7 +82,7 @@ def _squares_of(F: Univariate, s: np.ndarray, place: np.ndarray, J: int) -> Squa
 
 
 def _of_levels(levels: np.ndarray, mix: np.ndarray, place: np.ndarray, J: int) -> Squares:
-    """Of curves S = L M with levels L (1 or n, K), of which a column of M (K, q) mixes one or two in a row."""
+    """Of curves S = L M with levels L (1 or n, K), of which a column of M (K, q) mixes two neighbours."""
     squares, products = mix**2, 2 * mix[:-1] * mix[1:]
 
     def sums(weight: np.ndarray, cdf: bool) -> np.ndarray:

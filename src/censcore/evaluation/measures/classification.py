@@ -142,24 +142,20 @@ def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
         raise InvalidInputError(
             f"times must lie between 0 and the horizon, {comparison.horizon:g}; got {at.tolist()}."
         )
-    ranked = comparison.design.ranked_at(comparison, at)
-    aucs = {k: measure for k, measure in enumerate(ranked.measures) if measure.name == "auc"}
-    events = {k: float(comparison.effective_events(measure)[0]) for k, measure in aucs.items()}
-    numbers: dict[tuple[int, str], dict[str, float]] = {}
-    for model in comparison.models:
-        known = {k: estimate for k in aucs if (estimate := ranked.values.get((0, model, k))) is not None}
+    ranked, lines = comparison.design.ranked_at(comparison, at), []
+    for k, measure in enumerate(ranked.measures):
+        events = float(comparison.effective_events(measure)[0])
+        known = {m: e for m in comparison.models if (e := ranked.values.get((0, m, k))) is not None}
+        rows: dict[str, Line] = {}
         if known:
             shares = numbers_of_share(beside(list(known.values())), comparison.confidence)
-            rows = lines_of({}, {"auc": shares.pop("mean")} | shares)
-            numbers |= {(k, model): row for k, row in zip(known, rows, strict=True)}
-    names = ("auc", "standard_error", "low", "high")
-    return [
-        {"model": model, "time": measure.at_time, "events": events[k]}
-        | {name: row[name] if name == "auc" or events[k] >= MINIMUM_EVENTS else np.nan for name in names}
-        for k, measure in aucs.items()
-        for model in comparison.models
-        for row in [numbers.get((k, model), dict.fromkeys(names, np.nan))]
-    ]
+            values = {"auc": shares.pop("mean")} | (shares if events >= MINIMUM_EVENTS else {})
+            rows = dict(zip(known, lines_of({}, values), strict=True))
+        for model in comparison.models:
+            line: Line = {"model": model, "time": measure.at_time, "events": events}
+            line |= dict.fromkeys(("auc", "standard_error", "low", "high"), np.nan)
+            lines.append(line | rows.get(model, {}))
+    return lines
 
 
 def risk_lines(comparison: Comparison, time: float | None = None) -> list[Line]:

@@ -17,19 +17,16 @@ class RankedSums:
 
     A pair counts :math:`c_{ij}=\mathbb 1\{r_i>r_j\}+\tfrac12\mathbb 1\{r_i=r_j\}`.
 
-    Parameters
-    ----------
-    risk : array, (n,)
-        The risks r.
-    starts : array, (n,)
-        s, infinite for subjects that are i in no pair.
-    places : array, (n,)
-        p, minus infinity for subjects that are j in no pair.
+    Starts are infinite where a subject is i in no pair, places minus infinity where it is j in none.
     """
 
     def __init__(self, risk: np.ndarray, starts: np.ndarray, places: np.ndarray) -> None:
         earlier, later = np.nonzero(starts < np.inf)[0], np.nonzero(places > -np.inf)[0]
-        self._earlier, self._later = _in_one(starts[earlier], places[later], earlier, later)
+        earlier, later = earlier[np.argsort(starts[earlier])], later[np.argsort(places[later])]
+        s, p = starts[earlier], places[later]
+        # of a start and a place that are equal the start comes first
+        self._earlier = _Placed(earlier, np.arange(len(s)) + np.searchsorted(p, s, "left"))
+        self._later = _Placed(later, np.arange(len(p)) + np.searchsorted(s, p, "right"))
         who = np.empty(len(earlier) + len(later), dtype=np.intp)
         for of in (self._earlier, self._later):
             who[of.at] = of.who
@@ -51,15 +48,7 @@ class RankedSums:
 
 
 class AllSums:
-    """The same sums where every i meets every j, whatever their order in time: O(n) once risks are sorted.
-
-    Parameters
-    ----------
-    risk : array, (n,)
-        The risks r.
-    earlier : array of bool, (n,)
-        The subjects that are i in pairs.
-    """
+    """The same sums where every i meets every j, whatever their order in time: O(n) once risks are sorted."""
 
     def __init__(self, risk: np.ndarray, earlier: np.ndarray) -> None:
         self._order, begins, ends = _Merge.by(risk)
@@ -89,17 +78,6 @@ class _Placed(NamedTuple):
 
     who: np.ndarray
     at: np.ndarray
-
-
-def _in_one(
-    starts: np.ndarray, places: np.ndarray, earlier: np.ndarray, later: np.ndarray
-) -> tuple[_Placed, _Placed]:
-    """Both in one sequence; of a start and a place that are equal the start comes first."""
-    by_start, by_place = np.argsort(starts), np.argsort(places)
-    s, p = starts[by_start], places[by_place]
-    of_starts = np.arange(len(s)) + np.searchsorted(p, s, "left")
-    of_places = np.arange(len(p)) + np.searchsorted(s, p, "right")
-    return _Placed(earlier[by_start], of_starts), _Placed(later[by_place], of_places)
 
 
 def _sums(merge: _Merge, values: np.ndarray, of: _Placed, to: _Placed) -> Sums:

@@ -63,12 +63,8 @@ def _made(comparison: Comparison, what: str, make: Maker, discrimination: bool) 
     sources = [_score_columns, *([_share_columns] if discrimination and comparison.discrimination else [])]
 
     def lines_of(columns: Callable[[Comparison, int], Iterable[Column]]) -> list[Line]:
-        return [
-            line
-            for s in range(len(comparison.subsets))
-            for column in columns(comparison, s)
-            for line in make(comparison, s, column)
-        ]
+        every = ((s, column) for s in range(len(comparison.subsets)) for column in columns(comparison, s))
+        return [line for s, column in every for line in make(comparison, s, column)]
 
     made = (comparison.once(f"{what} of {each.__name__}", partial(lines_of, each)) for each in sources)
     return [line for lines in made for line in lines]
@@ -183,11 +179,8 @@ def verdict_on(comparison: Comparison, outcome: str) -> Verdict | None:
 def decides(comparison: Comparison, line: Line) -> bool:
     """Whether a line has the score, and the time or level, that the verdict on its outcome is about."""
     verdict = verdict_on(comparison, line["outcome"])
-    return (
-        verdict is not None
-        and line["score"] == verdict.score
-        and bool(np.isnan(line["at"]) or line["at"] == verdict.at)
-    )
+    at = line["at"]
+    return verdict is not None and line["score"] == verdict.score and bool(np.isnan(at) or at == verdict.at)
 
 
 def deciding(comparison: Comparison, lines: Iterable[Line], outcome: str) -> list[Line]:
