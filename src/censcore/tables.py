@@ -104,18 +104,15 @@ class CsvBatch(FileBatch):
         """One frame."""
         import pandas as pd
 
-        if columns is not None:
-            check_columns(columns, self.names(), str(self))
+        chosen = None if columns is None else list(columns)
+        if chosen is not None:
+            check_columns(chosen, self.names(), str(self))
         with open(self.path, "rb") as file:
             file.seek(self.start)
             content = io.BytesIO(self.header + file.read(self.stop - self.start))
         try:
-            frame = pd.read_csv(
-                content,
-                sep=self._separator,
-                usecols=None if columns is None else list(columns),
-                dtype=dict.fromkeys(text, str),
-            )
+            types = dict.fromkeys(text, str)
+            frame = pd.read_csv(content, sep=self._separator, usecols=chosen, dtype=types)
         except Exception as error:
             raise InvalidInputError(f"{self} could not be read as a table: {error}") from error
         yield from FrameBatch(frame, frame.columns).frames(columns, rows, text)

@@ -117,10 +117,8 @@ class KaplanMeierPart(Part):
     @cached_property
     def _jumps(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Entries of the event table at which the curve of each stratum can move, and their times."""
-        table = self.estimator.event_table_
-        moves = [
-            (table["stratum"] == i) & (table["sf"] > 0) for i in range(len(self.estimator.distributions_))
-        ]
+        table, strata = self.estimator.event_table_, range(len(self.estimator.distributions_))
+        moves = [(table["stratum"] == i) & (table["sf"] > 0) for i in strata]
         return [(np.nonzero(mask)[0], table["time"][mask]) for mask in moves]
 
     def pieces(self, case: Case, weight: np.ndarray) -> dict[int, Piece]:

@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import combinations
 from math import comb
 from typing import Any
 
@@ -106,30 +107,40 @@ class Estimate(KeepsValues):
         return len(self.influence)
 
     @cached_property
+    def variance(self) -> np.ndarray:
+        """Sum of the squares of the influence, (q,); NaN where a loss is infinite."""
+        return np.einsum("mq,mq->q", self.influence, self.influence)
+
+    @cached_property
     def powers(self) -> np.ndarray:
         """Sums of the powers 2, 3, 4 and 6 of the influence, (4, q)."""
         psi = self.influence
         square = psi * psi
-        cube = square * psi
-        factors = (psi, psi), (square, psi), (square, square), (cube, cube)
-        return np.stack([np.einsum("mq,mq->q", a, b) for a, b in factors])
+        factors = (square, psi), (square, square), (cube := square * psi, cube)
+        return np.stack([self.variance, *(np.einsum("mq,mq->q", a, b) for a, b in factors)])
 
-    @cached_property
+    @property
     def standard_error(self) -> np.ndarray:
-        """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
-        return np.sqrt(self.powers[0])
+        """Square root of the variance, (q,)."""
+        return np.sqrt(self.variance)
 
     def column(self, j: int) -> Estimate:
         """The estimate of one column."""
         return self.columns(slice(j, j + 1))
 
-    def columns(self, which: slice) -> Estimate:
+    def columns(self, which: slice | np.ndarray) -> Estimate:
         """The estimate of some columns."""
         return Estimate(self.value[which], self.influence[:, which])
 
-    def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
-        """The correlations (p, p) of several estimates of one column."""
-        unit = np.column_stack([each.influence[:, 0] / each.standard_error[0] for each in estimates])
+    @staticmethod
+    def differences(estimates: Sequence[Any]) -> Estimate:
+        """Of estimates of one column: the first less the second of every pair of them, side by side."""
+        every, (a, b) = beside(estimates), np.array(list(combinations(range(len(estimates)), 2))).T
+        return every.columns(a) - every.columns(b)
+
+    def correlations(self, which: np.ndarray) -> np.ndarray:
+        """The correlations (p, p) of some columns."""
+        unit = self.influence[:, which] / self.standard_error[which]
         return unit.T @ unit
 
     def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
@@ -191,8 +202,9 @@ class Estimate(KeepsValues):
         with np.errstate(invalid="ignore"):
             size = np.maximum(np.abs(self.value), self.standard_error)
             equal = (size <= ROUNDING * scale) & np.isfinite(scale)
-        if not equal.any():
-            return self
+        return self._zero_where(equal) if equal.any() else self
+
+    def _zero_where(self, equal: np.ndarray) -> Estimate:
         return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
 
     def skill(self, reference: Estimate) -> Estimate:
@@ -201,6 +213,14 @@ class Estimate(KeepsValues):
             ratio = self.value / reference.value
             slope = -(self.influence - ratio * reference.influence) / reference.value
         return Estimate(1 - ratio, slope)._beyond_rounding(np.ones_like(ratio))
+
+
+def beside(estimates: Sequence[Estimate]) -> Estimate:
+    """The columns of all of them as one estimate."""
+    return Estimate(
+        np.concatenate([each.value for each in estimates]),
+        np.concatenate([each.influence for each in estimates], axis=1),
+    )
 
 
 def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95) -> tuple[float, float]:
@@ -254,8 +274,8 @@ def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95
 
 
 def powers_up_to_6(values: np.ndarray) -> np.ndarray:
-    """Powers 0 to 6 of an influence, (7, m), by multiplication, which is faster than ``**``."""
-    powers = np.ones((POWERS[-1] + 1, len(values)))
+    """Powers 0 to 6 of an influence (m,), (7, m), by multiplication, which is faster than ``**``."""
+    powers = np.ones((POWERS[-1] + 1, *values.shape))
     for k in range(POWERS[-1]):
         np.multiply(powers[k], values, out=powers[k + 1])
     return powers
@@ -340,7 +360,7 @@ class Adjusted:
 
 
 def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: int = 0) -> Adjusted:
-    """p-values of "the value is zero" that hold for all estimates (of one column each) together.
+    """p-values of "the value is zero" that hold for all columns of all estimates together.
 
     ``"max-t"`` uses the joint distribution of the test statistics, whose correlations follow from the
     influences: every p-value is turned into the normal quantile that belongs to it, so that statistics with
@@ -355,7 +375,8 @@ def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: 
        Statistics 6, 65-70.
     """
     check_option(method, "adjustment", ("max-t", "holm", "none"))
-    p = np.array([estimate.p_value[0] for estimate in estimates])
+    every = estimates[0] if len(estimates) == 1 else beside(estimates)
+    p = every.p_value
     family = int((~np.isnan(p)).sum())
     if method == "none":
         return Adjusted(p, confidence)
@@ -363,15 +384,14 @@ def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: 
         return Adjusted(_holm(p), 1 - (1 - confidence) / max(family, 1))
     if family < 2:
         return Adjusted(p, confidence)
-    return _max_t(estimates, p, confidence, seed)
+    return _max_t(every, p, confidence, seed)
 
 
-def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed: int) -> Adjusted:
+def _max_t(every: Estimate, p: np.ndarray, confidence: float, seed: int) -> Adjusted:
     from scipy.special import ndtr, ndtri
 
     known = ~np.isnan(p)
-    used = [estimate for estimate, use in zip(estimates, known, strict=True) if use]
-    largest = np.sort(_largest_statistics(used[0].correlations(used), seed))
+    largest = np.sort(_largest_statistics(every.correlations(np.nonzero(known)[0]), seed))
     z = -ndtri(np.where(known, p, 1.0) / 2)
     exceeded = (len(largest) - np.searchsorted(largest, z, side="left") + 1) / (len(largest) + 1)
     # the simulation cannot resolve what is rarer than its draws; the sum over the family bounds it

@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import Array
 from censcore._validation import as_numbers, check_option
 from censcore.distributions import Distribution
-from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
+from censcore.evaluation.inference.estimates import Estimate, beside, group_codes, shares
 from censcore.evaluation.measures.pair_statistics import (
     Followed,
     ProductPairs,
@@ -144,11 +144,7 @@ def dynamic_auc_estimate(
     """
     pairs, used, weight = _pairs_at(y, risk, censoring, times, horizon, sample_weight, controls)
     code = group_codes(groups, len(weight))
-    estimates = [estimate_of_pairs(of, used, weight, code) for _, of in pairs]
-    return Estimate(
-        np.concatenate([estimate.value for estimate in estimates]),
-        np.concatenate([estimate.influence for estimate in estimates], axis=1),
-    )
+    return beside([estimate_of_pairs(of, used, weight, code) for _, of in pairs])
 
 
 def _pairs_at(
@@ -184,4 +180,4 @@ def cases_and_controls(
     event, free, ends = followed.status_at(t)
     if isinstance(followed.inputs.y, EventOfCause) and controls == "event-free":
         free = np.where(followed.time > t, free, 0.0)
-    return ProductPairs(followed.time, event, free, AllSums(risk, event > 0), ends, followed.entry)
+    return ProductPairs(followed.time, event, free[:, None], AllSums(risk, event > 0), ends, followed.entry)

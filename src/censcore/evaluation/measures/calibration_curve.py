@@ -154,17 +154,14 @@ def calibration_curve(
     at, counts = np.unique(everywhere, return_counts=True)
     if np.ptp(data.p[data.w > 0]) >= CONSTANT:
         fits.append(data.local_linear(at, span))
-    whole, binned = _estimates(comparison, model, t, fits[:2])
+    whole, binned, *smoothed = _estimates(comparison, model, t, fits)
     (all_of,) = _points_of_bins(comparison, fits[0], whole, enough)
     curve = CalibrationCurve(
         model, t, all_of["predicted"], all_of["observed"], all_of["low"], all_of["high"],
         _points_of_bins(comparison, fits[1], binned, enough), [],
         note=comparison.design.calibration_note if enough else cannot_tell(events),
     )  # fmt: skip
-    if not fits[2:]:
-        return curve
-    (smoothed,) = _estimates(comparison, model, t, fits[2:])
-    return _with_curve(comparison, curve, fits[2], smoothed, counts, enough)
+    return _with_curve(comparison, curve, fits[2], smoothed[0], counts, enough) if smoothed else curve
 
 
 class _Fit(NamedTuple):
@@ -173,7 +170,7 @@ class _Fit(NamedTuple):
     predicted: np.ndarray
     observed: np.ndarray
     loads: np.ndarray
-    weight: np.ndarray  #: by which subjects count in it, (n, q)
+    weight: np.ndarray  #: by which subjects count in it, (n, q or 1)
     subjects: np.ndarray  #: how many there are
 
 
@@ -187,14 +184,12 @@ class _Data:
         """Means within bins."""
         number = _bin_numbers(self.p, self.w, bins)
         inside = (number[:, None] == np.arange(number.max() + 1)) & (self.w > 0)[:, None]
-        k, D = inside * (self.w * self.W)[:, None], self.D[:, None]
+        k = inside * (self.w * self.W)[:, None]
         total = k.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            observed = (k * D).sum(axis=0) / total
-            loads = np.where(inside, (D - observed) / total, 0.0)
-            predicted = (inside * (self.w * self.p)[:, None]).sum(axis=0) / (inside * self.w[:, None]).sum(
-                axis=0
-            )
+            observed = self.D @ k / total
+            loads = np.where(inside, (self.D[:, None] - observed) / total, 0.0)
+            predicted = (self.w * self.p) @ inside / (self.w @ inside)
         return _Fit(predicted, observed, np.nan_to_num(loads), k, inside.sum(axis=0))
 
     def local_linear(self, at: np.ndarray, span: float) -> _Fit:
@@ -202,28 +197,27 @@ class _Data:
 
         A fit reaches the share ``span`` of the subjects, and at least two whose status at the time is known.
         """
-        x = self.p[:, None] - at
-        d = np.abs(x)
-        used = self.w > 0
+        used, order = self.w > 0, np.argsort(self.p)
+        count = int(np.ceil(span * used.sum()))
         reach = np.maximum(
-            _nearest(d[used], int(np.ceil(span * used.sum()))), _nearest(d[used & (self.W > 0)], 2)
+            _nearest(self.p[order[used[order]]], at, count),
+            _nearest(self.p[order[(used & (self.W > 0))[order]]], at, 2),
         )
-        reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
-        K = (1 - np.minimum(d / reach, 1.0) ** 3) ** 3
-        weight, D = (self.w * self.W)[:, None], self.D[:, None]
-        k = weight * K
-        S0, S1, S2 = k.sum(axis=0), (k * x).sum(axis=0), (k * x**2).sum(axis=0)
+        farthest = np.maximum(at - self.p[order[0]], self.p[order[-1]] - at)
+        reach = np.where(reach < CONSTANT, farthest, reach) * (1 + 1e-9)
+        x, weight = self.p[:, None] - at, self.w * self.W
+        K = _tricube(np.abs(x) / reach)
+        Kx = K * x
+        S0, S1, S2 = weight @ K, weight @ Kx, np.einsum("n,nq,nq->q", weight, Kx, x)
         determinant = S0 * S2 - S1**2
         flat = determinant <= 1e-10 * S0 * S2  # one forecast risk within reach: the level alone
-        S1, S2, determinant = (
-            np.where(flat, 0.0, S1),
-            np.where(flat, 1.0, S2),
-            np.where(flat, S0, determinant),
-        )
-        of_level, of_slope = K * (S2 - S1 * x) / determinant, K * (S0 * x - S1) / determinant
-        a = (weight * of_level * D).sum(axis=0)
-        b = np.where(flat, 0.0, (weight * of_slope * D).sum(axis=0))
-        return _Fit(at, a, of_level * (D - a - b * x), k, np.full(len(at), len(self.p)))
+        S1, S2 = np.where(flat, 0.0, S1), np.where(flat, 1.0, S2)
+        determinant = np.where(flat, S0, determinant)
+        of_level = (K * S2 - Kx * S1) / determinant
+        D = weight * self.D
+        a, b = D @ of_level, np.where(flat, 0.0, (S0 * (D @ Kx) - S1 * (D @ K)) / determinant)
+        loads = of_level * (self.D[:, None] - a - b * x)
+        return _Fit(at, a, loads, weight[:, None], np.full(len(at), len(self.p)))
 
 
 def _bin_numbers(p: np.ndarray, w: np.ndarray, bins: int) -> np.ndarray:
@@ -233,10 +227,20 @@ def _bin_numbers(p: np.ndarray, w: np.ndarray, bins: int) -> np.ndarray:
     return np.unique(number, return_inverse=True)[1].reshape(-1)
 
 
-def _nearest(d: np.ndarray, count: int) -> np.ndarray:
-    """The distance (q,) within which ``count`` of the subjects are, or all of fewer."""
-    place = min(max(count, 2), len(d)) - 1
-    return np.partition(d, place, axis=0)[place]
+def _nearest(p: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
+    """The distance (q,) within which ``count`` of the ascending p are, or all of fewer."""
+    count = min(max(count, 2), len(p))
+    first, last = p[: len(p) - count + 1], p[count - 1 :]  # of so many in a row
+    middle = np.searchsorted(first + last, 2 * at)
+    rows = np.clip([middle - 1, middle], 0, len(first) - 1)
+    return np.maximum(at - first[rows], last[rows] - at).min(axis=0)
+
+
+def _tricube(u: np.ndarray) -> np.ndarray:
+    """Cleveland's kernel, of distances over the reach."""
+    np.minimum(u, 1.0, out=u)
+    left = 1 - u * u * u
+    return left * left * left
 
 
 def _estimates(comparison: Comparison, model: str, t: float, fits: list[_Fit]) -> list[Estimate]:

@@ -15,6 +15,7 @@ from censcore.distributions import Distribution, Grouped, Independent, Univariat
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import effective_number
+from censcore.evaluation.measures.cell_sums import brier_sums, sums_at
 from censcore.exceptions import PositivityError
 from censcore.outcomes import EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
@@ -197,13 +198,17 @@ class Case(KeepsValues):
         scales, so that the last answer is kept; losses are made for some subjects at a time.
         """
         if self._made.get("weight") is not weight:
-            middle, first = (self.cells[:-1] + self.cells[1:]) / 2, self.first(self.cells)
-            sums = np.zeros((weight.shape[1], len(self.cells) + 1, len(middle)))
+            edges, of_inputs = self.cells, self.whole is None
+            middle, first = (edges[:-1] + edges[1:]) / 2, self.first(edges)
+            sums = np.zeros((weight.shape[1], len(edges) + 1, len(middle)))
             for start in range(0, len(first), CHUNK):
                 rows = slice(start, start + CHUNK)
-                part = self if len(first) <= CHUNK else self.take(rows)
-                losses = part.losses(SCORES["brier_score"], middle)
-                sums += sums_at(first[rows], weight[rows], losses, len(self.cells))
+                known = brier_sums(self.inputs.take(rows), weight[rows], edges, middle) if of_inputs else None
+                if known is None:
+                    part = self if len(first) <= CHUNK else self.take(rows)
+                    losses = part.losses(SCORES["brier_score"], middle)
+                    known = sums_at(first[rows], weight[rows], losses, len(edges))
+                sums += known
             self._made.update(weight=weight, sums=sums)
         return self._made["sums"]
 
@@ -326,20 +331,3 @@ def as_losses(values: Any) -> np.ndarray:
     """Losses of any library and precision as (n, q) doubles."""
     losses = to_numpy(values).astype(np.float64, copy=False)
     return losses[:, None] if losses.ndim == 1 else losses
-
-
-def sums_at(first: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
-    """Sums of ``values`` (n, q) under weights (n, m) over subjects with the same ``first``, (m, J + 1, q).
-
-    ``first`` is the first of J ascending times that a subject counts for, J for none. Infinite values, whose
-    mean has no error, are left out.
-    """
-    from scipy.sparse import csc_array
-
-    n, m = weight.shape
-    sums = np.empty((m, J + 1, values.shape[1]))
-    for j, column in enumerate(weight.T):
-        sums[j] = csc_array((column, first, np.arange(n + 1)), shape=(J + 1, n)) @ values
-    if np.isfinite(sums).all():
-        return sums
-    return sums_at(first, weight, np.where(np.isfinite(values), values, 0.0), J)

@@ -25,14 +25,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import Grouped, ProportionalHazards, Step, Univariate
-from censcore.evaluation.measures.case import (
-    Case,
-    RiskAt,
-    as_losses,
-    counted_events,
-    first_event,
-    sums_at,
-)
+from censcore.evaluation.measures.case import Case, RiskAt, as_losses, counted_events, first_event
+from censcore.evaluation.measures.cell_sums import sums_at
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored
 from censcore.scores import SCORES

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._validation import as_numbers
-from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.estimates import Estimate, beside
 from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, lines_of
 from censcore.evaluation.measures.case import RiskAt
@@ -142,21 +142,19 @@ def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
         raise InvalidInputError(
             f"times must lie between 0 and the horizon, {comparison.horizon:g}; got {at.tolist()}."
         )
-    ranked = comparison.design.ranked_at(comparison, at)
-    lines = []
+    ranked, lines = comparison.design.ranked_at(comparison, at), []
     for k, measure in enumerate(ranked.measures):
-        if measure.name != "auc":
-            continue
         events = float(comparison.effective_events(measure)[0])
+        known = {m: e for m in comparison.models if (e := ranked.values.get((0, m, k))) is not None}
+        rows: dict[str, Line] = {}
+        if known:
+            shares = numbers_of_share(beside(list(known.values())), comparison.confidence)
+            values = {"auc": shares.pop("mean")} | (shares if events >= MINIMUM_EVENTS else {})
+            rows = dict(zip(known, lines_of({}, values), strict=True))
         for model in comparison.models:
-            estimate = ranked.values.get((0, model, k))
             line: Line = {"model": model, "time": measure.at_time, "events": events}
             line |= dict.fromkeys(("auc", "standard_error", "low", "high"), np.nan)
-            if estimate is not None:
-                numbers = numbers_of_share(estimate, comparison.confidence)
-                line["auc"] = numbers.pop("mean")
-                line |= numbers if events >= MINIMUM_EVENTS else {}
-            lines.append(line)
+            lines.append(line | rows.get(model, {}))
     return lines
 
 

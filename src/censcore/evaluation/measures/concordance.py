@@ -204,7 +204,7 @@ def comparable_pairs(followed: Followed, risk: np.ndarray, *, horizon: float | N
     # backwards in time: from the first place after y_i on
     starts = np.where(pairs.earlier > 0, np.nextafter(-time, np.inf), np.inf)
     sums = RankedSums(risk, starts, np.where(passed, -time, -np.inf))
-    later = np.where(passed, to_numpy(known.seen), 0.0)
+    later = np.where(passed, to_numpy(known.seen), 0.0)[:, None]
     return PairsTogether([pairs, ProductPairs(time, pairs.earlier, later, sums, time)])
 
 
@@ -261,6 +261,8 @@ class _ComparablePairs(Pairs):
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """The weight of the later subject counts G up to the time of the earlier one."""
+        if of.pairs is self and (loads == 1).all():
+            return [(self.time, (of.weight * of.excess)[:, None] * loads)]
         won, met = self.over_later(of.weight[:, None] * loads)
         return [(self.time, (of.weight * self.earlier)[:, None] * (won - of.value * met))]
 
@@ -288,13 +290,12 @@ class PairsByCurves(_ComparablePairs):
         if self.entry is not None:
             self.late = RankedSums(risk, np.where(counted, self.time, np.inf), self.entry)
 
-    def over_later(self, values: np.ndarray) -> Sums:
-        """Sums over the later subjects, for each event."""
-        return self._over(RankedSums.over_later, _each_with_each(self.members, values), self.later)
-
-    def over_earlier(self, values: np.ndarray) -> Sums:
-        """Sums over the earlier events, for each subject."""
-        return self._over(RankedSums.over_earlier, _each_with_each(self.later, values), self.members)
+    def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
+        """Sums over the later subjects, for each event, and over the events, for each subject."""
+        return (
+            self._over(RankedSums.over_later, _each_with_each(self.members, later), self.later),
+            self._over(RankedSums.over_earlier, _each_with_each(self.later, earlier), self.members),
+        )
 
     def _over(
         self, ranked: Callable[[RankedSums, np.ndarray], Sums], products: np.ndarray, factor: np.ndarray
@@ -330,14 +331,6 @@ class PairsByBlocks(_ComparablePairs):
         self.risk, self.known, self.order = risk, known, np.argsort(self.place)
         events = np.nonzero(counted)[0]
         self.events = events[np.argsort(self.time[events], kind="stable")]
-
-    def over_later(self, values: np.ndarray) -> Sums:
-        """Sums over the later subjects, for each event."""
-        return self.both_ways(values, np.zeros((len(values), 0)))[0]
-
-    def over_earlier(self, values: np.ndarray) -> Sums:
-        """Sums over the earlier events, for each subject."""
-        return self.both_ways(np.zeros((len(values), 0)), values)[1]
 
     def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
         """Both sums in one pass over the pairs."""

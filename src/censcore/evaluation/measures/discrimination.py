@@ -93,16 +93,15 @@ class Discrimination:
     unavailable: dict[Key, str] = field(default_factory=dict)
 
 
-def numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, float]:
-    """A share of pairs with an interval within [0, 1], from the logit scale."""
-    share, error = float(estimate.value[0]), float(estimate.standard_error[0])
-    if error == 0:  # a forecast that is the same for all subjects ranks none of them, whatever the data
-        return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
+def numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, np.ndarray]:
+    """Shares of pairs with intervals within [0, 1], from the logit scale, (q,) each."""
+    share, error = estimate.value, estimate.standard_error
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = estimate.value
-        logit = Estimate(np.log(value / (1 - value)), estimate.influence / (value * (1 - value)))
-        low, high = (1 / (1 + np.exp(-end[0])) for end in logit.interval(confidence))
-    return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
+        logit = Estimate(np.log(share / (1 - share)), estimate.influence / (share * (1 - share)))
+        ends = (1 / (1 + np.exp(-end)) for end in logit.interval(confidence))
+    # a forecast that is the same for all subjects ranks none of them, whatever the data
+    low, high = (np.where(error == 0, share, end) for end in ends)
+    return {"mean": share, "standard_error": error, "low": low, "high": high}
 
 
 def discriminate(

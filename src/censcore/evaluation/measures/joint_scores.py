@@ -21,12 +21,7 @@ from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointM
 from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.measures.case import Case, as_losses
-from censcore.evaluation.measures.case_scores import (
-    CaseScore,
-    Integrated,
-    WithoutCensoring,
-    of_single_times,
-)
+from censcore.evaluation.measures.case_scores import CaseScore, Integrated, WithoutCensoring, of_single_times
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
 from censcore.scores.compatible_times import subject_keys
@@ -199,12 +194,8 @@ class EventBrier(CaseScore):
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and time, (n, q)."""
-        options = dict(self.info.options)
-        return as_losses(
-            self.info.function(
-                case.y, case.F, case.C, case.times, horizon=case.horizon, seed=case.seed, **options
-            )
-        )
+        options = {"horizon": case.horizon, "seed": case.seed, **dict(self.info.options)}
+        return as_losses(self.info.function(case.y, case.F, case.C, case.times, **options))
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """That of every score of a single time."""
@@ -237,15 +228,9 @@ class EventBrier(CaseScore):
 
 @dataclass(frozen=True)
 class View(ABC):
-    """A part of the outcome that is scored as if it were the only one.
+    """A part of the outcome that is scored as if it were the only one."""
 
-    Parameters
-    ----------
-    name : str
-        For tables, ``comparison.of(name)`` and names of scores, ``crps[name]``.
-    """
-
-    name: str
+    name: str  #: for tables, ``comparison.of(name)`` and names of scores, ``crps[name]``
 
     @abstractmethod
     def of(self, case: Case) -> Case:

@@ -49,63 +49,43 @@ class Pairs(ABC):
     #: Entries (n,): a weight involves G of a subject at times u > entry only. None where there are none.
     entry: np.ndarray | None = None
 
-    @abstractmethod
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over j of q_ij c_ij v_j and of q_ij v_j, for each i, both (n, p), of values (n, p)."""
+        return self.both_ways(values, values[:, :0])[0]
 
-    @abstractmethod
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over i of v_i q_ij c_ij and of v_i q_ij, for each j, both (n, p), of values (n, p)."""
+        return self.both_ways(values[:, :0], values)[1]
 
+    @abstractmethod
     def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
         """Sums over the later subjects and sums over the earlier ones."""
-        return self.over_later(later), self.over_earlier(earlier)
 
     @abstractmethod
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         r"""The sums of :math:`w_iw_ja_iq_{ij}(c_{ij}-\theta)v_j` by the time up to which G of j counts."""
 
 
+@dataclass(frozen=True, eq=False)
 class ProductPairs(Pairs):
-    r"""Pairs whose weight is a product, of the earlier subject :math:`a_i` and the later one :math:`b_j`.
+    r"""Pairs whose weight is a product, of the earlier subject :math:`a_i` and the later one :math:`b_j`."""
 
-    Parameters
-    ----------
-    time : array, (n,)
-        Observed times.
-    earlier, later : array, (n,)
-        The weights a and b, zero for subjects that are i, or j, in no pair.
-    sums : RankedSums or AllSums
-        Which subjects meet, and their order by risk.
-    ends : array, (n,)
-        The weight of the later subject involves its G at times u < ends[j].
-    entry : array, (n,), optional
-        Entries.
-    """
+    time: np.ndarray  #: observed times, (n,)
+    earlier: np.ndarray  #: a, zero for subjects that are i in no pair, (n,)
+    later: np.ndarray  #: b, (n, 1)
+    sums: RankedSums | AllSums  #: which subjects meet, and their order by risk
+    ends: np.ndarray  #: the weight of the later subject involves its G at times u < ends[j]
+    entry: np.ndarray | None = None
 
-    def __init__(
-        self,
-        time: np.ndarray,
-        earlier: np.ndarray,
-        later: np.ndarray,
-        sums: RankedSums | AllSums,
-        ends: np.ndarray,
-        entry: np.ndarray | None = None,
-    ) -> None:
-        self.time, self.earlier, self.later, self.entry = time, earlier, later[:, None], entry
-        self.sums, self.ends = sums, ends
-
-    def over_later(self, values: np.ndarray) -> Sums:
-        """Sums over the later subjects, for each event."""
-        return self.sums.over_later(self.later * values)
-
-    def over_earlier(self, values: np.ndarray) -> Sums:
-        """Sums over the events, for each of the later subjects."""
-        won, met = self.sums.over_earlier(values)
-        return self.later * won, self.later * met
+    def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
+        """The weight of the later subject is a factor of each pair."""
+        won, met = self.sums.over_earlier(earlier)
+        return self.sums.over_later(self.later * later), (self.later * won, self.later * met)
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """The weight of the later subject does not depend on the earlier one."""
+        if of.pairs is self:
+            return [(self.ends, (of.weight * of.excess_later)[:, None] * loads)]
         won, met = self.over_earlier((of.weight * self.earlier)[:, None])
         return [(self.ends, of.weight[:, None] * (won - of.value * met) * loads)]
 
@@ -117,14 +97,6 @@ class PairsTogether(Pairs):
         self.kinds = list(kinds)
         first = self.kinds[0]
         self.earlier, self.time, self.entry = first.earlier, first.time, first.entry
-
-    def over_later(self, values: np.ndarray) -> Sums:
-        """Sums over the later subjects of all kinds."""
-        return _added([kind.over_later(values) for kind in self.kinds])
-
-    def over_earlier(self, values: np.ndarray) -> Sums:
-        """Sums over the earlier subjects of all kinds."""
-        return _added([kind.over_earlier(values) for kind in self.kinds])
 
     def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
         """Both sums in one pass over each kind."""
@@ -159,23 +131,17 @@ class Jumps:
 
 @dataclass(frozen=True, eq=False)
 class PairStatistic:
-    r"""A share of pairs.
+    r"""A share of pairs, and what each subject contributes to its error, before its weight.
 
-    Attributes
-    ----------
-    value : float
-        The share, NaN without any pair.
-    deviations : array, (n,)
-        What each subject contributes to the error, before its weight: the Hajek projection of the ratio of
-        U-statistics,
-        :math:`\sum_j w_j\{K_{ij}(c_{ij}-\theta)+K_{ji}(c_{ji}-\theta)\}/\sqrt{DD_{-i}}` with
-        :math:`K_{ij}=a_iq_{ij}` and D the denominator with and without the pairs of i. Its squares have the
-        expectation of the variance to the second order (for the AUC this is DeLong's estimator), which
-        matters where there are few events.
+    That is the Hajek projection of the ratio of U-statistics,
+    :math:`\sum_j w_j\{K_{ij}(c_{ij}-\theta)+K_{ji}(c_{ji}-\theta)\}/\sqrt{DD_{-i}}` with
+    :math:`K_{ij}=a_iq_{ij}` and D the denominator with and without the pairs of i. Its squares have the
+    expectation of the variance to the second order (for the AUC this is DeLong's estimator), which
+    matters where there are few events.
     """
 
-    value: float
-    deviations: np.ndarray
+    value: float  #: NaN without any pair
+    deviations: np.ndarray  #: (n,)
     pairs: Pairs
     weight: np.ndarray
     excess: np.ndarray
@@ -192,14 +158,8 @@ class PairStatistic:
             A(u)=-\frac1D\sum_{i,j}w_iw_ja_iq_{ij}(c_{ij}-\theta)
                  \left[v_i\mathbb 1\{u<y_i\}+v_j\mathbb 1\{u<\text{end of }q_{ij}\}\right],
 
-        where times u up to the entry of a subject do not count for it.
-
-        Parameters
-        ----------
-        loads : array, (n, p)
-            v: the indicator of those who share an estimated curve, or relative hazards.
-        jumps : Jumps
-            The times u.
+        where times u up to the entry of a subject do not count for it. ``loads`` (n, p) are v: the
+        indicator of those who share an estimated curve, or relative hazards.
         """
         moved = [(self.pairs.time, (self.weight * self.excess)[:, None] * loads)]
         moved += self.pairs.moved_by_later(self, loads)

@@ -17,25 +17,20 @@ class RankedSums:
 
     A pair counts :math:`c_{ij}=\mathbb 1\{r_i>r_j\}+\tfrac12\mathbb 1\{r_i=r_j\}`.
 
-    Parameters
-    ----------
-    risk : array, (n,)
-        The risks r.
-    starts : array, (n,)
-        s, infinite for subjects that are i in no pair.
-    places : array, (n,)
-        p, minus infinity for subjects that are j in no pair.
+    Starts are infinite where a subject is i in no pair, places minus infinity where it is j in none.
     """
 
     def __init__(self, risk: np.ndarray, starts: np.ndarray, places: np.ndarray) -> None:
         earlier, later = np.nonzero(starts < np.inf)[0], np.nonzero(places > -np.inf)[0]
+        earlier, later = earlier[np.argsort(starts[earlier])], later[np.argsort(places[later])]
+        s, p = starts[earlier], places[later]
         # of a start and a place that are equal the start comes first
-        sequence = np.argsort(np.concatenate([starts[earlier], places[later]]), kind="stable")
-        at = np.empty_like(sequence)
-        at[sequence] = np.arange(len(at))
-        self._earlier = _Placed(earlier, at[: len(earlier)])
-        self._later = _Placed(later, at[len(earlier) :])
-        self._merge = _Merge.by(risk[np.concatenate([earlier, later])[sequence]])
+        self._earlier = _Placed(earlier, np.arange(len(s)) + np.searchsorted(p, s, "left"))
+        self._later = _Placed(later, np.arange(len(p)) + np.searchsorted(s, p, "right"))
+        who = np.empty(len(earlier) + len(later), dtype=np.intp)
+        for of in (self._earlier, self._later):
+            who[of.at] = of.who
+        self._merge = _Merge.by(risk[who])
 
     def over_later(self, values: np.ndarray) -> Sums:
         r""":math:`\sum_jc_{ij}v_j` and :math:`\sum_jv_j` for each i, both (n, p), of values (n, p)."""
@@ -53,15 +48,7 @@ class RankedSums:
 
 
 class AllSums:
-    """The same sums where every i meets every j, whatever their order in time: O(n) once risks are sorted.
-
-    Parameters
-    ----------
-    risk : array, (n,)
-        The risks r.
-    earlier : array of bool, (n,)
-        The subjects that are i in pairs.
-    """
+    """The same sums where every i meets every j, whatever their order in time: O(n) once risks are sorted."""
 
     def __init__(self, risk: np.ndarray, earlier: np.ndarray) -> None:
         self._order, begins, ends = _Merge.by(risk)
@@ -117,10 +104,14 @@ class _Merge(NamedTuple):
     @classmethod
     def by(cls, risk: np.ndarray) -> _Merge:
         """Of the risks at all places of the sequence, (N,)."""
-        order = np.argsort(risk, kind="stable")
-        risk = risk[order]
-        edges = np.concatenate([[0], np.nonzero(risk[1:] != risk[:-1])[0] + 1, [len(risk)]])
-        number = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        order, N = np.argsort(risk), len(risk)
+        ranked = risk[order]
+        number = np.cumsum(np.append(False, ranked[1:] > ranked[:-1]))[:N]
+        if N and number[-1] < N - 1:  # the order of equal ones, faster than by a stable sort
+            place = np.empty(N, dtype=np.intp)
+            place[order] = number * N
+            order = np.argsort(place + np.arange(N))
+        edges = np.concatenate([[0], np.nonzero(np.diff(number))[0] + 1, [N]])
         return cls(order, edges[number], edges[number + 1])
 
     def backwards(self) -> _Merge:

@@ -141,9 +141,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], inert: bo
     widths = [max(3, *(len(row[j]) for row in shown)) for j in range(len(head))]
     lines = []
     for row in shown:
-        cells = [
-            f"{c:<{w}}" if j == 0 else f"{c:>{w}}" for j, (c, w) in enumerate(zip(row, widths, strict=True))
-        ]
+        cells = [f"{c:>{w}}" if j else f"{c:<{w}}" for j, (c, w) in enumerate(zip(row, widths, strict=True))]
         lines.append("| " + " | ".join(cells) + " |")
     rule = [":" + "-" * (w + 1) if j == 0 else "-" * (w + 1) + ":" for j, w in enumerate(widths)]
     lines.insert(1, "|" + "|".join(rule) + "|")

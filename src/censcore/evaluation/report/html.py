@@ -291,12 +291,9 @@ def _compared(comparison: Comparison) -> list[tuple[str, str]]:
     }
     first |= {"covariates": about.pop("covariates")} if "covariates" in about else {}
     first |= {f"model: {name}": text for name, text in models.items() if name in comparison.models}
-    later = {
-        name: value for name, value in s.items() if name not in ("subjects", "events", "horizon", "censcore")
-    }
-    return [
-        (name, setting_text(value)) for name, value in (first | later | about).items() if value is not None
-    ]
+    later = {name: s[name] for name in s if name not in ("subjects", "events", "horizon", "censcore")}
+    facts = first | later | about
+    return [(name, setting_text(value)) for name, value in facts.items() if value is not None]
 
 
 def _notes(comparison: Comparison) -> str:

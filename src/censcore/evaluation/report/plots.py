@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
@@ -56,13 +56,13 @@ def _top(lines: list[Line]) -> tuple[float, float] | None:
     """From zero to what is drawn; bands at the end of follow-up may leave the picture."""
     if not lines:
         return None
-    largest = max(float(np.nanmax(line.y)) for line in lines)
-    ends = [
-        float(np.nanquantile(line.high, 0.9))
-        for line in lines
-        if line.high is not None and np.isfinite(line.high).any()
-    ]
-    return 0.0, 1.05 * max([largest, *ends])
+    return 0.0, 1.05 * _largest([line.y for line in lines], [line.high for line in lines])
+
+
+def _largest(curves: Iterable[np.ndarray], ends: Iterable[np.ndarray | None]) -> float:
+    """The largest value of curves, and most of the ends of their bands."""
+    bands = [np.nanquantile(end, 0.9) for end in ends if end is not None and np.isfinite(end).any()]
+    return float(max([*map(np.nanmax, curves), *bands]))
 
 
 def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | None = None) -> Chart:
@@ -102,9 +102,8 @@ def brier_chart(comparison: Comparison, scale: str | None = None, versus: str | 
 
 def _around(lines: list[Line]) -> tuple[float, float] | None:
     """Around zero, with most of the bands."""
-    ends = [np.nanquantile(np.abs(side), 0.9) for line in lines for side in (line.low, line.high)
-            if side is not None and np.isfinite(side).any()]  # fmt: skip
-    most = 1.1 * max([0.0, *ends, *(float(np.nanmax(np.abs(line.y))) for line in lines)])
+    ends = [None if side is None else np.abs(side) for line in lines for side in (line.low, line.high)]
+    most = 1.1 * _largest([np.zeros(1), *(np.abs(line.y) for line in lines)], ends)
     return (-most, most) if most else None
 
 

@@ -214,11 +214,8 @@ def scatter_chart(
     unknown = (a.event[shown] == 0) & (a.free[shown] == 0)
     who = {STATUS[name]: getattr(a, name)[shown] > 0 for name in STATUS} | {"not known": unknown}
     looks = {STATUS[name]: LOOKS[name] for name in STATUS} | {"not known": Look("ink", marker="cross")}
-    marks = [
-        Intervals(status, a.p[shown][at], *(b.p[shown][at],) * 3, looks[status])
-        for status, at in who.items()
-        if at.any()
-    ]
+    p, q, who = a.p[shown], b.p[shown], {status: at for status, at in who.items() if at.any()}
+    marks = [Intervals(status, p[at], *(q[at],) * 3, looks[status]) for status, at in who.items()]
     top = min(1.0, 1.02 * float(max(a.p.max(), b.p.max())))
     x, y = (f"risk by {at_time(comparison, t)}, {one_line(model)}" for model in two)
     panel = Panel([Rule("diagonal"), *marks], x, y, xlim=(0.0, top), ylim=(0.0, top))

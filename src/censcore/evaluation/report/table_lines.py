@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from censcore.evaluation.inference.estimates import Estimate, adjust, skill_interval
-from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, lines_of
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure, numbers_of_share
 
@@ -63,12 +63,8 @@ def _made(comparison: Comparison, what: str, make: Maker, discrimination: bool) 
     sources = [_score_columns, *([_share_columns] if discrimination and comparison.discrimination else [])]
 
     def lines_of(columns: Callable[[Comparison, int], Iterable[Column]]) -> list[Line]:
-        return [
-            line
-            for s in range(len(comparison.subsets))
-            for column in columns(comparison, s)
-            for line in make(comparison, s, column)
-        ]
+        every = ((s, column) for s in range(len(comparison.subsets)) for column in columns(comparison, s))
+        return [line for s, column in every for line in make(comparison, s, column)]
 
     made = (comparison.once(f"{what} of {each.__name__}", partial(lines_of, each)) for each in sources)
     return [line for lines in made for line in lines]
@@ -102,7 +98,8 @@ def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line
             yield line | {"note": NOT_AVAILABLE + why}
             continue
         estimate = known[model]
-        line |= (_numbers if proper else numbers_of_share)(estimate, confidence) | {"rank": ranks[model]}
+        numbers = (_numbers if proper else numbers_of_share)(estimate, confidence)
+        line |= {name: float(value[0]) for name, value in numbers.items()} | {"rank": ranks[model]}
         if isinstance(score, CaseScore):
             infinite = comparison.design.infinite_losses(comparison, model, score.name, column.number, s)
             line["infinite"] = infinite
@@ -116,11 +113,10 @@ def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line
         yield line
 
 
-def _numbers(estimate: Estimate, confidence: float) -> dict[str, float]:
+def _numbers(estimate: Estimate, confidence: float) -> dict[str, np.ndarray]:
     low, high = estimate.interval(confidence)
     error = np.where(estimate.varies, estimate.standard_error, np.nan)
-    numbers = {"mean": estimate.value, "standard_error": error, "low": low, "high": high}
-    return {name: float(value[0]) for name, value in numbers.items()}
+    return {"mean": estimate.value, "standard_error": error, "low": low, "high": high}
 
 
 NO_SKILL = dict.fromkeys(("skill", "skill_standard_error", "skill_low", "skill_high"), 0.0)
@@ -153,30 +149,23 @@ def difference_lines(
 
 def _pairs(comparison: Comparison, s: int, column: Column, adjustment: str) -> Iterator[Line]:
     known = {model: estimate for model, estimate in column.estimates.items() if estimate is not None}
-    pairs = {(a, b): known[a] - known[b] for a, b in combinations(known, 2)}
-    if not pairs:
+    if len(known) < 2:
         return
-    together = adjust(list(pairs.values()), adjustment, comparison.confidence, comparison.seed)
+    estimates = list(known.values())
+    differences = estimates[0].differences(estimates)
+    together = adjust([differences], adjustment, comparison.confidence, comparison.seed)
     score, subset, events = column.score, comparison.subsets[s], column.events
-    proper = isinstance(score, CaseScore)
-    for ((a, b), difference), p in zip(pairs.items(), together.p_value, strict=True):
-        low, high = difference.interval(together.confidence)
-        line: Line = {"by": subset.by, "group": subset.label, "score": score.name}
-        line |= {"outcome": score.outcome, "at": column.at, "model": a, "versus": b}
-        line["difference"] = float(difference.value[0])
-        numbers = {
-            "standard_error": float(difference.standard_error[0]),
-            "p_value": float(difference.p_value[0]),
-            "p_adjusted": float(p),
-            "low": float(low[0]),
-            "high": float(high[0]),
-        }
-        reliable = bool(difference.varies[0]) and events >= MINIMUM_EVENTS
-        line |= numbers if reliable else dict.fromkeys(numbers, np.nan)
-        note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
-        yield line | {
-            "better": "lower" if proper else "higher", "proper": proper, "events": events, "note": note
-        }  # fmt: skip
+    proper, reliable = isinstance(score, CaseScore), differences.varies & (events >= MINIMUM_EVENTS)
+    names = ("standard_error", "p_value", "p_adjusted", "low", "high")
+    ends = differences.interval(together.confidence)
+    known_if = (differences.standard_error, differences.p_value, together.p_value, *ends)
+    numbers = {name: np.where(reliable, values, np.nan) for name, values in zip(names, known_if, strict=True)}
+    about: Line = {"by": subset.by, "group": subset.label, "score": score.name, "outcome": score.outcome}
+    about["at"], rows = column.at, lines_of({}, {"difference": differences.value} | numbers)
+    note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
+    last = {"better": "lower" if proper else "higher", "proper": proper, "events": events, "note": note}
+    for (a, b), row in zip(combinations(known, 2), rows, strict=True):
+        yield about | {"model": a, "versus": b} | row | last
 
 
 # ---- what decides -------------------------------------------------------------------------------------
@@ -190,11 +179,8 @@ def verdict_on(comparison: Comparison, outcome: str) -> Verdict | None:
 def decides(comparison: Comparison, line: Line) -> bool:
     """Whether a line has the score, and the time or level, that the verdict on its outcome is about."""
     verdict = verdict_on(comparison, line["outcome"])
-    return (
-        verdict is not None
-        and line["score"] == verdict.score
-        and bool(np.isnan(line["at"]) or line["at"] == verdict.at)
-    )
+    at = line["at"]
+    return verdict is not None and line["score"] == verdict.score and bool(np.isnan(at) or at == verdict.at)
 
 
 def deciding(comparison: Comparison, lines: Iterable[Line], outcome: str) -> list[Line]:

@@ -197,10 +197,8 @@ def _gap(line: Line, best: Line, pairs: list[Line], score: CaseScore) -> dict[st
 def _clear_wins(pairs: list[Line], confidence: float) -> list[tuple[str, str]]:
     """Pairs (better, worse) of all forecasts with a clear difference."""
     clear = [line for line in pairs if line["p_adjusted"] < 1 - confidence]
-    return [
-        (line["model"], line["versus"]) if line["difference"] < 0 else (line["versus"], line["model"])
-        for line in clear
-    ]
+    named = [(line["model"], line["versus"], line["difference"]) for line in clear]
+    return [(a, b) if difference < 0 else (b, a) for a, b, difference in named]
 
 
 def _first_sentence(best: Line, tied: list[str], wins: list[tuple[str, str]], named: str, count: int) -> str:
@@ -326,11 +324,8 @@ def distance_text(line: dict[str, Any], time_unit: str = "") -> str:
 
 
 def _based_on(verdict: Verdict) -> str:
-    effective = (
-        ""
-        if verdict.effective_events > 0.995 * verdict.events
-        else f" ({verdict.effective_events:.0f} effective)"
-    )
+    fewer = verdict.effective_events <= 0.995 * verdict.events
+    effective = f" ({verdict.effective_events:.0f} effective)" if fewer else ""
     subjects = f"{verdict.subjects} {'weighted ' if verdict.weighted else ''}subjects"
     return f"It is based on {verdict.events} events{effective} among {subjects}."
 

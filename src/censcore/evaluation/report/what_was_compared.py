@@ -21,19 +21,7 @@ PACKAGES = {"sksurv": "scikit-survival", "sklearn": "scikit-learn"}  # where the
 
 
 def what_was_compared(function: str, asked: Any, models: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The facts of a call, for the page.
-
-    Parameters
-    ----------
-    function : str
-        That was called.
-    asked : Request
-        Its arguments; those that have their default are left out.
-    models : mapping
-        Name -> forecast or model.
-    **more
-        Arguments that are not in the request.
-    """
+    """The facts of a call, for the page: what was ``asked``, but for defaults, and ``more`` arguments."""
     passed = {
         f.name: getattr(asked, f.name) for f in fields(asked) if getattr(asked, f.name) is not f.default
     }

@@ -13,8 +13,7 @@ estimated censoring distribution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -34,7 +33,7 @@ from censcore.evaluation.designs.batches.table_plan import (
     TableCensoring,
     rows_of,
 )
-from censcore.evaluation.inference.estimates import POWERS, ROUNDING, Estimate, powers_up_to_6
+from censcore.evaluation.inference.estimates import POWERS, Estimate, powers_up_to_6
 from censcore.evaluation.inference.mean_losses import Losses, score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
@@ -212,11 +211,12 @@ class Influences:
             values = np.stack([losses.values[model, name] for model in centre.models], axis=1)  # (n, M, q)
             for s in range(w.shape[1]):
                 with np.errstate(invalid="ignore"):  # infinity less infinity
-                    spread = w[:, s, None, None] * (values - centre.mean[s])
-                psi = np.where(w[:, s, None, None] > 0, spread, 0.0)
+                    psi = values - centre.mean[s]
+                    psi *= w[:, s, None, None]
+                psi[w[:, s] == 0] = 0.0
                 if centre.xi is not None:
-                    psi = psi + rows.weight[:, None, None] * centre.xi[place, s]
-                psi = centre.factor[s] * psi
+                    psi += rows.weight[:, None, None] * centre.xi[place, s]
+                psi *= centre.factor[s]
                 if plan.columns.groups is not None:
                     tables.append(psi.reshape(len(psi), -1))
                     continue
@@ -237,9 +237,9 @@ class Influences:
 
 DEGREE = POWERS[-1]
 SUMS = ("single", "pair", "product", "mixed")
+CACHED = 4096  # subjects whose powers stay in the cache
 
 
-@np.errstate(invalid="ignore")  # infinite losses have no spread
 def power_sums(
     psi: np.ndarray, reference: int | None, repeat: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
@@ -248,28 +248,39 @@ def power_sums(
     ``single`` (4, M, q) and ``pair`` (4, P, q): powers of each model and each difference; ``product``
     (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
     """
-    _, M, q = psi.shape
-    times = None if repeat is None else repeat[:, None, None]
-    pairs = list(combinations(range(M), 2))
-    D = np.stack([psi[:, a] - psi[:, b] for a, b in pairs], axis=1) if pairs else psi[:, :0]
-    weighted = D if times is None else D * times
+    times = np.ones(len(psi)) if repeat is None else repeat
+    parts = [
+        _power_sums(
+            np.ascontiguousarray(psi[start : start + CACHED].T), reference, times[start : start + CACHED]
+        )
+        for start in range(0, max(len(psi), 1), CACHED)
+    ]
+    return {name: np.sum([part[name].T for part in parts], axis=0) for name in parts[0]}
+
+
+@np.errstate(invalid="ignore")  # infinite losses have no spread
+def _power_sums(psi: np.ndarray, reference: int | None, times: np.ndarray) -> dict[str, np.ndarray]:
+    """The same of influences (q, M, n), with all axes turned round."""
+    M = psi.shape[1]
+    a, b = np.array(list(combinations(range(M), 2)), dtype=np.intp).reshape(-1, 2).T
+    D = psi[:, a] - psi[:, b]
     sums = {"single": _powers(psi, times), "pair": _powers(D, times)}
-    sums["product"] = np.einsum("naq,nbq->abq", weighted, D, optimize=True)
+    sums["product"] = D @ (D * times).transpose(0, 2, 1)
     if reference is None:
         return sums
-    mixed = np.zeros((DEGREE + 1, DEGREE + 1, M, q))
-    for j in range(q):
-        of_reference = powers_up_to_6(psi[:, reference, j]) * (1.0 if repeat is None else repeat)
-        for a in range(M):
-            if a != reference:
-                mixed[:, :, a, j] = powers_up_to_6(psi[:, a, j] - psi[:, reference, j]) @ of_reference.T
-    return sums | {"mixed": mixed}
+    others = np.arange(M) != reference
+    from_reference = powers_up_to_6(psi[:, others] - psi[:, [reference]]).transpose(1, 2, 3, 0)
+    of_reference = (powers_up_to_6(psi[:, reference]) * times).transpose(1, 0, 2)[:, None]
+    sums["mixed"] = np.zeros((len(psi), M, DEGREE + 1, DEGREE + 1))
+    sums["mixed"][:, others] = of_reference @ from_reference
+    return sums
 
 
-def _powers(psi: np.ndarray, times: np.ndarray | None) -> np.ndarray:
-    square = psi * psi
-    first = square if times is None else square * times
-    return np.stack([first.sum(0), (first * psi).sum(0), (first * square).sum(0), (first * square**2).sum(0)])
+def _powers(psi: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Sums of the powers of (q, M, n), (q, M, 4)."""
+    square, counted = psi * psi, psi * psi * times
+    factors = (psi, psi * times), (psi, counted), (square, counted), (square * square, counted)
+    return np.stack([np.einsum("qmn,qmn->qm", a, b) for a, b in factors], axis=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,25 +299,7 @@ class Moments:
     def means(self) -> list[SummedEstimate]:
         """The mean of each model."""
         single = self.sums["single"]
-        return [SummedEstimate(v, _EMPTY, single[:, a], self, (a,)) for a, v in enumerate(self.value)]
-
-    def difference(self, a: int, b: int) -> SummedEstimate:
-        """The difference of two."""
-        sign = 1.0 if a < b else -1.0
-        number = self.pairs.index((min(a, b), max(a, b)))
-        powers = self.sums["pair"][:, number] * np.array([1.0, sign, 1.0, 1.0])[:, None]
-        with np.errstate(invalid="ignore"):
-            value = self.value[a] - self.value[b]
-            size = np.maximum(np.abs(value), np.sqrt(powers[0]))
-            scale = np.maximum(np.abs(self.value[a]), np.abs(self.value[b]))
-            equal = (size <= ROUNDING * scale) & np.isfinite(scale)  # two equal forecasts
-        value, powers = np.where(equal, 0.0, value), np.where(equal, 0.0, powers)
-        return SummedEstimate(value, _EMPTY, powers, self, (a, b))
-
-    @cached_property
-    def pairs(self) -> list[tuple[int, int]]:
-        """All pairs, in the order of the sums."""
-        return list(combinations(range(len(self.value)), 2))
+        return [SummedEstimate(v, _EMPTY, single[:, a], self, [a]) for a, v in enumerate(self.value)]
 
     def column(self, j: int) -> Moments:
         """Those of one column."""
@@ -319,11 +312,16 @@ _EMPTY = np.zeros((0, 1))
 
 @dataclass(frozen=True, eq=False)
 class SummedEstimate(Estimate):
-    """A mean, or a difference of two; the influence is empty, and the sums of its powers are known."""
+    """A mean, or differences of pairs; the influence is empty, and the sums of its powers are known."""
 
     summed: np.ndarray  #: sums of the powers 2, 3, 4 and 6, (4, q)
     moments: Moments  #: where it belongs
-    who: tuple[int, ...]  #: the model, or the two models
+    who: list[int]  #: the number of the model, or of the pairs
+
+    @property
+    def variance(self) -> np.ndarray:
+        """As it was summed over batches."""
+        return self.summed[0]
 
     @property
     def powers(self) -> np.ndarray:
@@ -337,19 +335,28 @@ class SummedEstimate(Estimate):
 
     def column(self, j: int) -> SummedEstimate:
         """The estimate of one column."""
-        moments = self.moments.column(j)
-        return moments.means()[self.who[0]] if len(self.who) == 1 else moments.difference(*self.who)
+        return self.moments.column(j).means()[self.who[0]]
 
-    def __sub__(self, other: Estimate) -> SummedEstimate:
-        assert isinstance(other, SummedEstimate)
-        return self.moments.difference(self.who[0], other.who[0])
+    @staticmethod
+    def differences(estimates: Sequence[SummedEstimate]) -> Estimate:
+        """Of all pairs, side by side; the means are in the order of the sums."""
+        moments, models = estimates[0].moments, [each.who[0] for each in estimates]
+        pairs = enumerate(combinations(range(len(moments.value)), 2))
+        numbers = [i for i, pair in pairs if set(pair) <= set(models)]
+        means, (a, b) = moments.value[:, 0], np.array(list(combinations(models, 2))).T
+        with np.errstate(invalid="ignore"):
+            value = means[a] - means[b]
+        of_pairs = SummedEstimate(value, _EMPTY, moments.sums["pair"][:, numbers, 0], moments, numbers)
+        return of_pairs._beyond_rounding(np.maximum(np.abs(means[a]), np.abs(means[b])))
 
-    def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
-        """The correlations (p, p) of several differences of one column."""
-        who = [estimate.who for estimate in estimates if isinstance(estimate, SummedEstimate)]
-        number = [self.moments.pairs.index((min(pair), max(pair))) for pair in who]
-        sign = np.array([1.0 if a < b else -1.0 for a, b in who])
-        product = self.moments.sums["product"][np.ix_(number, number)][:, :, 0] * np.outer(sign, sign)
+    def _zero_where(self, equal: np.ndarray) -> SummedEstimate:
+        value, summed = (np.where(equal, 0.0, values) for values in (self.value, self.summed))
+        return replace(self, value=value, summed=summed)
+
+    def correlations(self, which: np.ndarray) -> np.ndarray:
+        """The correlations (p, p) of some of the differences."""
+        number = np.array(self.who)[which]
+        product = self.moments.sums["product"][np.ix_(number, number)][:, :, 0]
         error = np.sqrt(np.diag(product))
         return product / np.outer(error, error)
 

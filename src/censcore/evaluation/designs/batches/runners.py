@@ -201,17 +201,16 @@ class Keyed:
     @classmethod
     def of(cls, keys: tuple[np.ndarray, ...], values: np.ndarray, largest: bool = False) -> Keyed:
         """From keys that repeat."""
-        codes = [np.unique(key, return_inverse=True)[1].reshape(-1) for key in keys]
-        order = np.lexsort(codes[::-1])
-        if not len(order):
+        if not len(values):
             return cls(keys, values, largest)
-        change = np.zeros(len(order), dtype=bool)
-        change[0] = True
-        for code in codes:
-            change[1:] |= np.diff(code[order]) != 0
-        first = np.flatnonzero(change)
+        number = np.zeros(len(values), dtype=np.int64)
+        for key in keys:
+            distinct, code = np.unique(key, return_inverse=True)
+            number = number * len(distinct) + code.reshape(-1)
+        order = np.argsort(number)
+        first = np.flatnonzero(np.diff(number[order], prepend=-1))
         combine = np.maximum if largest else np.add
-        return cls(tuple(key[order][first] for key in keys), combine.reduceat(values[order], first), largest)
+        return cls(tuple(key[order[first]] for key in keys), combine.reduceat(values[order], first), largest)
 
     def __add__(self, other: Keyed) -> Keyed:
         keys = tuple(np.concatenate(pair) for pair in zip(self.keys, other.keys, strict=True))

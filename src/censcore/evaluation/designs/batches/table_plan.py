@@ -253,11 +253,9 @@ class TableCensoring:
 
         if not self.columns:
             return None
-        return (
-            pd.DataFrame({name: labels[name] for name in self.columns})
-            if self.pooled
-            else frame[list(self.columns)]
-        )
+        if self.pooled:
+            return pd.DataFrame({name: labels[name] for name in self.columns})
+        return frame[list(self.columns)]
 
     def of(self, X: Any, y: RightCensored) -> Distribution | None:
         """The censoring distribution of subjects; None where nothing is known of it."""
