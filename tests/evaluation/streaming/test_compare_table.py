@@ -41,6 +41,16 @@ def train() -> tuple[pd.DataFrame, cs.RightCensored]:
     return other[["site"]], cs.RightCensored(other["t"].to_numpy() + 0.5, other["d"].to_numpy())
 
 
+def test_sums_by_keys_of_more_combinations_than_integers():
+    rng = np.random.default_rng(0)
+    keys = tuple(rng.permutation(70_000).astype(float) for _ in range(4))  # 2.4e19 combinations
+    twice = tuple(np.tile(key, 2) for key in keys)
+    sums = runners.Keyed.of(twice, np.ones((140_000, 1)))
+    order = np.lexsort(keys[::-1])
+    np.testing.assert_array_equal(sums.keys, [key[order] for key in keys])
+    assert (sums.values == 2).all()
+
+
 @pytest.mark.parametrize(
     ("C", "options"),
     [

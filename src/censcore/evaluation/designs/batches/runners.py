@@ -22,6 +22,7 @@ from censcore.tables import Batch, FrameBatch
 PATIENCE = 5.0  # seconds in which a scheduler must answer
 AT_ONCE = 256  # tasks that a cluster is given at a time
 RETRIES = 3  # of batches whose worker was killed
+LARGEST = 2**63 - 1  # number of a key
 
 Work = Callable[[Any], Any]
 
@@ -206,6 +207,8 @@ class Keyed:
         number = np.zeros(len(values), dtype=np.int64)
         for key in keys:
             distinct, code = np.unique(key, return_inverse=True)
+            if number.max() >= LARGEST // len(distinct):  # millions of several times: number what there is
+                number = np.unique(number, return_inverse=True)[1].reshape(-1)
             number = number * len(distinct) + code.reshape(-1)
         order = np.argsort(number)
         first = np.flatnonzero(np.diff(number[order], prepend=-1))
