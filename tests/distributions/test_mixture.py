@@ -136,3 +136,12 @@ def test_mixtures_of_plain_numbers_join_any_library():
     assert Mixture([Exponential(1.0)], torch.ones(1)).sf(1.0).dtype == torch.float32
     with pytest.raises(InvalidTypeError, match="different libraries"):
         Mixture([Exponential(np.ones(2))], torch.ones(1))
+
+
+@pytest.mark.parametrize("m", [5, 10, 100])
+def test_quantiles_at_the_levels_of_jumps_do_not_depend_on_how_steps_are_mixed(m):
+    levels = np.arange(1, m)[None, :] / m
+    F = cs.Ensemble(np.random.default_rng(0).random((1, m)))
+    alike = cs.Mixture([F, F], [0.3, 0.7])
+    np.testing.assert_array_equal(alike.icdf(levels), F.icdf(levels))
+    np.testing.assert_array_equal(cs.Mixture([alike, F], [0.1, 0.9]).isf(levels), F.isf(levels))

@@ -166,11 +166,17 @@ class Mixture(Mixed, Univariate):
         return self._log_sum(smooth) if smooth else None
 
     def _isf(self, p: Array) -> Array:
-        t = self._up_to_the_end(super()._isf(p), p == 0)
+        t = self._up_to_the_end(super()._isf(p * (1 + self._rounding)), p == 0)
         return self._xp.where(p < 1, t, 0.0)  # the weights may sum to 1 + eps
 
     def _icdf(self, p: Array) -> Array:
-        return self._up_to_the_end(super()._icdf(p), p == 1)
+        return self._up_to_the_end(super()._icdf(p * (1 - self._rounding)), p == 1)
+
+    @property
+    def _rounding(self) -> float:
+        """What a level may miss the sum of jumps by, so that a quantile is the same however they are mixed."""
+        eps = float(self._xp.finfo(self._reference.dtype).eps)
+        return 0.0 if self.has_density else (len(self._components) + 1) * eps
 
     def _up_to_the_end(self, t: Array, last: Array) -> Array:
         """The end of the support, the latest of the components': rounding would stop the search early."""
