@@ -16,9 +16,8 @@ import numpy as np
 from censcore.exceptions import DerivativeError, InvalidTypeError
 
 __all__ = [
-    "Array", "as_loss", "check_not_batched", "detach", "grad_is_recorded", "in_transform",
-    "is_neutral", "is_torch", "namespace", "not_compiled", "one_namespace", "possibly", "requires_grad",
-    "surely",
+    "Array", "as_loss", "check_not_batched", "detach", "grad_is_recorded", "in_transform", "is_neutral",
+    "is_torch", "namespace", "not_compiled", "one_namespace", "possibly", "requires_grad", "surely",
 ]  # fmt: skip
 
 _P = ParamSpec("_P")

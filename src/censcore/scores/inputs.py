@@ -339,8 +339,7 @@ def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]
     array = as_float(values, name, like=y.time)
     if array.ndim > 2 or 0 in array.shape:
         raise InvalidInputError(f"{name} must be a number, (q,) or (n, q); got shape {tuple(array.shape)}.")
-    if array.dtype != y.time.dtype:
-        array = convert(array, y.time)
+    array = convert(array, y.time)
     columns = array.reshape(1, -1) if array.ndim < 2 else array
     common_rows(outcome=len(y), **{name: columns.shape[0]})
     return columns, array.ndim == 0

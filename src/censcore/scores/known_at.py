@@ -34,6 +34,8 @@ from censcore.scores._support import check_unreached
 if TYPE_CHECKING:
     from censcore.scores.inputs import ScoringInputs
 
+_UNCENSORED = PointMass(np.inf)  # with what it keeps of horizons; tensors may not outlive a call
+
 
 def over_reached(observed: Array, reached: Array) -> Array:
     r""":math:`\delta/G(y-)` of the observed subjects, from P(C >= y); zero for the others."""
@@ -135,10 +137,11 @@ class KnownAt:
     def status(self, rows: Any = slice(None)) -> tuple[Array, Array]:
         """Who is followed beyond t, and the weight of what is known of each, (n, q) both."""
         t, living, dead = self.factors(rows)
-        y = self.y.time[rows][:, None]
-        alive, weight = (y >= t) if self.before else (y > t), self.seen[rows][:, None] * dead
-        if type(weight) is not np.ndarray:
-            return alive, namespace(weight).where(alive, living, weight)
+        y, seen = self.y.time[rows][:, None], self.seen[rows][:, None]
+        alive = (y >= t) if self.before else (y > t)
+        if type(seen) is not np.ndarray:
+            return alive, namespace(seen).where(alive, living, seen * dead)
+        weight = seen.repeat(t.shape[1], axis=1) if self.scale == "ipcw" else seen * dead
         np.copyto(weight, living, where=alive)
         return alive, weight
 
@@ -194,9 +197,6 @@ def known_censoring(y: RightCensored) -> Distribution | None:
     if bool(y.censored.any()):
         return None
     return _UNCENSORED if type(y.time) is np.ndarray else PointMass(np.inf)
-
-
-_UNCENSORED = PointMass(np.inf)  # with what it keeps of horizons; tensors may not outlive a call
 
 
 def known_or_raise(y: RightCensored) -> Distribution:
