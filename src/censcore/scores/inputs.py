@@ -65,6 +65,9 @@ __all__ = [
 ]
 
 
+_UNCENSORED = PointMass(np.inf)  # with what it keeps of horizons; tensors may not outlive a call
+
+
 @dataclass(frozen=True)
 class ScoringInputs:
     """An outcome, a forecast and a censoring distribution in one array library, checked against each other.
@@ -231,10 +234,12 @@ def scoring_inputs(
         y.require_no_entry(without_entry)
     check_is_distribution(forecast, "forecast")
     was_passed = censoring is not None
-    if censoring is None:
-        censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
-    else:
+    if censoring is not None:
         check_is_distribution(censoring, "censoring")
+    elif type(y.time) is np.ndarray and y.censoring_time is None and not y.censored.any():
+        censoring = _UNCENSORED
+    else:
+        censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     y, forecast, censoring = one_library(y, forecast, censoring)
     rows = int(y.time.shape[0])
     n = common_rows(outcome=rows, forecast=len(forecast), censoring=len(censoring))

@@ -34,8 +34,6 @@ from censcore.scores._support import check_unreached
 if TYPE_CHECKING:
     from censcore.scores.inputs import ScoringInputs
 
-_UNCENSORED = PointMass(np.inf)  # with what it keeps of horizons; tensors may not outlive a call
-
 
 def over_reached(observed: Array, reached: Array) -> Array:
     r""":math:`\delta/G(y-)` of the observed subjects, from P(C >= y); zero for the others."""
@@ -194,9 +192,7 @@ def known_censoring(y: RightCensored) -> Distribution | None:
     c = y.censoring_time
     if c is not None:
         return PointMass(c) if c.ndim == 1 else Independent([PointMass(c[:, j]) for j in range(y.k)])
-    if bool(y.censored.any()):
-        return None
-    return _UNCENSORED if type(y.time) is np.ndarray else PointMass(np.inf)
+    return None if bool(y.censored.any()) else PointMass(np.inf)
 
 
 def known_or_raise(y: RightCensored) -> Distribution:
