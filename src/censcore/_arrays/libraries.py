@@ -16,9 +16,8 @@ import numpy as np
 from censcore.exceptions import DerivativeError, InvalidTypeError
 
 __all__ = [
-    "Array", "as_loss", "check_not_batched", "detach", "full_precision", "grad_is_recorded", "in_transform",
-    "is_neutral", "is_torch", "namespace", "not_compiled", "one_namespace", "possibly", "requires_grad",
-    "surely",
+    "Array", "as_loss", "check_not_batched", "detach", "grad_is_recorded", "in_transform", "is_neutral",
+    "is_torch", "namespace", "not_compiled", "one_namespace", "possibly", "requires_grad", "surely",
 ]  # fmt: skip
 
 _P = ParamSpec("_P")
@@ -101,20 +100,6 @@ def check_not_batched(value: Array, name: str) -> None:
         value = functorch.get_unwrapped(value)
 
 
-def full_precision(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The same function, which regions of ``torch.autocast`` leave in float32 or float64."""
-
-    @wraps(function)
-    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        torch = sys.modules.get("torch")
-        if torch is None or not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
-            return function(*args, **kwargs)
-        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-            return function(*args, **kwargs)
-
-    return precise
-
-
 def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """The same function, which ``torch.compile`` calls as it is.
 
@@ -135,8 +120,17 @@ def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def as_loss(score: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A score that may be called inside ``torch.autocast`` and ``torch.compile``, in a training step."""
-    return not_compiled(full_precision(score))
+    """A score that ``torch.autocast`` leaves in float32 or float64, and ``torch.compile`` calls as it is."""
+
+    @wraps(score)
+    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        torch = sys.modules.get("torch")
+        if torch is None or not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            return score(*args, **kwargs)
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return score(*args, **kwargs)
+
+    return not_compiled(precise)
 
 
 def in_transform() -> bool:

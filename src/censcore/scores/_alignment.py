@@ -54,18 +54,13 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
-    bound: dict[str, Array] = {}
-    if not F._is_neutral:
-        bound["forecast"] = F._reference
-    if not C._is_neutral:
-        bound["censoring"] = C._reference
-    if bound:
-        one_namespace(outcome=y.time, **bound)
-    model: Any = bound.get("forecast", y.time)
-    if y.time.dtype != model.dtype:
-        y = y.like(model)
-    F = F if "forecast" in bound else F.like(model)
-    return y, F, C if "censoring" in bound and bound["censoring"].dtype == model.dtype else C.like(model)
+    of_F = None if F._is_neutral else F._reference
+    of_C = None if C._is_neutral else C._reference
+    one_namespace(outcome=y.time, forecast=of_F, censoring=of_C)
+    model: Any = y.time if of_F is None else of_F
+    y = y if y.time.dtype == model.dtype else y.like(model)
+    F = F.like(model) if of_F is None else F
+    return y, F, C if of_C is not None and of_C.dtype == model.dtype else C.like(model)
 
 
 def in_dtype_of(distribution: Distribution, model: Array) -> Distribution:

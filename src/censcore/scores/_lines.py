@@ -11,7 +11,6 @@ thousands of jumps costs no more than one with a few.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
@@ -21,6 +20,7 @@ from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
+from censcore.scores._shared_panels import Method
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
@@ -48,9 +48,7 @@ def line_beyond(F: Polyline, y: Array, C: Univariate) -> Array:
     return panels.squares(sf, y[:, 0], beyond=True).astype(y.dtype)
 
 
-def lines_method(
-    inputs: ScoringInputs, below: Univariate | None, beyond: Univariate
-) -> Callable[[], Array] | None:
+def lines_method(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> Method:
     r""":math:`\int_0^yF^2/G_1\,ds+\frac{\delta}{G(y-)}\int_y^\infty S^2\,G_2\,ds` by a kernel.
 
     G_1 = 1 where ``below`` is None.

@@ -98,8 +98,7 @@ def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss)
     loss, C = np.empty(inputs.n), inputs.C
     for group in risk_groups(C.risk):
         at_nodes = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
-        few = len(group.rows) < FEW
-        method = otherwise if few else _OnPanels(panels, ipcw, otherwise, at_nodes, group)
+        method = otherwise if len(group.rows) < FEW else _OnPanels(panels, ipcw, otherwise, at_nodes, group)
         loss[group.rows] = method(inputs.take(group.rows))
     return loss
 

@@ -65,6 +65,9 @@ __all__ = [
 ]
 
 
+_UNCENSORED = PointMass(np.inf)  # with what it keeps of horizons; tensors may not outlive a call
+
+
 @dataclass(frozen=True)
 class ScoringInputs:
     """An outcome, a forecast and a censoring distribution in one array library, checked against each other.
@@ -231,10 +234,12 @@ def scoring_inputs(
         y.require_no_entry(without_entry)
     check_is_distribution(forecast, "forecast")
     was_passed = censoring is not None
-    if censoring is None:
-        censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
-    else:
+    if censoring is not None:
         check_is_distribution(censoring, "censoring")
+    elif type(y.time) is np.ndarray and y.censoring_time is None and not y.censored.any():
+        censoring = _UNCENSORED
+    else:
+        censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     y, forecast, censoring = one_library(y, forecast, censoring)
     rows = int(y.time.shape[0])
     n = common_rows(outcome=rows, forecast=len(forecast), censoring=len(censoring))
@@ -339,8 +344,7 @@ def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]
     array = as_float(values, name, like=y.time)
     if array.ndim > 2 or 0 in array.shape:
         raise InvalidInputError(f"{name} must be a number, (q,) or (n, q); got shape {tuple(array.shape)}.")
-    if array.dtype != y.time.dtype:
-        array = convert(array, y.time)
+    array = convert(array, y.time)
     columns = array.reshape(1, -1) if array.ndim < 2 else array
     common_rows(outcome=len(y), **{name: columns.shape[0]})
     return columns, array.ndim == 0

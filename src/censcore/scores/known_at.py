@@ -135,10 +135,11 @@ class KnownAt:
     def status(self, rows: Any = slice(None)) -> tuple[Array, Array]:
         """Who is followed beyond t, and the weight of what is known of each, (n, q) both."""
         t, living, dead = self.factors(rows)
-        y = self.y.time[rows][:, None]
-        alive, weight = (y >= t) if self.before else (y > t), self.seen[rows][:, None] * dead
-        if type(weight) is not np.ndarray:
-            return alive, namespace(weight).where(alive, living, weight)
+        y, seen = self.y.time[rows][:, None], self.seen[rows][:, None]
+        alive = (y >= t) if self.before else (y > t)
+        if type(seen) is not np.ndarray:
+            return alive, namespace(seen).where(alive, living, seen * dead)
+        weight = seen.repeat(t.shape[1], axis=1) if self.scale == "ipcw" else seen * dead
         np.copyto(weight, living, where=alive)
         return alive, weight
 
@@ -191,12 +192,7 @@ def known_censoring(y: RightCensored) -> Distribution | None:
     c = y.censoring_time
     if c is not None:
         return PointMass(c) if c.ndim == 1 else Independent([PointMass(c[:, j]) for j in range(y.k)])
-    if bool(y.censored.any()):
-        return None
-    return _UNCENSORED if type(y.time) is np.ndarray else PointMass(np.inf)
-
-
-_UNCENSORED = PointMass(np.inf)  # with what it keeps of horizons; tensors may not outlive a call
+    return None if bool(y.censored.any()) else PointMass(np.inf)
 
 
 def known_or_raise(y: RightCensored) -> Distribution:
