@@ -144,6 +144,8 @@ def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
         )
     ranked, lines = comparison.design.ranked_at(comparison, at), []
     for k, measure in enumerate(ranked.measures):
+        if measure.name != "auc":
+            continue
         events = float(comparison.effective_events(measure)[0])
         known = {m: e for m in comparison.models if (e := ranked.values.get((0, m, k))) is not None}
         rows: dict[str, Line] = {}
