@@ -73,10 +73,10 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.with_censoring import scorer as scorer
     from censcore.evaluation.with_censoring import scorers as scorers
     from censcore.learning.best_forecast import BestForecast as BestForecast
-    from censcore.learning.copula import CopulaWeibull as CopulaWeibull
+    from censcore.learning.copula_weibull import CopulaWeibull as CopulaWeibull
     from censcore.learning.data.sources import TrainingTable as TrainingTable
     from censcore.learning.engression import CensoredEngression as CensoredEngression
-    from censcore.learning.grid import JointGridModel as JointGridModel
+    from censcore.learning.joint_grid_model import JointGridModel as JointGridModel
     from censcore.learning.mixture_density_network import MixtureDensityNetwork as MixtureDensityNetwork
     from censcore.model_files import load as load
     from censcore.outcomes import CompetingRisks as CompetingRisks
@@ -122,8 +122,8 @@ _EXPORTS = {
         "learning.mixture_density_network": "MixtureDensityNetwork",
         "learning.best_forecast": "BestForecast",
         "model_files": "load",
-        "learning.copula": "CopulaWeibull",
-        "learning.grid": "JointGridModel",
+        "learning.copula_weibull": "CopulaWeibull",
+        "learning.joint_grid_model": "JointGridModel",
         "learning.data.sources": "TrainingTable",
         "evaluation": """
             Comparison at_landmark censoring_diagnostic compare_landmarks WithCensoring

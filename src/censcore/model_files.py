@@ -23,8 +23,8 @@ from censcore.plain_text import one_line
 _MODULES = {
     "BestForecast": "censcore.learning.best_forecast",
     "CensoredEngression": "censcore.learning.engression",
-    "CopulaWeibull": "censcore.learning.copula",
-    "JointGridModel": "censcore.learning.grid",
+    "CopulaWeibull": "censcore.learning.copula_weibull",
+    "JointGridModel": "censcore.learning.joint_grid_model",
     "MixtureDensityNetwork": "censcore.learning.mixture_density_network",
     "Stacking": "censcore.estimators.stacking",
 }

@@ -118,7 +118,7 @@ def test_the_version_is_told():
 
 def test_a_module_missing_from_the_library_itself_is_no_missing_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "censcore.cli.app")
-    monkeypatch.delitem(sys.modules, "censcore.cli.compare")
+    monkeypatch.delitem(sys.modules, "censcore.cli.compare_command")
     monkeypatch.setitem(sys.modules, "censcore.cli.predictions", None)
     with pytest.raises(ModuleNotFoundError, match=r"censcore\.cli\.predictions"):
         main()

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from censcore.cli.compare import EPILOG as COMPARE_EXAMPLES
-from censcore.cli.compare import compare
+from censcore.cli.compare_command import EPILOG as COMPARE_EXAMPLES
+from censcore.cli.compare_command import compare
 from censcore.cli.demo import demo
 from censcore.cli.plugins import Commands
 from censcore.cli.score import EPILOG as SCORE_EXAMPLES

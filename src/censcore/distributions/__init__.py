@@ -54,16 +54,15 @@ the library of the distribution. Parameters are (n, 1) columns, so that formulas
 **Single classes**, whose arrays fast routes of scores read. Steps and lines have ``_times``, ``_levels``,
 ``_as_sf``, ``_as_cdf``, ``_padded``, ``_areas``, ``_integrated_square`` and, for the ends of lines,
 ``_start``, ``_last``, ``_left``, ``_rate``; ``Step._trusted(times, sf)`` and ``Ensemble._with(samples)`` skip
-checks; proportional hazards have ``_hazard``; groups have ``_group``, ``_groups()`` and
-``_in_row_order(parts)``.
+checks; ensembles and others give their steps by ``_step()``; proportional hazards have ``_hazard``; groups
+have ``_group``, ``_groups()`` and ``_in_row_order(parts)``.
 """
 
-from censcore.distributions.base import Distribution
 from censcore.distributions.cause_specific_hazards import CauseSpecificHazards
 from censcore.distributions.censored import Censored, CensoredJoint
-from censcore.distributions.competing_risks import CauseEnsemble, TimeAndCause
 from censcore.distributions.copula import Copula
 from censcore.distributions.cumulative_incidence import CumulativeIncidence
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.given_survival import GivenJointSurvival, GivenSurvival
 from censcore.distributions.grid import JointGrid
@@ -79,6 +78,7 @@ from censcore.distributions.point_mass import PointMass
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.distributions.quantiles import Quantiles
 from censcore.distributions.step import CompactStep, Step
+from censcore.distributions.time_and_cause import CauseEnsemble, TimeAndCause
 from censcore.distributions.univariate import Univariate
 
 __all__ = [

@@ -10,8 +10,8 @@ from censcore._arrays import Array, namespace
 from censcore._numerics import previous_float
 from censcore._validation import check_kind
 from censcore.distributions._panels import common_breaks, merge_edges
-from censcore.distributions.base import Distribution
 from censcore.distributions.cause_specific_hazards import BySubdensity
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws

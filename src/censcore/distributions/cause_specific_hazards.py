@@ -10,9 +10,9 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._quadrature import ORDER, Antiderivative
 from censcore.distributions._panels import common_breaks, merge_edges
-from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.joint import Independent, in_one_library
 from censcore.distributions.step import ByStep, Step
+from censcore.distributions.time_and_cause import TimeAndCause
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 

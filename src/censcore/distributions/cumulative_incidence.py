@@ -10,10 +10,10 @@ import numpy as np
 from censcore._arrays import Array, detach, namespace, to_numpy
 from censcore._validation import check_flag, check_option, check_positive, name_subjects
 from censcore.distributions._curve import in_time_order
-from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.monotone import ROUNDING, Repair, monotone
 from censcore.distributions.piecewise_linear import PiecewiseLinear
 from censcore.distributions.step import Step
+from censcore.distributions.time_and_cause import TimeAndCause
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import some_of

@@ -10,7 +10,7 @@ from censcore._arrays import Array, detach, namespace, possibly, requires_grad
 from censcore._numerics import invert_decreasing, log1p, safe_log
 from censcore.distributions._panels import integrated_survival, merge_edges, quantile_edges
 from censcore.distributions._special import exp, once_differentiable
-from censcore.distributions.base import Distribution
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import NoDensityError
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from censcore._arrays import Array, as_rows, take_rows, to_numpy
 from censcore._validation import as_codes, as_list, check_kind
-from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.formulas import forwarded
 from censcore.distributions.joint import in_one_library
 from censcore.distributions.step import Step
+from censcore.distributions.time_and_cause import TimeAndCause
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 

@@ -21,7 +21,7 @@ from censcore._arrays import (
 from censcore._numerics import expm1, safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_kind, check_positive
 from censcore.distributions._panels import common_breaks, merge_edges
-from censcore.distributions.base import Distribution
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import ONE_TIME, Univariate
 from censcore.exceptions import InvalidInputError

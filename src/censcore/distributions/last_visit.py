@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn
 from censcore._arrays import Array, convert, namespace
 from censcore._numerics import previous_float
 from censcore._validation import check_kind
-from censcore.distributions.base import Distribution
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate

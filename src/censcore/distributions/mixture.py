@@ -7,19 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    as_float,
-    common_rows,
-    convert,
-    detach,
-    one_namespace,
-    possibly,
-    to_numpy,
-)
+from censcore._arrays import Array, as_float, common_rows, convert, detach, one_namespace, possibly, to_numpy
 from censcore._validation import as_list, check_kind, check_positive, name_subjects
 from censcore.distributions._panels import common_breaks, merge_edges
-from censcore.distributions.base import Distribution
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.joint import Joint, beside, in_one_library, logsumexp
 from censcore.distributions.random_draws import Draws
@@ -174,7 +165,7 @@ class Mixture(Mixed, Univariate):
 
     @property
     def _rounding(self) -> float:
-        """What a level may miss the sum of jumps by, so that a quantile is the same however they are mixed."""
+        """What a level may miss the sum of jumps by: quantiles are the same however they are mixed."""
         eps = float(self._xp.finfo(self._reference.dtype).eps)
         return 0.0 if self.has_density else (len(self._components) + 1) * eps
 

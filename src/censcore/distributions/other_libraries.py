@@ -10,7 +10,7 @@ import numpy as np
 from censcore._arrays import Array, is_torch
 from censcore.distributions._panels import merge_edges
 from censcore.distributions._special import interior
-from censcore.distributions.base import Distribution
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.hazard import Exponential, Weibull
 from censcore.distributions.joint import Independent
 from censcore.distributions.mixture import Mixture

@@ -20,7 +20,7 @@ from censcore._arrays import (
 from censcore._numerics import chunked_rows
 from censcore._validation import check_probabilities
 from censcore.distributions._curve import Curve
-from censcore.distributions.base import _are_alike
+from censcore.distributions.distribution import _are_alike
 from censcore.distributions.formulas import forwarded
 from censcore.distributions.univariate import Univariate
 

@@ -7,15 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    as_float,
-    common_rows,
-    one_namespace,
-    possibly,
-    surely,
-    to_numpy,
-)
+from censcore._arrays import Array, as_float, common_rows, one_namespace, possibly, surely, to_numpy
 from censcore._validation import (
     as_coordinate,
     as_events,

@@ -6,7 +6,6 @@ Those that need torch live in :mod:`censcore.learning`.
 from censcore.estimators.aalen_johansen import AalenJohansen
 from censcore.estimators.adapted import Adapted
 from censcore.estimators.adapters import as_forecast
-from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.boosted_hazards import BoostedHazards
 from censcore.estimators.cause_specific import CauseSpecific
 from censcore.estimators.censoring import Censoring
@@ -22,9 +21,10 @@ from censcore.estimators.parametric_regressions import (
     LogNormalRegression,
     WeibullRegression,
 )
-from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
+from censcore.estimators.piecewise_exponential_regression import PiecewiseExponentialRegression
 from censcore.estimators.risk import from_risk
 from censcore.estimators.stacking import Stacking
+from censcore.estimators.survival_estimator import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.turnbull import Turnbull
 
 __all__ = [

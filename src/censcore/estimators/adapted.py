@@ -13,13 +13,13 @@ from censcore._arrays import Array, is_torch
 from censcore._validation import check_instance, check_method
 from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
-from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.libraries import fit_model, takes_entry
 from censcore.estimators.pipelines import last_estimator
+from censcore.estimators.survival_estimator import NotFitted, SurvivalEstimator, one_event_time
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored
-from censcore.outcomes.base import Outcome
+from censcore.outcomes.outcome import Outcome
 
 #: Models of lifelines and scikit-survival whose curves are product-limit estimates, or averages of them.
 _PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees"}

@@ -12,11 +12,11 @@ from scipy.optimize import minimize_scalar
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_number
 from censcore.distributions import PiecewiseExponential
-from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, read_numbers
 from censcore.estimators.folds import Fold, completed_folds, seed_of
-from censcore.estimators.piecewise_exponential import exposure
+from censcore.estimators.piecewise_exponential_regression import exposure
+from censcore.estimators.survival_estimator import SurvivalEstimator, one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from censcore._arrays import Array
 from censcore.distributions import CauseSpecificHazards
 from censcore.estimators.aalen_johansen import check_every_cause
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_competing_risks
 

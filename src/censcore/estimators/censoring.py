@@ -15,13 +15,13 @@ from censcore._validation import as_count, check_flag, check_method, name_subjec
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, fit_weighted, take_rows
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import DropOut, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import RiskSets, entries_of
 from censcore.estimators.subjects import SubjectKeys
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 from censcore.outcomes.detection_times import DetectionTimes

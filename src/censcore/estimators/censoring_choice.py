@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from censcore._validation import columns_of
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.encoding import is_category
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.parametric_regressions import WeibullRegression
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 

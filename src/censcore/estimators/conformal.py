@@ -7,7 +7,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_number, check_kind
 from censcore.distributions import Distribution, Univariate
-from censcore.estimators.base import one_event_time
+from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import scoring_inputs

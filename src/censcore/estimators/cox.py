@@ -10,7 +10,6 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.estimators.base import one_event_time
 from censcore.estimators.cox_equations import SCORES, PartialScore
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
@@ -23,6 +22,7 @@ from censcore.estimators.risk_sets import (
     strata_of,
     without_column,
 )
+from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 

@@ -11,10 +11,10 @@ from scipy.special import expit, logit
 
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_confidence, as_numbers, check_flag, check_option
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.regression import sum_in_groups
 from censcore.estimators.risk_sets import RiskSets, entries_of, fitted_strata
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.outcomes import RightCensored
 
 #: Scales on which an interval is symmetric: of p, its derivative, and back.

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from censcore._arrays import check_integers
 from censcore._validation import columns_of, name_subjects
-from censcore.estimators.base import NotFitted
 from censcore.estimators.covariates import check_numbers, count_rows, scikit_learn_errors, validated
+from censcore.estimators.survival_estimator import NotFitted
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.plain_text import one_line, some_of
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore.estimators.base import one_event_time
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.regression import CoefficientInference
+from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import IntervalCensored, OutcomeLike
 

@@ -15,10 +15,10 @@ from censcore._validation import check_option
 from censcore.distributions import CauseSpecificHazards, Copula, Distribution, Exponential, Independent
 from censcore.distributions.before_terminal import before_terminal
 from censcore.estimators.adapted import as_estimator
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
 from censcore.estimators.folds import Fold
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.outcomes import CompetingRisks, IntervalCensored, RightCensored, SemiCompetingRisks, as_outcome
 
 _LARGEST_HAZARD = 12.0  # in the likelihood of the dependence

@@ -8,9 +8,9 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore.distributions import Grouped, Step, Univariate
-from censcore.estimators.base import one_event_time
 from censcore.estimators.curve_inference import CurveInference
 from censcore.estimators.risk_sets import RiskSets, strata_of
+from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from censcore.estimators.base import NotFitted
+from censcore.estimators.survival_estimator import NotFitted
 from censcore.exceptions import InvalidInputError
 
 

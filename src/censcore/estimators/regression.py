@@ -11,10 +11,10 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._validation import as_confidence, as_labels, as_number, name_subjects
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line, some_of
 

@@ -9,10 +9,10 @@ import numpy as np
 from censcore._arrays import Array, as_float, detach, is_torch, to_numpy
 from censcore._validation import as_number, check_finite, check_option, check_positive, name_subjects
 from censcore.distributions import ProportionalHazards
-from censcore.estimators.base import one_event_time
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.risk_sets import RiskSets
+from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.model_files import part_of, read_model_file, restoring, write_model_file
 

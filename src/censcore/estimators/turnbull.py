@@ -10,9 +10,9 @@ import numpy as np
 from censcore._arrays import Array
 from censcore._validation import as_count, as_number, check_option
 from censcore.distributions import PiecewiseLinear, Step
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.intervals import as_intervals, ends_of
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 

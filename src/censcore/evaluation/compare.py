@@ -30,7 +30,7 @@ from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import given_covariates
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike, SemiCompetingRisks
-from censcore.outcomes.base import Outcome
+from censcore.outcomes.outcome import Outcome
 
 
 def compare(

@@ -63,7 +63,7 @@ from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.outcomes.base import Outcome
+from censcore.outcomes.outcome import Outcome
 
 
 class Splitter(Protocol):

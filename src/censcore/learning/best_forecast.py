@@ -12,18 +12,18 @@ from sklearn.preprocessing import StandardScaler
 
 from censcore._validation import as_count, check_flag
 from censcore.distributions import Distribution
-from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.boosted_hazards import BoostedHazards
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.parametric_regressions import LogNormalRegression, WeibullRegression
-from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
+from censcore.estimators.piecewise_exponential_regression import PiecewiseExponentialRegression
 from censcore.estimators.stacking import Stacking
 from censcore.estimators.stacking_members import in_turn, mixed
 from censcore.estimators.stacking_subjects import HeldOut, StackSubjects
 from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, joined, shares
+from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.estimators.turnbull import Turnbull
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._validation import check_flag
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
-from censcore.outcomes.base import Outcome
+from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
 from censcore._validation import check_same_order
 from censcore.exceptions import InvalidTypeError
-from censcore.outcomes.base import Outcome
 from censcore.outcomes.event_of_cause import EventOfCause
+from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.parts import as_cause_names, as_causes, cause_number, read_columns, two_fields
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import some_of

@@ -10,8 +10,8 @@ from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, 
 from censcore._numerics import previous_float
 from censcore._validation import as_list, check_flag, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingVisitsError
-from censcore.outcomes.base import Outcome
 from censcore.outcomes.detection_times import DetectionTimes
+from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.parts import check_entry, one_each, read_columns
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import (

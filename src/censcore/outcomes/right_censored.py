@@ -8,15 +8,9 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import previous_float
-from censcore._validation import (
-    as_coordinate,
-    check_kind,
-    check_positive,
-    check_same_order,
-    name_subjects,
-)
+from censcore._validation import as_coordinate, check_kind, check_positive, check_same_order, name_subjects
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes.base import Outcome
+from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.parts import (
     as_event,
     check_censoring_time,

@@ -9,8 +9,8 @@ import numpy as np
 from censcore._arrays import Array, namespace, to_numpy
 from censcore._validation import as_coordinate, name_subjects
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes.base import Outcome
 from censcore.outcomes.event_of_cause import EventOfCause
+from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
 
 

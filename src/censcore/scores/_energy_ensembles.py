@@ -15,9 +15,9 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks
 from censcore.scores._support import check_infinite
 from censcore.scores.compatible_times import RandomNumbers, compatible_times, known_rows
-from censcore.scores.competing_risks import check_causes
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
 from censcore.scores.inputs import ScoringInputs, scoring_inputs
+from censcore.scores.over_causes import check_causes
 
 # Up to this many members all pairs cost little more than the draws of C that they are averaged over.
 FEW_MEMBERS = 64

@@ -11,10 +11,10 @@ from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows, safe_log, xlogy
 from censcore.distributions import ProportionalHazards, Step, Univariate
 from censcore.scores.brier import CACHED_NUMBERS, columns_of
-from censcore.scores.competing_risks import multinomial_log_score
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs
 from censcore.scores.known_at import KnownAt
+from censcore.scores.over_causes import multinomial_log_score
 from censcore.scores.registry import GRAF
 
 

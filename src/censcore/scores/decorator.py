@@ -13,9 +13,9 @@ from censcore._arrays import Array, as_loss
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, OutcomeLike
-from censcore.scores.competing_risks import over_all_causes
 from censcore.scores.inputs import ScoringInputs, evaluation_times, quantile_levels, scoring_inputs
 from censcore.scores.interval import through_visits
+from censcore.scores.over_causes import over_all_causes
 from censcore.scores.registry import Axis, ScoreInfo, register
 
 __all__ = ["score"]

@@ -6,9 +6,9 @@ from censcore._arrays import Array, as_loss
 from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
 from censcore.outcomes import CompetingRisks, EventOfCause, IntervalCensored, OutcomeLike, SemiCompetingRisks
-from censcore.scores.competing_risks import log_score_of_causes, log_survival_beyond
 from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
 from censcore.scores.interval import interval_log_score
+from censcore.scores.over_causes import log_score_of_causes, log_survival_beyond
 from censcore.scores.registry import ScoreInfo, register
 
 

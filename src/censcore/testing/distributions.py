@@ -13,7 +13,7 @@ import numpy as np
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution, TimeAndCause, Univariate
 from censcore.exceptions import DerivativeError, InvalidTypeError
-from censcore.testing import competing_risks, joint, univariate
+from censcore.testing import competing_risks_rules, joint_rules, univariate_rules
 from censcore.testing.contract import Examined, Rule, close, expect_kept
 from censcore.testing.selection import selection
 
@@ -60,11 +60,11 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     examined = Examined(distribution, rtol, seed)
     rules: tuple[Rule, ...]
     if isinstance(distribution, TimeAndCause):
-        rules = (*competing_risks.RULES, causes, copies, libraries)
+        rules = (*competing_risks_rules.RULES, causes, copies, libraries)
     elif isinstance(distribution, Univariate) and distribution.k == 1:
-        rules = (*univariate.RULES, *RULES)
+        rules = (*univariate_rules.RULES, *RULES)
     else:
-        rules = (*joint.RULES, *RULES)
+        rules = (*joint_rules.RULES, *RULES)
     expect_kept(rules, examined, repr(distribution), "distributions")
 
 

@@ -15,13 +15,7 @@ from censcore._arrays import is_torch, to_numpy
 from censcore._validation import name_subjects, shown
 from censcore.distributions import Distribution, Grouped, GroupedCauses, Independent, TimeAndCause
 from censcore.distributions.univariate import Univariate
-from censcore.evaluation.designs.fold_store import (
-    data_key,
-    load_forecast,
-    model_key,
-    path_of,
-    save_value,
-)
+from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, path_of, save_value
 from censcore.evaluation.plan.forecasts import forecast_fold
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError

@@ -29,7 +29,7 @@ from censcore.estimators.saved_models import DERIVED, decoded, encoded
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
-from censcore.outcomes.base import Outcome
+from censcore.outcomes.outcome import Outcome
 
 
 def path_of(folder: Path, *parts: Any) -> Path:

@@ -31,7 +31,7 @@ from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.scores import energy_score, log_score, registry
-from censcore.scores.competing_risks import over_all_causes
+from censcore.scores.over_causes import over_all_causes
 
 ALL_CAUSES, ANY_CAUSE = "all causes", "any cause"
 #: Pictures that there are of all causes together; the others show the risk of one event.

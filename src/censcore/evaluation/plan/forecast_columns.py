@@ -34,10 +34,7 @@ class _Column:
 
 
 def forecasts_of(
-    frame: pd.DataFrame,
-    others: Collection[str] = (),
-    risks: CompetingRisks | None = None,
-    **reading: Any,
+    frame: pd.DataFrame, others: Collection[str] = (), risks: CompetingRisks | None = None, **reading: Any
 ) -> dict[str, Distribution]:
     """One distribution per model, from the columns that are named as forecasts.
 

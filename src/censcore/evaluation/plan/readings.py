@@ -12,13 +12,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.monotone import ROUNDING
-from censcore.distributions.survival_matrix import (
-    Reading,
-    columns_of,
-    other_readings,
-    reading_of,
-    up_to,
-)
+from censcore.distributions.survival_matrix import Reading, columns_of, other_readings, reading_of, up_to
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, score_all
 from censcore.evaluation.measures.case import Case

@@ -188,10 +188,7 @@ class GraphedEpochs:
         for part in [self._step] if self.shared is None else [self._gradient, self._follow]:
             graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(self.generator)
-            with (
-                _no_garbage_collection(),
-                torch.cuda.graph(graph, stream=stream, capture_error_mode=mode),
-            ):
+            with _no_garbage_collection(), torch.cuda.graph(graph, stream=stream, capture_error_mode=mode):
                 part()
             self._graphs.append(graph)
 

@@ -148,10 +148,10 @@ class Method:
             )
         hidden = preset.hidden if self.conditional else ()
         if self.kind == "grid":
-            from censcore.learning.grid import JointGridModel
+            from censcore.learning.joint_grid_model import JointGridModel
 
             return likelihood_model(JointGridModel, preset.bins, hidden=hidden, **preset.likelihood, **shared)
-        from censcore.learning.copula import CopulaWeibull
+        from censcore.learning.copula_weibull import CopulaWeibull
 
         return likelihood_model(CopulaWeibull, hidden=hidden, **self.options, **preset.likelihood, **shared)
 

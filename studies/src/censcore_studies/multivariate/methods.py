@@ -9,8 +9,8 @@ from typing import Any
 from censcore.distributions import Distribution
 from censcore.estimators.censoring_choice import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.exceptions import InvalidInputError
-from censcore.learning.copula import CopulaWeibull
-from censcore.learning.grid import JointGridModel
+from censcore.learning.copula_weibull import CopulaWeibull
+from censcore.learning.joint_grid_model import JointGridModel
 from censcore.simulation import LogNormalScenario, SimulatedData
 from censcore_studies.kit.networks import ONE_NETWORK, engression
 

@@ -21,7 +21,7 @@ from censcore.evaluation.inference.resolved_censoring import resolve_censoring
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.learning.best_forecast import BestForecast
-from censcore.learning.copula import CopulaWeibull
+from censcore.learning.copula_weibull import CopulaWeibull
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.tables import StudyTable

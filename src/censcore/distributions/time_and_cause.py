@@ -11,7 +11,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, convert, is_neutral, possibly, to_numpy
 from censcore._numerics import chunked_rows
 from censcore._validation import as_cause_codes, check_not_nan, name_subjects
-from censcore.distributions.base import Distribution, Seed
+from censcore.distributions.distribution import Distribution, Seed
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
