@@ -261,3 +261,9 @@ def test_mass_at_infinity_is_reached_from_the_left_only():
         np.testing.assert_array_equal(word(np.inf), np.zeros(3))
     np.testing.assert_allclose(marginal.cdf(np.inf), 1.0, rtol=1e-14)
     np.testing.assert_array_equal(DISTRIBUTION.sf([[np.inf, 0.0]]), np.zeros(3))
+
+
+def test_log_probabilities_without_digits_are_minus_infinity():
+    grid = JointGrid([0.0, 1.0, 2.0], np.full((1, 3, 3), 1 / 9), tail=2e8)
+    far = np.full((1, 2), 1e300)
+    assert grid.logsf(far) == grid.log_likelihood(far, [[1, 1]]) == -np.inf

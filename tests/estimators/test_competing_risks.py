@@ -243,3 +243,10 @@ def test_matrices_in_other_conventions():
         cs.as_competing_forecast("forecast")
     with pytest.raises(InvalidTypeError, match="of one event time"):
         cs.as_competing_forecast(cs.KaplanMeier().fit(None, cs.RightCensored([1.0], [1])))
+
+
+def test_columns_that_are_called_alike_are_an_error():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.full((3, 2), 0.1), columns=["relapse", "relapse"])
+    with pytest.raises(InvalidInputError, match="got the name 'relapse' of 2 columns"):
+        cs.as_competing_forecast(frame)

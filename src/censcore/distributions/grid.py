@@ -158,6 +158,7 @@ class JointGrid(Joint):
 
         return self._remember("log_upper", make)
 
+    @np.errstate(over="ignore")  # sums of log probabilities without digits are minus infinity
     def _logsf(self, t: Array, left: bool = False) -> Array:
         """Multilinear between the corners around t: a sum over the 2^k of them."""
         xp = self._xp
@@ -193,6 +194,7 @@ class JointGrid(Joint):
         ]
         return xp.concat(columns, axis=1)
 
+    @np.errstate(over="ignore")
     def _contract(self, t: Array, event: Array) -> Array:
         """Sum the cells against one weight vector per coordinate, last axis first: (n, q, k) -> (n, q)."""
         xp = self._xp

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
-from censcore._validation import check_option, name_subjects
+from censcore._validation import as_frame, check_option, name_subjects
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.estimators.kaplan_meier import at_times
 from censcore.estimators.libraries.lifelines import incidence_of
@@ -125,6 +125,8 @@ def _curves(forecast: Any) -> list[Any]:
     ]
     if not all(hasattr(frame, "columns") and hasattr(frame, "index") for frame in frames):
         return []
+    for frame in frames:
+        as_frame(frame, name="forecast")  # an error where columns are called alike
     return [frame.sort_index()[name] for frame in frames for name in frame.columns]
 
 
