@@ -25,6 +25,8 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     """
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
+    if type(value) is float and (like is None or (type(like) is np.ndarray and like.dtype == np.float64)):
+        return np.asarray(value)
     if is_torch(value):
         check_entries(value, name)
         return _torch_float(value, name)
@@ -240,7 +242,7 @@ _EXPECTED_ROWS = "expected places of subjects from 0, an array of booleans or a 
 
 def take_rows(array: Array, rows: Any) -> Array:
     """The entries of ``array`` that belong to some subjects, chosen by what :func:`as_rows` returns."""
-    if is_torch(rows) and not is_torch(array):
+    if type(rows) not in (slice, np.ndarray) and is_torch(rows) and not is_torch(array):
         rows = to_numpy(rows)  # NumPy takes a tensor of one place for a number, and drops the axis
     try:
         if type(rows) is type(array) is np.ndarray and rows.dtype == np.intp:

@@ -13,7 +13,7 @@ __all__ = ["searchsorted", "take_along"]
 
 def searchsorted(knots: Array, values: Array, side: str) -> Array:
     """Row by row ``searchsorted``: knots (1 or n, J) ascending, values (n, q) -> indices (n, q)."""
-    if is_torch(values):
+    if type(values) is not np.ndarray and is_torch(values):
         torch = sys.modules["torch"]
         dtype = torch.promote_types(knots.dtype, values.dtype)
         knots, values = detach(knots).to(dtype), detach(values).to(dtype)
@@ -126,7 +126,7 @@ def _bisect(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
 def take_along(array: Array, index: Array) -> Array:
     """``array`` (1 or n, J) read at ``index`` (n, q) along its second axis, one row serving all."""
     if array.shape[0] == 1:
-        return array[0][index] if is_torch(array) else array[0].take(index)
+        return array[0].take(index) if type(array) is np.ndarray else array[0][index]
     if index.shape[0] == 1:
         return namespace(array).take(array, index[0], axis=1)
     if is_torch(array):
