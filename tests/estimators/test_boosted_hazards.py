@@ -176,3 +176,15 @@ def test_a_whole_number_of_intervals_may_be_a_double():
     models = [cs.BoostedHazards(n_intervals=n, max_iter=3, random_state=0).fit(X, y) for n in (2, 2.0)]
     times = np.array([[5.0, 20.0]])
     np.testing.assert_array_equal(*(model.predict_distribution(X).sf(times) for model in models))
+
+
+def test_counts_may_be_whole_numbers_of_another_type():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), cs.RightCensored(rng.exponential(size=60), np.ones(60, dtype=bool))
+    counts = {"max_iter": 4, "max_leaf_nodes": 3, "min_samples_leaf": 10}
+    plain, other = (
+        cs.BoostedHazards(**{name: kind(count) for name, count in counts.items()}).fit(x, y)
+        for kind in (int, float)
+    )
+    sf = [model.predict_distribution(x).sf(1.0) for model in (plain, other)]
+    np.testing.assert_array_equal(*sf)

@@ -15,7 +15,7 @@ from censcore.estimators.stacking_weights import (
     shares,
     stacked_weights,
 )
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.simulation import LogNormalScenario, WeibullScenario
 
 COX, KM, WEIBULL = cs.CoxRegression(alpha=1.0), cs.KaplanMeier(), cs.WeibullRegression(alpha=1.0)
@@ -451,3 +451,10 @@ def test_intervals_of_every_kind(rng):
     few = cs.Stacking([("km", KM)], random_state=0).fit(DATA.X[:8], DATA.y[:8])
     with pytest.raises(InvalidInputError, match=r"not held out every subject once.*cv=5"):
         few.risk_interval(DATA.X[:2], 0.1)
+
+
+def test_a_class_is_no_covariates():
+    data = WeibullScenario("uniform").sample(60, seed=0)
+    stack = cs.Stacking([("km", cs.KaplanMeier()), ("weibull", cs.WeibullRegression())]).fit(data.X, data.y)
+    with pytest.raises(InvalidTypeError, match="X: got the class ndarray"):
+        stack.predict_distribution(np.ndarray)

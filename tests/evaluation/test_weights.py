@@ -267,3 +267,11 @@ def test_the_verdict_says_that_subjects_are_weighted():
     for weights in (None, np.full(200, 3.0)):
         plain = cs.compare(forecasts, y, sample_weight=weights, **options)
         assert str(plain.verdict).endswith("among 200 subjects.")
+
+
+def test_samples_have_no_missing_weights_and_no_masked_labels():
+    y = cs.RightCensored([1.0, 2.0], [1, 0])
+    with pytest.raises(InvalidInputError, match="sample_weight must be free of NaN"):
+        cs.Sample(None, y, weight=[1.0, np.nan])
+    with pytest.raises(InvalidInputError, match="groups: got a masked array"):
+        cs.Sample(None, y, groups=np.ma.masked_array([1, 2], [0, 1]))

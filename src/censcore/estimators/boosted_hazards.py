@@ -270,7 +270,7 @@ class BoostedHazards(SurvivalEstimator):
         models = [self._untrained() if d[~held].any() else None for held in inside]
         best, least, looks, trees = [None] * len(folds), float(w @ e), 0, 0
         while trees < self.max_iter:
-            trees, loss = min(self.max_iter, trees + max(_STEP, trees // 4)), 0.0
+            trees, loss = min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
             for model, held in zip(models, inside, strict=True):
                 rate = np.ones(int(held.sum()))
                 if model is not None:
@@ -291,8 +291,8 @@ class BoostedHazards(SurvivalEstimator):
         return HistGradientBoostingRegressor(
             loss="poisson",
             learning_rate=self.learning_rate,
-            max_leaf_nodes=self.max_leaf_nodes,
-            min_samples_leaf=self.min_samples_leaf,
+            max_leaf_nodes=int(self.max_leaf_nodes),
+            min_samples_leaf=int(self.min_samples_leaf),
             l2_regularization=self.l2_regularization,
             early_stopping=False,
             warm_start=True,

@@ -264,6 +264,8 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
 
     def _inputs(self, X: Any, *, reset: bool) -> Any:
         """Covariates as the estimators get them: as they are, with as many columns as in ``fit``."""
+        if X is not None:
+            count_rows(X)  # an error where these are no covariates
         shape = (0, 0) if X is None else np.shape(X if hasattr(X, "shape") else to_numpy(X, "X"))
         got = int(shape[1]) if len(shape) == 2 else -1
         if reset:

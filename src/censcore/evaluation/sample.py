@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import is_torch, to_numpy
-from censcore._validation import check_same_order
+from censcore._arrays import as_float, check_entries, is_torch, to_numpy
+from censcore._validation import check_not_nan, check_same_order
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
@@ -53,6 +53,10 @@ class Sample:
         if self.X is not None:
             count_rows(self.X)
         check_same_order(y=self.y, X=self.X, sample_weight=self.weight, groups=self.groups)
+        for name in ("groups", "mask"):
+            check_entries(getattr(self, name), name)
+        if self.weight is not None and not isinstance(self.weight, str):  # the name of a column
+            check_not_nan(as_float(self.weight, "sample_weight"), "sample_weight")
 
     def __len__(self) -> int:
         return len(self.y)

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from censcore._validation import as_count, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators.boosted_hazards import BoostedHazards
+from censcore.estimators.covariates import count_rows
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.encoding import CompletedCovariates
 from censcore.estimators.joint_from_margins import JointFromMargins
@@ -133,6 +134,8 @@ class BestForecast(Stacking):
 
     def _inputs(self, X: Any, *, reset: bool) -> Any:
         """Complete covariates within the range of the fit."""
+        if X is not None:
+            count_rows(X)  # an error where these are no covariates
         if X is None or np.shape(X)[1:] == (0,):
             return super()._inputs(None, reset=reset)
         if reset:
