@@ -13,11 +13,11 @@ from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.cause_specific_hazards import BySubdensity
 from censcore.distributions.distribution import Distribution
 from censcore.distributions.ensemble import Ensemble
-from censcore.distributions.joint import Joint
+from censcore.distributions.joint import Joint, are_steps
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import UnsupportedOutcomeError
 
 
 def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
@@ -64,27 +64,19 @@ class BeforeTerminal(Distribution):
     """
 
     _distributions: ClassVar[tuple[str, ...]] = ("joint",)
+    _is_joint = True
 
     def __init__(self, joint: Joint, terminal: int) -> None:
         #: The distribution of the times without regard to the order.
         self.joint = joint
         self.terminal = terminal
-        steps = [joint.marginal(j)._degree == 0 for j in range(joint.k)]
-        if any(steps) and not all(steps):
-            raise InvalidInputError(
-                "The event times of a forecast of semi-competing risks must all be continuous, or all have "
-                f"step functions; got {', '.join(type(joint.marginal(j)).__name__ for j in range(joint.k))}."
-            )
+        margins = [joint.marginal(j) for j in range(joint.k)]
+        are_steps(margins, "The event times of a forecast of semi-competing risks")
 
     @property
     def k(self) -> int:
         """Number of event times."""
         return self.joint.k
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, k); n = 1 stands for any number of subjects."""
-        return self.joint.shape
 
     def marginal(self, j: int) -> Univariate:
         """The distribution of the time of event ``j``, which may be infinite except for the terminal one."""

@@ -10,11 +10,10 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._quadrature import ORDER, Antiderivative
 from censcore.distributions._panels import common_breaks, merge_edges
-from censcore.distributions.joint import Independent, in_one_library
+from censcore.distributions.joint import Independent, are_steps, in_one_library
 from censcore.distributions.step import ByStep, Step
 from censcore.distributions.time_and_cause import TimeAndCause
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError
 
 
 class CauseSpecificHazards(TimeAndCause):
@@ -75,18 +74,13 @@ class CauseSpecificHazards(TimeAndCause):
 
     def __init__(self, hazards: Sequence[Univariate], *, names: Sequence[str] | None = None) -> None:
         self._hazards = in_one_library(hazards, "CauseSpecificHazards")
-        steps = [part._degree == 0 for part in self._hazards]
-        if any(steps) and not all(steps):
-            raise InvalidInputError(
-                "The hazards of all causes must be continuous, or all of them step functions; got "
-                f"{', '.join(type(part).__name__ for part in self._hazards)}."
-            )
+        self._steps = are_steps(self._hazards, "The hazards of the causes")
         self._name(names, len(self._hazards))
 
     def _of_cause(self, number: int) -> Univariate:
         if len(self._hazards) == 1:
             return self._hazards[0]
-        if self._hazards[0]._degree == 0:
+        if self._steps:
             return _StepCause(self._hazards, number)
         first = self._of_any_cause()
         return self._remember(("cause", number), lambda: _SmoothCause(self._hazards, number, first))
@@ -99,7 +93,7 @@ class CauseSpecificHazards(TimeAndCause):
     def _of_any_cause(self) -> Univariate:
         if len(self._hazards) == 1:
             return self._hazards[0]
-        if self._hazards[0]._degree == 0:
+        if self._steps:
             return _StepCause(self._hazards, 0)
         return self._remember("any cause", lambda: Independent(self._hazards).first())
 

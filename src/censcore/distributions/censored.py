@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._validation import check_kind
-from censcore.distributions._panels import merge_edges
+from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import ONE_TIME, Univariate
@@ -98,11 +98,7 @@ class Censored(Univariate):
 
     def _breaks(self) -> Array:
         """Break points of the distribution below tau, and tau itself."""
-        return self._remember("breaks", self._make_breaks)
-
-    def _make_breaks(self) -> Array:
-        inner = self._distribution._breaks()
-        return merge_edges(self._tau) if inner is None else merge_edges(self._cut(inner), self._tau)
+        return self._remember("breaks", lambda: self._cut(common_breaks([self._distribution], self._tau)))
 
     def _make_panel_edges(self) -> Array:
         """Those of the distribution, cut at tau, beyond which the survival function is zero."""
@@ -143,7 +139,7 @@ class CensoredJoint(Joint):
 
     def __init__(self, joint: Joint, tau: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        self._distribution, self._tau = joint._with_ends(tau)
+        self._distribution, self._tau = joint._with_end(tau)
 
     @property
     def k(self) -> int:

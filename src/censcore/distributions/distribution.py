@@ -78,6 +78,12 @@ class Distribution(KeepsValues, metaclass=_Abstract):
     #: What is remembered with subjects as its first axis, so that some of them keep it.
     _kept: ClassVar[frozenset[str]] = frozenset({"panel edges"})
 
+    #: The only array library that it computes in; empty where both serve.
+    _only_in: str = ""
+
+    #: Whether it is of several event times, though their number may be one.
+    _is_joint: bool = False
+
     #: Whether the distribution was built from Python numbers alone and so fits any array library.
     _neutral: bool = False
 
@@ -169,7 +175,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
     @property
     def shape(self) -> tuple[int, ...]:
         """(n,) for one event time, (n, k) for several; n = 1 stands for any number of subjects."""
-        return (len(self),)
+        return (len(self), self.k) if self._is_joint else (len(self),)
 
     @property
     def k(self) -> int:
@@ -292,6 +298,12 @@ class Distribution(KeepsValues, metaclass=_Abstract):
             array = as_prototype(array)
             if 0 not in array.shape:  # an empty array only names the library, device and dtype
                 check_entries(array, "array")
+        if self._only_in and is_torch(array) != (self._only_in == "torch"):
+            got = "a torch tensor" if is_torch(array) else "a NumPy array"
+            raise InvalidTypeError(
+                f"{self!r} computes in {self._only_in} only; got {got}. Convert the outcome, y.like(array), "
+                "or use a distribution of censcore: Weibull, LogNormal, ..., or marginal(j) of a joint one."
+            )
 
         def make() -> Any:
             return self._rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()
@@ -423,12 +435,12 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         return distribution, columns if k is None else xp.broadcast_to(columns, (columns.shape[0], k))
 
     def _with_end(self, tau: Array) -> tuple[Self, Array]:
-        """The distribution in the library of ``tau``, and that end of follow-up as a column (1 or n, 1)."""
-        return self._with_columns(tau, "tau", partial(check_positive, zero=True, infinite=True))
+        """The distribution in the library of ``tau``, and that end of follow-up as (1 or n, 1).
 
-    def _with_ends(self, tau: Array) -> tuple[Self, Array]:
-        """The same with an end of follow-up for each of the k event times, (1 or n, k)."""
-        return self._with_columns(tau, "tau", partial(check_positive, zero=True, infinite=True), self.k)
+        Of a joint distribution the end of each event time, (1 or n, k).
+        """
+        check = partial(check_positive, zero=True, infinite=True)
+        return self._with_columns(tau, "tau", check, self.k if self._is_joint else None)
 
     def _with_start(self, a: Array) -> tuple[Self, Array]:
         """The distribution in the library of ``a``, and that time which T exceeds as a column (1 or n, 1)."""

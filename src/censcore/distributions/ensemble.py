@@ -82,14 +82,13 @@ class Ensemble(ByStep):
         return self._weights if "_weights" in self._arrays else None
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """(n,), or (n, k) for several event times."""
-        return (len(self), int(self._samples.shape[2])) if self._samples.ndim == 3 else (len(self),)
+    def _is_joint(self) -> bool:  # type: ignore[override]
+        return self._samples.ndim == 3
 
     @property
     def k(self) -> int:
         """Number of event times."""
-        return int(self._samples.shape[2]) if self._samples.ndim == 3 else 1
+        return int(self._samples.shape[2]) if self._is_joint else 1
 
     @property
     def m(self) -> int:
@@ -104,20 +103,19 @@ class Ensemble(ByStep):
 
     def marginal(self, j: int) -> Ensemble:
         """The ensemble of event time ``j``."""
-        if self._samples.ndim == 2:
+        if not self._is_joint:
             super().marginal(j)
             return self
         return self._with(self._samples[:, :, as_coordinate(j, self.k, "The ensemble")])
 
     def first(self) -> Ensemble:
         """The ensemble of the earliest event time of each member."""
-        return self if self._samples.ndim == 2 else self._with(self._xp.min(self._samples, axis=2))
+        return self._with(self._xp.min(self._samples, axis=2)) if self._is_joint else self
 
     def censor_at(self, tau: Array) -> Ensemble:
         """The ensemble of min(samples, tau): ``tau`` is a number, (n,), or (n, k) for one per event time."""
-        joint = self._samples.ndim == 3
-        distribution, end = self._with_ends(tau) if joint else self._with_end(tau)
-        samples, end = distribution._samples, end[:, None, :] if joint else end
+        distribution, end = self._with_end(tau)
+        samples, end = distribution._samples, end[:, None, :] if self._is_joint else end
         return distribution._with(distribution._xp.where(samples < end, samples, end))
 
     def given_survival(self, a: Array) -> Ensemble:
@@ -161,7 +159,7 @@ class Ensemble(ByStep):
 
     def _step(self) -> Step:
         """The members in order as jumps."""
-        if self._samples.ndim == 3:
+        if self._is_joint:
             if self.k == 1:
                 return self.marginal(0)._step()
             raise InvalidInputError(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 
 from censcore._arrays import Array, convert, namespace, possibly, to_numpy
-from censcore._numerics import expm1, next_float, safe_log
+from censcore._numerics import next_float, safe_log
 from censcore._validation import check_kind, name_subjects
-from censcore.distributions._panels import merge_edges
+from censcore.distributions._panels import common_breaks
+from censcore.distributions.distribution import Distribution
 from censcore.distributions.joint import Joint, OfJoint
 from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.step import Step
-from censcore.distributions.univariate import ONE_TIME, Univariate
+from censcore.distributions.univariate import ONE_TIME, ByLogSurvival, Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
 
 
@@ -37,13 +39,45 @@ def or_one(alive: Array) -> Array:
     return xp.where(alive > 0, alive, 1.0)
 
 
-def _breaks_after(start: Array, F: Univariate) -> Array:
-    """The break points of a distribution from ``start`` (1 or n, 1) on, and that time itself."""
-    inner = F._breaks()
-    return merge_edges(start) if inner is None else merge_edges(F._xp.maximum(inner, start), start)
+class _Given(Distribution):
+    """What distributions given T > a have in common, of one event time and of several."""
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
+    _distribution: Any
+    _entry: Array
+
+    def _condition(self, distribution: Distribution, a: Array) -> None:
+        self._distribution, self._entry = distribution._with_start(a)
+        check_possible(self._log_alive() == -np.inf, self._entry)
+
+    @property
+    def _start(self) -> Array:
+        """a, or zero where it is negative."""
+        return self._xp.maximum(self._entry, self._xp.zeros_like(self._entry))
+
+    @abstractmethod
+    def _log_alive(self) -> Array:
+        """Log P(T > a), or of P(T_j > a for all j), (1 or n, 1)."""
+
+    def _alive(self) -> Array:
+        """P(T > a), or P(T_j > a for all j), (1 or n, 1)."""
+        return self._xp.exp(self._log_alive())
+
+    def _mass_at_infinity(self) -> Array:
+        return self._distribution._mass_at_infinity() / or_one(self._alive())[:, 0]
+
+    def given_survival(self, a: Array) -> Any:
+        """The distribution given that the time, or all of them, exceed the larger of both."""
+        F, column = self._with_start(a)
+        if bool((column <= F._entry).all()):
+            return F
+        later = F._replaced(_entry=F._xp.maximum(column, F._entry))
+        check_possible(later._log_alive() == -np.inf, later._entry)
+        return later
 
 
-class GivenSurvival(Univariate):
+class GivenSurvival(_Given, ByLogSurvival):
     r"""The distribution of T given T > a: the forecast for a subject that has survived to a.
 
     .. math:: P(T>t\mid T>a)=\frac{P(T>\max(t,a))}{P(T>a)}.
@@ -72,40 +106,25 @@ class GivenSurvival(Univariate):
            [1.    , 0.0498]])
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
-
     def __init__(self, distribution: Univariate, a: Array) -> None:
         check_kind(distribution, "distribution", Univariate, ONE_TIME)
-        self._distribution, self._entry = distribution._with_start(a)
+        self._condition(distribution, a)
         self._is_estimate = distribution._is_estimate
-        check_possible(self._log_alive() == -np.inf, self._entry)
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
         return self._distribution._degree
 
-    @property
-    def _start(self) -> Array:
-        """a, or zero where it is negative."""
-        xp = self._xp
-        return xp.maximum(self._entry, xp.zeros_like(self._entry))
-
     def _log_alive(self) -> Array:
         """Log P(T > a), (1 or n, 1); polynomials are divided by the probability itself."""
-        xp = self._xp
         if self._degree is not None:
             return safe_log(self._alive())
-        value = self._distribution._logsf(self._start)
-        return xp.where(self._entry < 0, 0.0, value)
+        return self._xp.where(self._entry < 0, 0.0, self._distribution._logsf(self._start))
 
     def _alive(self) -> Array:
-        """P(T > a), (1 or n, 1)."""
-        xp = self._xp
         if self._degree is None:
-            return xp.exp(self._log_alive())
-        value = self._distribution._sf(self._start)
-        return xp.where(self._entry < 0, 1.0, value)
+            return super()._alive()
+        return self._xp.where(self._entry < 0, 1.0, self._distribution._sf(self._start))
 
     def _late(self, t: Array) -> Array:
         return self._xp.maximum(t, self._entry)
@@ -116,7 +135,7 @@ class GivenSurvival(Univariate):
 
     def _sf(self, t: Array) -> Array:
         if self._degree is None:
-            return self._xp.exp(self._logsf(t))
+            return super()._sf(t)
         return self._after(t, self._distribution._sf(self._late(t)) / self._alive(), 1.0)
 
     def _sf_left(self, t: Array) -> Array:
@@ -129,9 +148,7 @@ class GivenSurvival(Univariate):
         return self._after(t, self._xp.where(atom, left / or_one(self._alive()), self._sf(t)), 1.0)
 
     def _cdf(self, t: Array) -> Array:
-        if self._degree is None:
-            return 0.0 - expm1(self._logsf(t))
-        return 1 - self._sf(t)
+        return super()._cdf(t) if self._degree is None else 1 - self._sf(t)
 
     def _logsf(self, t: Array) -> Array:
         if self._degree is not None:
@@ -181,9 +198,6 @@ class GivenSurvival(Univariate):
         beyond = self._distribution._integrated_sf(xp.maximum(a, start), xp.maximum(b, start))
         return xp.minimum(b, start) - xp.minimum(a, start) + beyond / self._alive()
 
-    def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / or_one(self._alive())[:, 0]
-
     def _end(self) -> Array:
         return self._distribution._end()
 
@@ -191,7 +205,8 @@ class GivenSurvival(Univariate):
         return super()._excludes(t) | self._distribution._excludes(t) | (t <= self._entry)
 
     def _breaks(self) -> Array:
-        return _breaks_after(self._start, self._distribution)
+        """Those of the distribution from a on, and a itself."""
+        return self._xp.maximum(common_breaks([self._distribution], self._start), self._start)
 
     def _steps(self) -> tuple[Array, Array]:
         times, sf = self._distribution._steps()
@@ -201,20 +216,11 @@ class GivenSurvival(Univariate):
         """The jumps as a distribution, found once."""
         return self._remember("step", lambda: Step._trusted(*self._steps(), falls=True))
 
-    def given_survival(self, a: Array) -> Univariate:
-        """The distribution given that T exceeds the larger of both times."""
-        F, column = self._with_start(a)
-        if bool((column <= F._entry).all()):
-            return F
-        later = F._replaced(_entry=F._late(column))
-        check_possible(later._log_alive() == -np.inf, later._entry)
-        return later
-
 
 DRAWS = 10_000  # candidates per sample that survives to the entry, at most
 
 
-class GivenJointSurvival(Joint):
+class GivenJointSurvival(_Given, Joint):
     r"""The joint distribution of :math:`(T_j)_j` given that all of them exceed a.
 
     .. math:: P(T_1>t_1,\dots,T_k>t_k\mid T_1>a,\dots,T_k>a)
@@ -244,13 +250,9 @@ class GivenJointSurvival(Joint):
     array([0.813])
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
-
     def __init__(self, joint: Joint, a: Array) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        self._distribution, self._entry = joint._with_start(a)
-        check_possible(self._log_alive() == -np.inf, self._entry)
+        self._condition(joint, a)
 
     @property
     def k(self) -> int:
@@ -263,20 +265,13 @@ class GivenJointSurvival(Joint):
         return self._distribution.has_density
 
     @property
-    def _start(self) -> Array:
-        """a, or zero where it is negative."""
-        return self._xp.maximum(self._entry, self._xp.zeros_like(self._entry))
-
-    @property
     def _corner(self) -> Array:
         """(a, ..., a) as times (1 or n, 1, k), zero where a is negative."""
         start = self._start
         return self._xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
 
     def _log_alive(self) -> Array:
-        """Log P(T_j > a for all j), (1 or n, 1)."""
-        value = self._distribution._logsf(self._corner)
-        return self._xp.where(self._entry < 0, 0.0, value)
+        return self._xp.where(self._entry < 0, 0.0, self._distribution._logsf(self._corner))
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
         xp, a, start = self._xp, self._entry[:, :, None], self._start[:, :, None]
@@ -289,19 +284,9 @@ class GivenJointSurvival(Joint):
         early = xp.any(event & (t <= a), axis=-1)
         return xp.where(early, -np.inf, value)
 
-    def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / or_one(self._xp.exp(self._log_alive()))[:, 0]
-
     def marginal(self, j: int) -> Univariate:
         """The distribution of coordinate ``j`` given that all coordinates exceed a."""
         return _MarginalGivenSurvival(self, self._coordinate(j))
-
-    def given_survival(self, a: Array) -> Joint:
-        """The distribution given that all times exceed the larger of both."""
-        F, column = self._with_start(a)
-        if bool((column <= F._entry).all()):
-            return F
-        return GivenJointSurvival(F._distribution, F._xp.maximum(column, F._entry)[:, 0])
 
     def _sample(self, m: int, rng: Draws) -> Array:
         """Candidates are drawn until enough of every subject survive to a."""
@@ -368,4 +353,5 @@ class _MarginalGivenSurvival(OfJoint):
         return super()._excludes(t) | self._alone._excludes(t) | (t <= self._joint._entry)
 
     def _breaks(self) -> Array:
-        return _breaks_after(self._joint._start, self._alone)
+        start = self._joint._start
+        return self._xp.maximum(common_breaks([self._alone], start), start)

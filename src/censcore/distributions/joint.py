@@ -18,12 +18,12 @@ from censcore._arrays import (
     namespace,
     one_namespace,
 )
-from censcore._numerics import expm1, safe_log
+from censcore._numerics import safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_kind, check_positive
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.distribution import Distribution
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.univariate import ONE_TIME, Univariate
+from censcore.distributions.univariate import ONE_TIME, ByLogSurvival, Univariate
 from censcore.exceptions import InvalidInputError
 
 
@@ -48,15 +48,12 @@ class Joint(Distribution):
     (True, (2, 2), Weibull(shape=(2,)))
     """
 
+    _is_joint = True
+
     @property
     @abstractmethod
     def k(self) -> int:
         """Number of event times."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, k); n = 1 stands for any number of subjects."""
-        return (len(self), self.k)
 
     @property
     def has_density(self) -> bool:
@@ -196,7 +193,7 @@ class FromMarginals(Joint):
 
     def censor_at(self, tau: Array) -> Joint:
         """The distribution of min(T_j, tau_j) for every j, by the same rule from censored marginals."""
-        distribution, ends = self._with_ends(tau)
+        distribution, ends = self._with_end(tau)
         censored = [F.censor_at(ends[:, j]) for j, F in enumerate(distribution._marginals)]
         return distribution._replaced(_marginals=censored)
 
@@ -231,6 +228,17 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
     return distributions
 
 
+def are_steps(parts: Sequence[Univariate], what: str) -> bool:
+    """Whether distributions are step functions; an error unless all of them are, or all are continuous."""
+    steps = [part._degree == 0 for part in parts]
+    if any(steps) and not all(steps):
+        raise InvalidInputError(
+            f"{what} must all be continuous, or all of them step functions; got "
+            f"{', '.join(type(part).__name__ for part in parts)}."
+        )
+    return steps[0]
+
+
 def beside(distributions: list[Any], values: Array, name: str) -> tuple[list[Any], Array]:
     """Distributions and numbers in one library: that of whichever was not built from plain numbers."""
     if not is_neutral(values) and all(F._is_neutral for F in distributions):
@@ -240,7 +248,7 @@ def beside(distributions: list[Any], values: Array, name: str) -> tuple[list[Any
     return distributions, as_float(values, name, like=reference)
 
 
-class OfJoint(Univariate):
+class OfJoint(ByLogSurvival):
     r"""The time of a question about a joint distribution, :math:`P(T>t)=P(T_j>t_j\text{ for all }j)`.
 
     A subclass writes ``_at``, the times (n, q, k) that belong to times t, ``_end`` and ``_logpdf``.
@@ -267,14 +275,8 @@ class OfJoint(Univariate):
     def _logsf(self, t: Array) -> Array:
         return self._joint._logsf(self._at(t))
 
-    def _sf(self, t: Array) -> Array:
-        return self._xp.exp(self._logsf(t))
-
     def _sf_left(self, t: Array) -> Array:
         return self._xp.exp(self._joint._logsf(self._at(t), left=True))
-
-    def _cdf(self, t: Array) -> Array:
-        return 0.0 - expm1(self._logsf(t))
 
     def _support_end(self) -> Array:
         """The end of the support, with a gradient where it has one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class ScipyDistribution(Univariate):
     >>> distribution.sf(1.0).round(3)
     array([0.354, 0.854])
     """
+
+    _only_in = "NumPy"
 
     def __init__(self, frozen: Any) -> None:
         self._dist = _continuous(frozen)
@@ -89,15 +91,6 @@ class ScipyDistribution(Univariate):
                 "Check its parameters, or use a distribution of censcore."
             )
         return values
-
-    def like(self, array: Array) -> Self:
-        """The same distributions in the dtype of ``array``, a NumPy array."""
-        if is_torch(array):
-            raise InvalidTypeError(
-                f"ScipyDistribution({self._dist.name}) computes in NumPy only; got a torch tensor. Use a "
-                "distribution of censcore (Weibull, LogNormal, Gamma, ...), or convert the outcome to NumPy."
-            )
-        return super().like(array)
 
     def _sf(self, t: Array) -> Array:
         return interior(lambda t: self._values("sf", t), t, 1.0, 0.0)
@@ -206,6 +199,8 @@ class TorchDistribution(Univariate):
     tensor([0.3173, 0.6171])
     """
 
+    _only_in = "torch"
+
     def __init__(self, distribution: Any, *j: int) -> None:
         self._family = type(distribution)
         names = list(distribution.arg_constraints)
@@ -237,15 +232,6 @@ class TorchDistribution(Univariate):
 
     def _torch(self) -> Any:
         return self._family(**{name: getattr(self, f"_{name}") for name in self._names}, validate_args=False)
-
-    def like(self, array: Array) -> Self:
-        """The same distributions in the dtype and on the device of ``array``, a tensor."""
-        if not is_torch(array):
-            raise InvalidTypeError(
-                f"torch.distributions.{self._family.__name__} computes in torch only; got a NumPy array. "
-                "Convert the outcome: y.like(tensor)."
-            )
-        return super().like(array)
 
     def _cdf(self, t: Array) -> Array:
         return interior(self._torch().cdf, t, 0.0, 1.0)

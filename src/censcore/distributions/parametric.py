@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
 from censcore._arrays import Array, detach, possibly, to_numpy
 from censcore._numerics import safe_log, special, xlogy
-from censcore._validation import check_between, check_finite, check_positive, name_subjects
+from censcore._validation import check_between, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions._special import (
     exp,
@@ -63,15 +63,12 @@ class Parametric(Univariate):
     _ranges: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-3, 1e8)}
     _SCALES = (1e-100, 1e100)
 
-    def _set_parameters(self, *, real: Collection[str] = (), **parameters: Array) -> None:
-        """Keep every parameter as an (n, 1) column ``_<name>``: positive, or any number if ``real``."""
+    def _set_parameters(self, **parameters: Array) -> None:
+        """Keep every parameter as an (n, 1) column ``_<name>``."""
         self._store_columns(**parameters)
         self._names = tuple(parameters)
         for name, value in self.parameters.items():
-            if name in real and name not in self._ranges:
-                check_finite(value, name)
-            else:
-                check_between(value, name, *self._ranges.get(name, self._SCALES))
+            check_between(value, name, *self._ranges.get(name, self._SCALES))
 
     @property
     def parameters(self) -> dict[str, Array]:
@@ -122,7 +119,7 @@ class LogNormal(Parametric):
     _sigma: Array
 
     def __init__(self, mu: Array, sigma: Array) -> None:
-        self._set_parameters(mu=mu, sigma=sigma, real={"mu"})
+        self._set_parameters(mu=mu, sigma=sigma)
 
     def _z(self, t: Array) -> Array:
         return (self._xp.log(t) - self._mu) / self._sigma
@@ -252,12 +249,12 @@ class Uniform(Parametric):
     """
 
     _degree: ClassVar[int | None] = 1
+    _ranges: ClassVar[dict[str, tuple[float, float]]] = {"low": (0.0, Parametric._SCALES[1])}
     _low: Array
     _high: Array
 
     def __init__(self, low: Array, high: Array) -> None:
-        self._set_parameters(low=low, high=high, real={"low"})
-        check_positive(self._low, "low", zero=True)
+        self._set_parameters(low=low, high=high)
         empty = np.nonzero(to_numpy(self._low >= self._high).any(axis=1))[0]
         if empty.size:
             raise InvalidInputError(

@@ -12,7 +12,7 @@ from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore._validation import check_positive
 from censcore.distributions.step import Step
-from censcore.distributions.univariate import Univariate
+from censcore.distributions.univariate import ByLogSurvival, Univariate
 from censcore.exceptions import InvalidInputError
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables of areas are faster than curves
@@ -21,7 +21,7 @@ KEPT_TABLES = 100_000  # subjects and jumps up to which tables are kept for the 
 TOLERANCE = 1e-10  # of an area from tables, relative to it
 
 
-class ProportionalHazards(Univariate):
+class ProportionalHazards(ByLogSurvival):
     r"""Step distributions with proportional cumulative hazards, :math:`P(T>t\mid x)=\exp\{-r(x)H_0(t)\}`.
 
     With :math:`H_0=-\sum_{u\le t}\log\{1-d\Lambda_0(u)\}` this is the product-limit form
@@ -122,12 +122,6 @@ class ProportionalHazards(Univariate):
         xp = self._xp
         value = -self._after(self._passed(t))
         return xp.where(xp.isinf(t), -np.inf, value)
-
-    def _sf(self, t: Array) -> Array:
-        return self._xp.exp(self._logsf(t))
-
-    def _cdf(self, t: Array) -> Array:
-        return -self._xp.expm1(self._logsf(t))
 
     def _sf_left(self, t: Array) -> Array:
         return self._xp.exp(-self._after(self._passed(t, "left")))

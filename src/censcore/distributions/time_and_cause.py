@@ -63,6 +63,8 @@ class TimeAndCause(Distribution):
     censcore.CompetingRisks : The outcome.
     """
 
+    _is_joint = True
+
     #: Names of the causes.
     names: tuple[str, ...] = ()
 
@@ -82,11 +84,6 @@ class TimeAndCause(Distribution):
     def _name(self, names: Sequence[str] | None, m: int) -> None:
         """Keep the names of m causes, or make some."""
         self.names = as_cause_names(names, m, m)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, m): n subjects (1 stands for any number) and m causes."""
-        return (len(self), self.n_causes)
 
     @property
     def k(self) -> int:

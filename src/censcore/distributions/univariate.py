@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, one_namespace, possibly, surely, to_numpy
+from censcore._numerics import expm1
 from censcore._validation import (
     as_coordinate,
     as_events,
@@ -312,3 +313,13 @@ class Univariate(Formulas):
             rows[name] = columns[-1].shape[0]
         common_rows(**rows, distribution=len(self))
         return distribution, columns, (lambda answer: answer) if several else (lambda answer: answer[:, 0])
+
+
+class ByLogSurvival(Univariate):
+    """A distribution that writes log P(T > t), from which both probabilities have all their digits."""
+
+    def _sf(self, t: Array) -> Array:
+        return self._xp.exp(self._logsf(t))
+
+    def _cdf(self, t: Array) -> Array:
+        return 0.0 - expm1(self._logsf(t))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from censcore._arrays import Array, as_float, is_torch, to_numpy
+from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import check_between, check_probabilities
 from censcore.distributions import Joint, LogNormal, Mixture, Univariate
 from censcore.distributions.random_draws import Draws
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 _LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
@@ -45,6 +45,7 @@ class OneFactorLogNormal(Joint):
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_mu", "_sigma", "_pi")
+    _only_in = "NumPy"  # its marginals compute in torch, too
 
     def __init__(
         self, mu: np.ndarray, sigma: np.ndarray, rho: Sequence[float] | np.ndarray, probabilities: np.ndarray
@@ -80,15 +81,6 @@ class OneFactorLogNormal(Joint):
     def k(self) -> int:
         """Number of event times."""
         return int(self._mu.shape[2])
-
-    def like(self, array: Array) -> Self:
-        """The same distributions in the precision of ``array``, a NumPy array."""
-        if is_torch(array):
-            raise InvalidTypeError(
-                "OneFactorLogNormal computes in NumPy only; got a torch tensor. Its marginals work in torch: "
-                "distribution.marginal(j).like(tensor)."
-            )
-        return super().like(array)
 
     def marginal(self, j: int) -> Univariate:
         """A mixture of log-normals."""

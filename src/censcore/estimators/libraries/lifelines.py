@@ -24,6 +24,7 @@ from censcore.distributions import (
     Univariate,
     Weibull,
 )
+from censcore.distributions.univariate import ByLogSurvival
 from censcore.estimators.libraries.curves import Curves, from_baseline, monotone, needs_covariates
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
@@ -277,7 +278,7 @@ def _proportional(baseline: Any, model: Any, frame: Any) -> Univariate:
     return from_baseline(np.asarray(baseline.index, dtype=np.float64), hazard, eta)
 
 
-class FittedHazard(Univariate):
+class FittedHazard(ByLogSurvival):
     """A parametric model of lifelines by the formulas of its own hazard.
 
     ``evaluate`` maps a formula of the model, times (1 or n, q) and the design (n, p), the covariates as the
@@ -307,12 +308,6 @@ class FittedHazard(Univariate):
     def _logsf(self, t: Array) -> Array:
         value = -self._hazard_of("_cumulative_hazard", t)
         return np.where(t > 0, np.where(np.isfinite(t), value, -np.inf), 0.0)
-
-    def _sf(self, t: Array) -> Array:
-        return np.exp(self._logsf(t))
-
-    def _cdf(self, t: Array) -> Array:
-        return -np.expm1(self._logsf(t))
 
     def _logpdf(self, t: Array) -> Array:
         value = self._hazard_of("_log_hazard", t) + self._logsf(t)
