@@ -212,7 +212,7 @@ def test_errors_name_the_mistake():
         Copula("clayton", [UNIT, UNIT], -0.5)
     with pytest.raises(InvalidInputError, match="numbers of subjects differ"):
         Copula("clayton", [Weibull(1.0, [1.0, 2.0]), UNIT], [1.0, 2.0, 3.0])
-    with pytest.raises(InvalidInputError, match="one per subject"):
+    with pytest.raises(InvalidInputError, match="one value per subject"):
         Copula("clayton", [UNIT, UNIT], [[1.0, 2.0]])
     torch = pytest.importorskip("torch")
     with pytest.raises(InvalidTypeError, match="different libraries"):

@@ -52,7 +52,7 @@ class Curve(Univariate):
         levels = levels if is_neutral(levels) else as_float(levels, name)
         self._store(times=times, levels=levels)
         self._times, self._levels = _aligned(self._times, self._levels, name)
-        _check_times(self._times)
+        check_positive(detach(self._times), "times", zero=True)
         self._times, self._levels = in_time_order(self._times, self._levels)
         self._levels, _ = monotone(
             self._levels, falls=self._falls, name=name, times=self._times, remedy=_REPAIR
@@ -204,9 +204,3 @@ def in_time_order(times: Array, levels: Array) -> tuple[Array, Array]:
             "the last level of each time."
         )
     return times, levels
-
-
-def _check_times(times: Array) -> None:
-    xp, t = namespace(times), detach(times)
-    if not (float(xp.min(t)) >= 0 and float(xp.max(t)) < np.inf):
-        check_positive(t, "times", zero=True)

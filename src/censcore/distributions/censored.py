@@ -53,20 +53,17 @@ class Censored(Univariate):
     def _degree(self) -> int | None:  # type: ignore[override]
         return self._distribution._degree
 
-    def _until_tau(self, unchanged: Array, values: Array, after: float) -> Array:
-        return self._xp.where(unchanged, values, after)
-
     def _sf(self, t: Array) -> Array:
-        return self._until_tau(t < self._tau, self._distribution._sf(t), 0.0)
+        return self._xp.where(t < self._tau, self._distribution._sf(t), 0.0)
 
     def _sf_left(self, t: Array) -> Array:
-        return self._until_tau(t <= self._tau, self._distribution._sf_left(t), 0.0)
+        return self._xp.where(t <= self._tau, self._distribution._sf_left(t), 0.0)
 
     def _cdf(self, t: Array) -> Array:
-        return self._until_tau(t < self._tau, self._distribution._cdf(t), 1.0)
+        return self._xp.where(t < self._tau, self._distribution._cdf(t), 1.0)
 
     def _logsf(self, t: Array) -> Array:
-        return self._until_tau(t < self._tau, self._distribution._logsf(t), -np.inf)
+        return self._xp.where(t < self._tau, self._distribution._logsf(t), -np.inf)
 
     def _isf(self, p: Array) -> Array:
         return self._cut(self._distribution._isf(p))
@@ -94,7 +91,7 @@ class Censored(Univariate):
 
     def _mass_at_infinity(self) -> Array:
         mass = self._distribution._mass_at_infinity()
-        return self._until_tau(self._xp.isinf(self._tau[:, 0]), mass, 0.0)
+        return self._xp.where(self._xp.isinf(self._tau[:, 0]), mass, 0.0)
 
     def _breaks(self) -> Array:
         """Break points of the distribution below tau, and tau itself."""

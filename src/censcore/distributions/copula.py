@@ -21,6 +21,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_option, check_positive
+from censcore.distributions.distribution import as_column
 from censcore.distributions.joint import FromMarginals, beside, in_one_library
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
@@ -96,12 +97,8 @@ class Copula(FromMarginals):
     def __init__(self, family: str, marginals: Sequence[Univariate], theta: Array) -> None:
         check_option(family, "family", _FAMILIES)
         self._marginals, column = beside(in_one_library(marginals, type(self).__name__), theta, "theta")
-        if column.ndim > 1:
-            raise InvalidInputError(
-                f"theta must be a number or one per subject; got an array of shape {tuple(column.shape)}."
-            )
         self.family, first = family, self._marginals[0]
-        self._theta = first._xp.astype(column.reshape(-1, 1), first._reference.dtype)
+        self._theta = first._xp.astype(as_column(column, "theta", "Copula"), first._reference.dtype)
         self._family.check(self._theta[:, 0], self.k)
         common_rows(theta=self._theta.shape[0], marginals=max(len(F) for F in self._marginals))
 

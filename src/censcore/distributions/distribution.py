@@ -114,13 +114,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         """Keep ``parameters`` (numbers, or one value per subject) as (1 or n, 1) columns ``_name``."""
         self._store(**parameters)
         for name in parameters:
-            value = getattr(self, f"_{name}")
-            if value.ndim > 1:
-                raise InvalidInputError(
-                    f"{type(self).__name__} takes {name} as a number or one value per subject (n,); "
-                    f"got an array of shape {tuple(value.shape)}."
-                )
-            setattr(self, f"_{name}", value.reshape(-1, 1))
+            setattr(self, f"_{name}", as_column(getattr(self, f"_{name}"), name, type(self).__name__))
         common_rows(**{name: getattr(self, f"_{name}").shape[0] for name in parameters})
 
     def _parts(self) -> list[Distribution]:
@@ -455,6 +449,16 @@ class Distribution(KeepsValues, metaclass=_Abstract):
     def __repr__(self) -> str:
         size = ", ".join(str(extent) for extent in self.shape)
         return f"{type(self).__name__}(shape=({size}{',' if len(self.shape) == 1 else ''}))"
+
+
+def as_column(values: Array, name: str, owner: str) -> Array:
+    """A number, or one value per subject, as (1 or n, 1)."""
+    if values.ndim > 1:
+        raise InvalidInputError(
+            f"{owner} takes {name} as a number or one value per subject (n,); got an array of shape "
+            f"{tuple(values.shape)}."
+        )
+    return values.reshape(-1, 1)
 
 
 def _are_alike(own: Array, array: Array) -> bool:

@@ -57,11 +57,6 @@ class Ensemble(ByStep):
     def __init__(self, samples: Array, weights: Array = None) -> None:
         arrays = {"samples": samples} if weights is None else {"samples": samples, "weights": weights}
         self._store(**arrays)
-        self._check_samples()
-        if weights is not None:
-            self._weights = _normalised(self._weights, self._samples)
-
-    def _check_samples(self) -> None:
         x = detach(self._samples)
         if x.ndim not in (2, 3) or 0 in x.shape:
             raise InvalidInputError(
@@ -70,6 +65,8 @@ class Ensemble(ByStep):
             )
         if not float(self._xp.min(x)) >= 0:
             check_positive(x, "samples", zero=True, infinite=True)
+        if weights is not None:
+            self._weights = _normalised(self._weights, self._samples)
 
     @property
     def samples(self) -> Array:

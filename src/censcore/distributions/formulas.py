@@ -112,11 +112,9 @@ class Formulas(Distribution):
 
     def _end(self) -> Array:
         """The end of the support, inf{t: P(T > t) = 0}, (1 or n, 1)."""
-        return self._remember("end", self._make_end)
-
-    def _make_end(self) -> Array:
         x = self._reference
-        return self.detach()._isf(self._xp.zeros((1, 1), dtype=x.dtype, device=x.device))
+        zero = self._xp.zeros((1, 1), dtype=x.dtype, device=x.device)
+        return self._remember("end", lambda: self.detach()._isf(zero))
 
     def _excludes(self, t: Array) -> Array:
         """What :meth:`excludes` says at times (1 or n, q)."""

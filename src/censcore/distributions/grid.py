@@ -77,7 +77,12 @@ class JointGrid(Joint):
 
     def _set(self, edges: Any, values: Array, to_log: Callable[[Array], Array], tail: Array | str) -> None:
         self._edge_names = _store_edges(self, edges, values)
-        self._check_shape(values)
+        expected = tuple(int(edges.shape[1]) for edges in self._edges)
+        if tuple(values.shape[1:]) != expected or not values.shape[0]:
+            raise InvalidInputError(
+                f"Cell probabilities must have the shape (n, {', '.join(map(str, expected))}), on every axis "
+                f"one cell per bin and one for the tail; got an array of shape {tuple(values.shape)}."
+            )
         self._log_p = to_log(values)
         self._rate = _tail_rate(tail, values, self.k)
         self._arrays = ("_log_p", "_rate", *self._edge_names)  # type: ignore[misc]
@@ -128,14 +133,6 @@ class JointGrid(Joint):
     def probabilities(self) -> Array:
         """Cell probabilities, (n, B_1 + 1, ..., B_k + 1)."""
         return self._xp.exp(self._log_p)
-
-    def _check_shape(self, values: Array) -> None:
-        expected = tuple(int(edges.shape[1]) for edges in self._edges)
-        if tuple(values.shape[1:]) != expected or not values.shape[0]:
-            raise InvalidInputError(
-                f"Cell probabilities must have the shape (n, {', '.join(map(str, expected))}), on every axis "
-                f"one cell per bin and one for the tail; got an array of shape {tuple(values.shape)}."
-            )
 
     def marginal(self, j: int) -> Univariate:
         """The distribution of coordinate ``j``: the cells summed over the other axes."""

@@ -354,12 +354,10 @@ class LogLogistic(ByHazard, Parametric):
     def __init__(self, shape: Array, scale: Array) -> None:
         self._set_parameters(shape=shape, scale=scale)
 
-    def _log_odds(self, t: Array) -> Array:
-        return self._shape * (safe_log(t) - safe_log(self._scale))
-
     def _cumulative_hazard(self, t: Array) -> Array:
         """Log of 1 + odds, the odds being those of an event before t."""
-        return self._xp.logaddexp(x := self._log_odds(t), self._xp.zeros_like(x))
+        log_odds = self._shape * (safe_log(t) - safe_log(self._scale))
+        return self._xp.logaddexp(log_odds, self._xp.zeros_like(log_odds))
 
     def _inverse_hazard(self, h: Array) -> Array:
         def formula(h: Array) -> Array:

@@ -115,11 +115,13 @@ def _raise(
     curve, end = where[:-1], int(where[-1])
     start = int(np.nonzero(signed[curve] == best[where])[0][0])
     subject = int(curve[0]) if curve else 0
+    turned = signed.ndim == 2 and len(signed) > 1 and (np.diff(signed, axis=0) <= 0).all()
+    hint = " Down the rows it does not: is the matrix transposed?" if turned else ""
     raise InvalidInputError(
         f"{name} must not {'increase' if falls else 'decrease'} with time; it goes from "
         f"{levels[(*curve, start)]:.6g} at {_place(times, subject, start)} to {levels[where]:.6g} at "
         f"{_place(times, subject, end)} in subject {subject}, and turns back in {name_subjects(wrong)}."
-        f"{_transposed(signed)}{remedy and ' ' + remedy}"
+        f"{hint}{remedy and ' ' + remedy}"
     )
 
 
@@ -127,9 +129,3 @@ def _place(times: np.ndarray | None, subject: int, j: int) -> str:
     if times is None:
         return f"column {j}"
     return f"time {times[j] if times.ndim == 1 else times[min(subject, len(times) - 1), j]:.6g}"
-
-
-def _transposed(signed: np.ndarray) -> str:
-    if signed.ndim == 2 and len(signed) > 1 and (np.diff(signed, axis=0) <= 0).all():
-        return " Down the rows it does not: is the matrix transposed?"
-    return ""

@@ -11,6 +11,7 @@ from censcore._arrays import Array, detach, requires_grad, searchsorted, take_al
 from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore._validation import check_positive
+from censcore.distributions.distribution import as_column
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import ByLogSurvival, Univariate
 from censcore.exceptions import InvalidInputError
@@ -71,13 +72,9 @@ class ProportionalHazards(ByLogSurvival):
                 f"{tuple(self._times.shape)} and {tuple(self._hazard.shape)}."
             )
         self._check_baseline()
-        if self._risk.ndim > 1:
-            raise InvalidInputError(
-                f"risk must be a number or one per subject; got an array of shape {tuple(self._risk.shape)}."
-            )
+        self._risk = as_column(self._risk, "risk", "ProportionalHazards")
         check_positive(self._risk, "risk")
         self._times, self._hazard = self._times[None, :], self._hazard[None, :]
-        self._risk = self._risk.reshape(-1, 1)
 
     def _check_baseline(self) -> None:
         xp, t, H = self._xp, detach(self._times), detach(self._hazard)

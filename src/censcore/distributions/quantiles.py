@@ -47,7 +47,12 @@ class Quantiles(Polyline):
         self._store(times=named["values"], levels=named["levels"])
         self._check_table()
         self._set_tail(tail)
-        self._check_scale()
+        never_starts = np.nonzero(to_numpy(self._times[:, -1]) == 0)[0]
+        if self.tail == "exponential" and never_starts.size:
+            raise InvalidInputError(
+                f"All quantiles are zero in {name_subjects(never_starts)}, which leaves no scale for "
+                "tail='exponential'. Use tail='last' or tail='infinity'."
+            )
 
     def _check_table(self) -> None:
         xp, values, levels = self._xp, self._times, self._levels
@@ -79,14 +84,6 @@ class Quantiles(Polyline):
                 f"{float(self._times[row, column]):g} to {float(self._times[row, column + 1]):g}, in "
                 f"{name_subjects(np.unique(np.nonzero(crossing)[0]))}. Sort them within each row, or fit "
                 "a model whose quantiles cannot cross."
-            )
-
-    def _check_scale(self) -> None:
-        never_starts = np.nonzero(to_numpy(self._times[:, -1]) == 0)[0]
-        if self.tail == "exponential" and never_starts.size:
-            raise InvalidInputError(
-                f"All quantiles are zero in {name_subjects(never_starts)}, which leaves no scale for "
-                "tail='exponential'. Use tail='last' or tail='infinity'."
             )
 
     @property

@@ -312,7 +312,12 @@ class CauseEnsemble(TimeAndCause):
                 f"times and causes must both have shape (n, M); got {tuple(samples.shape)} and {codes.shape}."
             )
         codes = as_cause_codes(codes, "causes", "never")
-        _check_never(codes, to_numpy(samples))
+        odd = (codes == 0) != np.isinf(to_numpy(samples))
+        if odd.any():
+            raise InvalidInputError(
+                "A cause must be 0 exactly where the time is infinite; it is not in "
+                f"{name_subjects(np.unique(np.nonzero(odd)[0]))}."
+            )
         self._causes = convert(codes, samples)
         self.names = as_cause_names(names, n_causes, max(1, int(codes.max())))
 
@@ -342,12 +347,3 @@ class CauseEnsemble(TimeAndCause):
 
     def _of_any_cause(self) -> Ensemble:
         return self._members[0]
-
-
-def _check_never(codes: np.ndarray, times: np.ndarray) -> None:
-    odd = (codes == 0) != np.isinf(times)
-    if odd.any():
-        raise InvalidInputError(
-            "A cause must be 0 exactly where the time is infinite; it is not in "
-            f"{name_subjects(np.unique(np.nonzero(odd)[0]))}."
-        )
