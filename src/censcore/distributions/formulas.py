@@ -113,8 +113,9 @@ class Formulas(Distribution):
     def _end(self) -> Array:
         """The end of the support, inf{t: P(T > t) = 0}, (1 or n, 1)."""
         x = self._reference
-        zero = self._xp.zeros((1, 1), dtype=x.dtype, device=x.device)
-        return self._remember("end", lambda: self.detach()._isf(zero))
+        return self._remember(
+            "end", lambda: self.detach()._isf(self._xp.zeros((1, 1), dtype=x.dtype, device=x.device))
+        )
 
     def _excludes(self, t: Array) -> Array:
         """What :meth:`excludes` says at times (1 or n, q)."""

@@ -79,12 +79,10 @@ class CauseSpecific(SurvivalEstimator):
         check_rows(X, len(outcome))
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         models = self._models(outcome.n_causes)
-        self.estimators_ = [
-            fit_weighted(
-                model, X, RightCensored(outcome.time, outcome.causes == j, entry=outcome.entry), weight
-            )
-            for j, model in enumerate(models, start=1)
-        ]
+        self.estimators_ = []
+        for j, model in enumerate(models, start=1):
+            of_cause = RightCensored(outcome.time, outcome.causes == j, entry=outcome.entry)
+            self.estimators_.append(fit_weighted(model, X, of_cause, weight))
         self.names_ = outcome.names
         return self
 

@@ -98,11 +98,9 @@ def conformal_lower_bound(
             "which subjects with an event stand for others who were censored before. Pass for instance "
             "Censoring(KaplanMeier()).fit(X, y).predict_distribution(X)."
         )
-    end = (
-        float(np.min(to_numpy(C.isf(_FOLLOWED))))
-        if horizon is None
-        else as_number(horizon, "horizon", above=0)
-    )
+    end = float(np.min(to_numpy(C.isf(_FOLLOWED))))
+    if horizon is not None:
+        end = as_number(horizon, "horizon", above=0)
     missed, followed = event & (time < end), time >= end
     weight = to_numpy(
         over_reached(missed | followed, np.broadcast_to(C.sf_left(np.minimum(time, end)), time.shape))

@@ -156,10 +156,7 @@ class _FineGrayScore(PartialScore):
 
     def score_residuals(self) -> np.ndarray:
         sets, wr = self.sets, self.sets.weight * self.r
-        A, B = (
-            sets.stayed(wr, sets.leaving, "right"),
-            sets.stayed(wr[:, None] * self.Z, sets.leaving, "right"),
-        )
+        A, B = (sets.stayed(x, sets.leaving, "right") for x in (wr, wr[:, None] * self.Z))
         h, hm = sets.later(self.h, sets.left), sets.later(self.h[:, None] * self.m, sets.left)
         return super().score_residuals() + sets.through_censoring(A[:, None] * hm - B * h[:, None])
 

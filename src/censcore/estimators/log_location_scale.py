@@ -20,7 +20,7 @@ from scipy.special import expit, log_ndtr
 from censcore._arrays import Array
 from censcore.distributions import Univariate
 from censcore.estimators.intervals import Ends, IntervalRegression, as_intervals, check_some_event
-from censcore.estimators.newton import Derivatives, maximise
+from censcore.estimators.newton import Derivatives, PenalisedLikelihood, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.estimators.risk_sets import fitted_strata, strata_of, without_column
 from censcore.exceptions import InvalidInputError
@@ -249,14 +249,10 @@ class _StratifiedLikelihood:
     ) -> None:
         self.rows = [np.nonzero(stratum == s)[0] for s in range(stratum.max() + 1)]
         self.pooled = _Likelihood(times, Z, weight, baseline)
-        self.parts = (
-            [self.pooled]
-            if len(self.rows) == 1
-            else [
-                _Likelihood(times.each(itemgetter(rows)), Z[rows], weight[rows], baseline)
-                for rows in self.rows
-            ]
-        )
+        self.parts = [self.pooled]
+        if len(self.rows) > 1:
+            of_each = [(times.each(itemgetter(rows)), Z[rows], weight[rows]) for rows in self.rows]
+            self.parts = [_Likelihood(*part, baseline) for part in of_each]
 
     def penalise(self, penalty: np.ndarray) -> None:
         """Set the penalty of gamma, of which each stratum has the same share."""
@@ -300,8 +296,8 @@ class _StratifiedLikelihood:
         return scores
 
 
-class _Likelihood:
-    """Value, gradient and curvature in theta = (a, gamma), u = a L - Z gamma.
+class _Likelihood(PenalisedLikelihood):
+    """In theta = (a, gamma), u = a L - Z gamma.
 
     An entry s takes log S(u_s) off: it is an interval (s, inf) with a negative weight.
     """
@@ -324,24 +320,7 @@ class _Likelihood:
         G = np.where(finite[:, None], np.column_stack([L, -self.Z[rows]]), 0.0)
         return G, np.where(finite, 0.0, L)
 
-    def __call__(self, theta: np.ndarray) -> Derivatives:
-        outside = -np.inf, theta, np.eye(len(theta))
-        if theta[0] <= 0:
-            return outside
-        with np.errstate(over="ignore", invalid="ignore"):
-            value, scores, curvature = self._terms(theta)
-        value -= float(self.penalty @ theta[1:] ** 2) / 2
-        if not np.isfinite(value):
-            return outside
-        gradient = self.weight @ scores - np.append(0.0, self.penalty * theta[1:])
-        return value, gradient, curvature + np.diag(np.append(0.0, self.penalty))
-
-    def scores(self, theta: np.ndarray) -> np.ndarray:
-        """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
-        return self._terms(theta)[1]
-
     def _terms(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, scores and curvature without the penalty."""
         a, w, G = theta[0], self.weight[self.exact], self.at
         f, first, second = self.baseline.log_density(G @ theta)
         value = w.sum() * np.log(a) + w @ f

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +21,31 @@ class NoRootError(InvalidInputError):
     def __init__(self, message: str, slope: np.ndarray) -> None:
         super().__init__(message)
         self.slope = slope
+
+
+class PenalisedLikelihood(ABC):
+    """A weighted log-likelihood with a ridge penalty of its last parameters."""
+
+    weight: np.ndarray
+    penalty: np.ndarray
+
+    @abstractmethod
+    def _terms(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, scores and curvature without the penalty; a value that is not finite outside the domain."""
+
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        """Derivative of each subject's log-likelihood by theta, (n, parameters)."""
+        return self._terms(theta)[1]
+
+    def __call__(self, theta: np.ndarray) -> Derivatives:
+        """Value, gradient and minus the Hessian."""
+        penalty = np.append(np.zeros(len(theta) - len(self.penalty)), self.penalty)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            value, scores, curvature = self._terms(theta)
+        value -= float(penalty @ theta**2) / 2
+        if not np.isfinite(value):
+            return -np.inf, theta, np.eye(len(theta))
+        return value, self.weight @ scores - penalty * theta, curvature + np.diag(penalty)
 
 
 def maximise(

@@ -10,7 +10,7 @@ from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import as_count, check_positive
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
-from censcore.estimators.newton import Derivatives, maximise
+from censcore.estimators.newton import PenalisedLikelihood, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
 
@@ -152,8 +152,8 @@ def exposure(time: np.ndarray, ends: np.ndarray) -> np.ndarray:
     return np.clip(time[:, None] - start, 0.0, width)
 
 
-class _Likelihood:
-    r"""Value, gradient and curvature in theta = (log rates, beta).
+class _Likelihood(PenalisedLikelihood):
+    r"""In theta = (log rates, beta).
 
     With the hazards :math:`H=e^{z\beta}\sum_k\lambda_kE_k` that a subject spends before L (after its entry)
     and D between L and U: :math:`-H+\log(1-e^{-D})` of an interval, :math:`-H+\log h` of an exact time.
@@ -192,22 +192,7 @@ class _Likelihood:
         cross = Q.T @ Z
         return np.block([[np.diag(Q.sum(axis=0)), cross], [cross.T, (Z * Q.sum(axis=1)[:, None]).T @ Z]])
 
-    def __call__(self, theta: np.ndarray) -> Derivatives:
-        K, beta = self.K, theta[self.K :]
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, scores, curvature = self._terms(theta)
-        value -= float(self.penalty @ beta**2) / 2
-        if not np.isfinite(value):
-            return -np.inf, theta, np.eye(len(theta))
-        gradient = self.weight @ scores - np.append(np.zeros(K), self.penalty * beta)
-        return value, gradient, curvature + np.diag(np.append(np.zeros(K), self.penalty))
-
-    def scores(self, theta: np.ndarray) -> np.ndarray:
-        """Derivative of each subject's log-likelihood by theta, (n, K + p)."""
-        return self._terms(theta)[1]
-
     def _terms(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, scores and curvature without the penalty."""
         K, w, rows, Z = self.K, self.weight, self.between, self.Z
         J, N = self._parts(theta, self.before, Z), self._parts(theta, self.inside, Z[rows])
         H, D = J[:, :K].sum(axis=1), N[:, :K].sum(axis=1)

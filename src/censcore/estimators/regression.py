@@ -272,23 +272,17 @@ class CoefficientTable:
 
     @property
     def _columns(self) -> dict[str, np.ndarray]:
-        return {
-            "coef": self.coef,
-            "exp(coef)": np.exp(self.coef),
-            "se": self.standard_error,
-            "z": self.z,
-            "p": self.p,
-            "lower": self.lower,
-            "upper": self.upper,
-        }
+        titles = "coef", "exp(coef)", "se", "z", "p", "lower", "upper"
+        uncertainty = self.standard_error, self.z, self.p, self.lower, self.upper
+        return dict(zip(titles, (self.coef, np.exp(self.coef), *uncertainty), strict=True))
 
     def __str__(self) -> str:
         names = [one_line(name) for name in self.names]
         width = max(map(len, names), default=0)
         lines = [" " * width + "".join(f"{title:>11}" for title in self._columns)]
         for name, *values in zip(names, *self._columns.values(), strict=True):
-            words = [f"{value:.4g}" for value in values]
-            words[4] = _p_value(values[4])
+            words, p = [f"{value:.4g}" for value in values], values[4]
+            words[4] = "<1e-16" if p < 1e-16 else f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
             lines.append(f"{name:{width}}" + "".join(f"{word:>11}" for word in words))
         lines.append(f"{self.kind} standard errors, {100 * self.level:.4g} % confidence intervals")
         return "\n".join([*lines, *self.notes])
@@ -304,12 +298,6 @@ def sum_in_groups(parts: np.ndarray, groups: Any) -> np.ndarray:
     sums = np.zeros((number.max() + 1, *parts.shape[1:]))
     np.add.at(sums, number, parts)
     return sums
-
-
-def _p_value(p: float) -> str:
-    if p < 1e-16:
-        return "<1e-16"
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
 # ---- covariates ------------------------------------------------------------------------------

@@ -200,7 +200,8 @@ class _Likelihood:
         W = self.weight.sum()
         p = np.full(self.m, 1 / self.m)
         for iteration in range(1, max_iter + 1):
-            p = self._convex_minorant(self._expectation(p))
+            p = p * self.gradient(p) / W  # one step of the EM algorithm
+            p = self._convex_minorant(p / p.sum())
             if iteration % 5 == 0:
                 p = self._newton(p)
             if self.gap(p) <= tol * W:
@@ -209,11 +210,6 @@ class _Likelihood:
             f"The likelihood was not maximised in {max_iter} iterations: up to {self.gap(p) / W:.3g} per "
             f"subject may be missing, more than tol={tol:g}. Raise max_iter or tol."
         )
-
-    def _expectation(self, p: np.ndarray) -> np.ndarray:
-        """One step of the EM algorithm: p g / W."""
-        p = p * self.gradient(p) / self.weight.sum()
-        return p / p.sum()
 
     def _convex_minorant(self, p: np.ndarray) -> np.ndarray:
         """A step in F along the diagonal of the Hessian, made monotone, and shortened until it gains."""

@@ -77,11 +77,6 @@ class SemiCompetingRisks(Outcome):
         self.time: Array = y.time
         self.event: Array = y.event
         self.terminal = as_coordinate(terminal, y.k, "terminal: the outcome")
-        self._check_order()
-        last = self.terminal
-        self._end = RightCensored(self.time[:, last], self.event[:, last], censoring_time)
-
-    def _check_order(self) -> None:
         last = self.time[:, self.terminal, None]
         for bad, what in (
             (self.time > last, "A time exceeds that of the terminal event"),
@@ -94,6 +89,7 @@ class SemiCompetingRisks(Outcome):
                     "or else that end itself in both places. Is the terminal event coordinate "
                     f"{self.terminal}?"
                 )
+        self._end = RightCensored(last[:, 0], self.event[:, self.terminal], censoring_time)
 
     @classmethod
     def from_first_event(cls, y: RightCensored) -> SemiCompetingRisks:

@@ -102,7 +102,8 @@ def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Dis
             s.native(asked.end[:, -1] * 0.9)
         ),
     )
-    early = float(s.rounded(_earliest(s)))
+    first = s.distribution.first()  # a time that every subject may survive
+    early = float(s.rounded(0.5 * float(min(s.ask("icdf", 0.2, of=first).min(), 1.0))))
     yield "given_survival(number)", lambda distribution, _: distribution.given_survival(early)
     yield (
         "given_survival((n,))",
@@ -112,12 +113,6 @@ def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Dis
         yield "censor_at((n, k))", lambda distribution, asked: distribution.censor_at(s.native(asked.end))
         yield "first()", lambda distribution, _: distribution.first()
         yield "marginal(1)", lambda distribution, _: distribution.marginal(1)
-
-
-def _earliest(s: Examined) -> float:
-    """A time that every subject may survive."""
-    first = s.distribution.first()
-    return 0.5 * float(min(s.ask("icdf", 0.2, of=first).min(), 1.0))
 
 
 def _questions(s: Examined) -> _Questions:

@@ -43,15 +43,21 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
 
 
 def completed(
-    model: Any, X: Any, train: tuple[Any, Any] | None, log_risk: Callable[[Any], np.ndarray]
+    model: Any,
+    X: Any,
+    train: tuple[Any, Any] | None,
+    log_risk: Callable[[Any], np.ndarray],
+    without: str = "with Cox's loss gives risk scores and no survival probabilities. Pass",
 ) -> ProportionalHazards:
-    """A model of log hazard ratios, completed by Breslow's baseline of the training subjects."""
+    """A model of log hazard ratios, completed by Breslow's baseline of the training subjects.
+
+    ``without`` is what the model lacks, for an error where there are no training subjects.
+    """
     needs_covariates(model, X)
     if train is None or train[0] is None:
         raise InvalidInputError(
-            f"{type(model).__name__} with Cox's loss gives risk scores and no survival probabilities. Pass "
-            "train=(X_train, y_train), from which the baseline hazard is estimated; or use "
-            "from_risk(train_risk, y_train, test_risk)."
+            f"{type(model).__name__} {without} train=(X_train, y_train), from which the baseline hazard is "
+            "estimated; or use from_risk(train_risk, y_train, test_risk)."
         )
     X_train, y_train = train
     return from_risk(log_risk(X_train), y_train, log_risk(X))
@@ -80,10 +86,8 @@ def with_baseline(
     eta = np.asarray(log_risk(X), dtype=np.float64).reshape(-1)
     if np.isfinite(hazard).all() and (hazard > 0).any() and np.abs(eta).max() < _SAFE_LOG:
         return from_baseline(times, hazard, eta)
-    if train is None or train[0] is None:
-        raise InvalidInputError(
-            f"The baseline hazard of {type(model).__name__} is beyond the range of floating-point numbers: "
-            f"got log hazard ratios up to {np.abs(eta).max():.0f}. Center the covariates, or pass "
-            "train=(X_train, y_train), from which the baseline is estimated in logarithms."
-        )
-    return completed(model, X, train, log_risk)
+    without = (
+        "has a baseline hazard beyond the range of floating-point numbers: got log hazard ratios up to "
+        f"{np.abs(eta).max():.0f}. Center the covariates, or pass"
+    )
+    return completed(model, X, train, log_risk, without)
