@@ -230,12 +230,8 @@ class GroupedCauses(TimeAndCause):
         """Given T > a, group by group."""
         column, _ = self._alive(a)
         times = np.broadcast_to(to_numpy(column)[:, 0], (len(self),))
-        groups = self._rows._group_rows()
         parts = [
             self._members[number].take(position).given_survival(times[rows])
-            for number, (rows, position) in groups.items()
+            for number, (rows, position) in self._rows._group_rows().items()
         ]
-        group = np.zeros(len(self), dtype=np.intp)
-        for place, (rows, _) in enumerate(groups.values()):
-            group[rows] = place
-        return GroupedCauses(parts, group)
+        return GroupedCauses(parts, np.unique(self._rows._group, return_inverse=True)[1])

@@ -13,6 +13,7 @@ from censcore._validation import as_count, check_flag, check_instance, name_subj
 from censcore.distributions import Distribution, Quantiles, ScipyDistribution
 from censcore.distributions.survival_matrix import MatrixReader
 from censcore.estimators.covariates import count_rows
+from censcore.estimators.kaplan_meier import at_times
 from censcore.estimators.libraries import Curves, read_model
 from censcore.estimators.libraries.curves import needs_covariates
 from censcore.estimators.libraries.draws import from_draws
@@ -322,6 +323,5 @@ def _from_step_functions(functions: Sequence[Any], reader: MatrixReader) -> Dist
     if reader.interpolation == "linear":
         raise InvalidInputError("Step functions at different times need interpolation='step'; got 'linear'.")
     times = np.unique(np.concatenate(grids))
-    passed = [np.searchsorted(grid, times, side="right") for grid in grids]
-    sf = [np.append(1.0, level)[count] for level, count in zip(levels, passed, strict=True)]
+    sf = [at_times(grid, level, 1.0, times) for grid, level in zip(grids, levels, strict=True)]
     return _from_matrix(np.stack(sf), times, reader)

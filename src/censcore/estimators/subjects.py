@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._numerics import bits_of, scramble
+from censcore._numerics import scramble
 from censcore._validation import columns_of
+from censcore.distributions.random_draws import keys_of
 from censcore.outcomes.detection_times import DetectionTimes
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.intp)
@@ -34,14 +35,8 @@ class SubjectKeys:
     def of(cls, X: Any, y: Any) -> SubjectKeys:
         """Keys of the subjects with covariates X (an array, a frame or None) and outcomes y."""
         y = y.recorded() if isinstance(y, DetectionTimes) else y  # however far they are followed
-        start = np.zeros(len(y), dtype=np.uint64)
-        outcome = covariates = start
-        for part in (*_columns(to_numpy(y.time)), *_columns(to_numpy(y.event))):
-            outcome = _mix(outcome, part)
-        columns = _columns(X)
-        for column in columns:
-            covariates = _mix(covariates, column)
-        return cls(outcome, covariates if columns else None, len(columns))
+        outcome, columns = keys_of([to_numpy(y.time), to_numpy(y.event)]), _columns(X)
+        return cls(outcome, keys_of(columns) if columns else None, len(columns))
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -147,8 +142,3 @@ def _columns(X: Any) -> list[np.ndarray]:
         return [column.to_numpy() for _, column in columns_of(X)]
     array = X.toarray() if hasattr(X, "toarray") else to_numpy(X, "X")
     return list(np.asarray(array).reshape(len(array), -1).T)
-
-
-def _mix(key: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """The key of earlier columns together with one more."""
-    return scramble(key ^ bits_of(np.asarray(column)))

@@ -111,11 +111,6 @@ class Candidate:
         """Whether fitting is random: the seed of :class:`Censoring` is for folds only."""
         return self.is_seeded and not self.of_censoring
 
-    @property
-    def takes_weights(self) -> bool:
-        """Whether ``fit`` has an argument ``sample_weight``."""
-        return "sample_weight" in inspect.signature(self.estimator.fit).parameters
-
     @cached_property
     def fitted(self) -> Any:
         """The estimator fitted to all subjects; not to be changed."""
@@ -273,7 +268,7 @@ def frames(c: Candidate) -> None:
 
 def weights(c: Candidate) -> None:
     """Weights of one change nothing; without randomness, a subject of weight zero plays no part."""
-    if not c.takes_weights:
+    if "sample_weight" not in inspect.signature(c.estimator.fit).parameters:
         return
     try:
         equal = c.new().fit(c.X, c.y, sample_weight=np.ones(len(c.y)))
