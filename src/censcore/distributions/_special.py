@@ -79,19 +79,23 @@ def decaying_area(height: Array, rate: Array, width: Array) -> Array:
 # functions themselves, so that second ones exist.
 
 
+def _scipy() -> Any:
+    """SciPy's functions, loaded when the first of them is needed."""
+    import scipy.special
+
+    return scipy.special
+
+
 def gammainc(k: Array, x: Array) -> Array:
     """Regularized lower incomplete gamma function P(k, x), for 0 <= x <= inf."""
-    from scipy.special import gammainc as f
-
     partials = (lambda k, x: -_in_shape(k, x), lambda k, x: -gammaincc(k, x) * _slope_of_log(k, x))
-    return _by_scipy(f, partials, k, x)
+    return _by_scipy(_scipy().gammainc, partials, k, x)
 
 
 def gammaincc(k: Array, x: Array) -> Array:
     """Regularized upper incomplete gamma function Q(k, x), for 0 <= x <= inf."""
-    from scipy.special import gammaincc as f
-
-    return _by_scipy(f, (_in_shape, lambda k, x: gammaincc(k, x) * _slope_of_log(k, x)), k, x)
+    partials = (_in_shape, lambda k, x: gammaincc(k, x) * _slope_of_log(k, x))
+    return _by_scipy(_scipy().gammaincc, partials, k, x)
 
 
 def log_gammaincc(k: Array, x: Array) -> Array:
@@ -142,16 +146,12 @@ def _d2_shape_of_log(k: Array, x: Array) -> Array:
 
 def gammaincinv(k: Array, p: Array) -> Array:
     """The x with P(k, x) = p, without gradient."""
-    from scipy.special import gammaincinv as f
-
-    return _by_scipy(f, (), detach(k), detach(p))
+    return _by_scipy(_scipy().gammaincinv, (), detach(k), detach(p))
 
 
 def gammainccinv(k: Array, p: Array) -> Array:
     """The x with Q(k, x) = p, without gradient."""
-    from scipy.special import gammainccinv as f
-
-    return _by_scipy(f, (), detach(k), detach(p))
+    return _by_scipy(_scipy().gammainccinv, (), detach(k), detach(p))
 
 
 def expint_scaled(x: Array) -> Array:
@@ -160,19 +160,15 @@ def expint_scaled(x: Array) -> Array:
 
 
 def _expint_scaled(x: np.ndarray) -> np.ndarray:
-    from scipy.special import exp1
-
     moderate = np.minimum(x, 50.0)
     fraction = np.zeros_like(x)
     for k in range(15, 0, -1):  # the continued fraction has converged to the last digit from x = 50 on
         fraction = k**2 / (x + 2 * k + 1 - fraction)
-    return np.where(x < 50, np.exp(moderate) * exp1(moderate), 1 / (x + 1 - fraction))
+    return np.where(x < 50, np.exp(moderate) * _scipy().exp1(moderate), 1 / (x + 1 - fraction))
 
 
 def _log_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     """From P where Q is near one, from Q, and from the continued fraction of Q where Q underflows."""
-    from scipy.special import gammainc, gammaincc, gammaln
-
     q = gammaincc(k, x)
     gone = (q < 1e18 * np.finfo(q.dtype).tiny) & np.isfinite(x)
     logq = np.where(q > 0.9, np.log1p(-np.minimum(gammainc(k, x), 0.5)), np.log(np.where(q > 0, q, 1.0)))
@@ -182,7 +178,7 @@ def _log_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     fraction = np.zeros_like(q)
     for j in range(100, 0, -1):
         fraction = j * (j - k) / (far + 2 * j + 1 - k - fraction)
-    tail = k * np.log(far) - far - gammaln(k) - np.log(far + 1 - k - fraction)
+    tail = k * np.log(far) - far - _scipy().gammaln(k) - np.log(far + 1 - k - fraction)
     return np.where(np.isinf(x), -np.inf, np.where(gone, tail, logq))
 
 
@@ -198,8 +194,6 @@ def _slopes_of_smaller(k: np.ndarray, x: np.ndarray, second: bool = False) -> li
     Either varies on the scale min(k, sqrt(k)) of k whatever x is, so differences with steps of a fiftieth of
     that leave an error near 1e-12 in the first; steps of a twentieth one near 1e-10 in the second.
     """
-    from scipy.special import gammainc
-
     k, x = np.broadcast_arrays(k, x)
     lower = x < k
     matters = (~lower | (gammainc(k, x) > 1e-290)) & np.isfinite(x)
@@ -238,12 +232,10 @@ def _log_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _log_slope_of_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Derivative of log Q(k, x) in x; zero at x = 0, an end of the support or an underflow."""
-    from scipy.special import gammaln
-
     inside = (x > 0) & np.isfinite(x)
     x_inside = np.where(inside, x, 1.0)
     # kept finite: slopes overflow only at times that are practically zero
-    log_slope = (k - 1) * np.log(x_inside) - x_inside - gammaln(k) - _log_gammaincc(k, x_inside)
+    log_slope = (k - 1) * np.log(x_inside) - x_inside - _scipy().gammaln(k) - _log_gammaincc(k, x_inside)
     return np.where(inside, -np.exp(np.minimum(log_slope, 709.0)), np.where(x > 0, -1.0, 0.0))
 
 

@@ -17,7 +17,6 @@ from censcore.distributions.joint import Joint, are_steps
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import ByStep, Step
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import UnsupportedOutcomeError
 
 
 def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
@@ -96,13 +95,6 @@ class BeforeTerminal(Distribution):
 
     def _sample(self, m: int, rng: Draws) -> Array:
         return _without_later(self.joint._sample(m, rng), self.terminal)
-
-    def censor_at(self, tau: Array) -> Distribution:
-        """Not available: where follow-up ends, pass ``horizon=tau`` to the score."""
-        raise UnsupportedOutcomeError(
-            "A forecast of semi-competing risks has no version that is censored at tau. Pass horizon=tau to "
-            "the score."
-        )
 
     def given_survival(self, a: Array) -> BeforeTerminal:
         """The distribution given that all event times exceed ``a``."""

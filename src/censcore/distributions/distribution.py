@@ -31,7 +31,7 @@ from censcore._arrays import (
 from censcore._kept_values import KeepsValues
 from censcore._validation import as_count, check_finite, check_positive, no_array
 from censcore.distributions.random_draws import Draws, as_draws
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 if TYPE_CHECKING:
     from censcore.distributions.univariate import Univariate
@@ -395,9 +395,12 @@ class Distribution(KeepsValues, metaclass=_Abstract):
     def log_likelihood(self, time: Array, event: Array) -> Array:
         """Log density in the coordinates with an event, log survival in the censored ones, (n,)."""
 
-    @abstractmethod
     def censor_at(self, tau: Array) -> Distribution:
-        """The distribution of min(T, tau), coordinate by coordinate."""
+        """The distribution of min(T, tau), coordinate by coordinate; an error where there is none."""
+        raise UnsupportedOutcomeError(
+            f"{type(self).__name__} has no version that is censored at tau. Pass horizon=tau to the score, "
+            "or censor the distribution of one event time, such as forecast.cause(j)."
+        )
 
     @abstractmethod
     def given_survival(self, a: Array) -> Distribution:

@@ -15,7 +15,7 @@ from censcore.distributions.distribution import Distribution, Seed
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes.parts import as_cause_names, cause_number
 from censcore.plain_text import some_of
 
@@ -218,13 +218,6 @@ class TimeAndCause(Distribution):
         any_cause.given_survival(column[:, 0])
         alive = any_cause.sf(column)
         return column, alive
-
-    def censor_at(self, tau: Array) -> Distribution:
-        """Not available: where follow-up ends, pass ``horizon=tau`` to the score."""
-        raise UnsupportedOutcomeError(
-            "A forecast of time and cause has no version that is censored at tau. Pass horizon=tau to the "
-            "score, or take forecast.cause(j).censor_at(tau)."
-        )
 
     def sample(self, m: int, seed: Seed = None) -> TimesAndCauses:
         """Random draws of time and cause.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, one_namespace
+from censcore._arrays import Array
 from censcore._validation import check_positive
 from censcore.distributions import Distribution, PointMass
-from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.outcomes.parts import one_each
 from censcore.scores import crps
 from censcore.scores.inputs import scoring_inputs
 
@@ -63,13 +63,8 @@ def survival_crps(
     loss = xp.where(event, as_event, below)
     if upper is None:
         return loss
-    one_namespace(outcome=time, upper=upper)
-    U = as_float(upper, "upper", like=time)
-    if tuple(U.shape) not in ((), (1,), tuple(time.shape)):
-        raise InvalidInputError(f"upper must be a number or one per subject; got shape {tuple(U.shape)}.")
-    U = xp.broadcast_to(xp.astype(U, time.dtype), time.shape)
+    U = one_each(upper, time, "upper")
     check_positive(U, "upper", zero=True)
-    beyond = crps(RightCensored(U, xp.ones_like(event)), F, uncensored) - crps(
-        RightCensored(U, xp.zeros_like(event)), F, PointMass(U)
-    )
+    whole = crps(RightCensored(U, xp.ones_like(event)), F, uncensored)
+    beyond = whole - crps(RightCensored(U, xp.zeros_like(event)), F, PointMass(U))
     return loss + xp.where(event, xp.zeros_like(loss), beyond)
