@@ -149,20 +149,16 @@ class Copula(FromMarginals):
         return self._stack(columns)
 
     def _sample(self, m: int, rng: Draws) -> Array:
-        self._check_differentiable()
-        H = self._family.draw_hazards(self._theta, (len(self), m, self.k), rng)
-        survival = convert(namespace(H).exp(-H), self._reference)
-        return self._xp.stack([F._isf(survival[:, :, j]) for j, F in enumerate(self._marginals)], axis=2)
-
-    def _check_differentiable(self) -> None:
-        """Draws of a distribution with jumps stay where they are when theta moves."""
         jumping = [type(F).__name__ for F in self._marginals if not F.has_density]
-        if jumping and grad_is_recorded(self._theta):
+        if jumping and grad_is_recorded(self._theta):  # they stay where they are when theta moves
             raise DerivativeError(
                 f"Draws of a copula with marginals that have jumps ({', '.join(jumping)}) have no gradient "
                 "in theta. Train theta by log_likelihood or joint_brier_score, use continuous marginals, or "
                 "pass theta.detach()."
             )
+        H = self._family.draw_hazards(self._theta, (len(self), m, self.k), rng)
+        survival = convert(namespace(H).exp(-H), self._reference)
+        return self._xp.stack([F._isf(survival[:, :, j]) for j, F in enumerate(self._marginals)], axis=2)
 
 
 # ---- families -------------------------------------------------------------------------------------------

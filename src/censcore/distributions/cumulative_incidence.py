@@ -83,8 +83,12 @@ class CumulativeIncidence(TimeAndCause):
         self._grid, self._cif = in_time_order(self._grid, self._cif)
         self._cif, self.repaired = _possible(self._cif, to_numpy(self._grid), repair)
         self._grid = self._grid[None, :]
-        if self._linear:
-            _check_start(self._grid, self._cif)
+        early = to_numpy((self._grid[:, None, :1] == 0) & (self._cif[:, :, :1] > 0)).any(axis=(1, 2))
+        if self._linear and early.any():
+            raise InvalidInputError(
+                "Linear cumulative incidences are zero at time 0; got events there in "
+                f"{name_subjects(np.nonzero(early)[0])}. Use interpolation='step'."
+            )
         self._name(names, self._cif.shape[1])
 
     @property
@@ -137,15 +141,6 @@ def _check_shapes(times: Array, cif: Array) -> None:
         raise InvalidInputError(
             "times must have shape (q,) and cif (n or 1, m, q), subjects, causes and times; got "
             f"{tuple(times.shape)} and {tuple(cif.shape)}.{hint}"
-        )
-
-
-def _check_start(times: Array, cif: Array) -> None:
-    early = to_numpy((times[:, None, :1] == 0) & (cif[:, :, :1] > 0)).any(axis=(1, 2))
-    if early.any():
-        raise InvalidInputError(
-            "Linear cumulative incidences are zero at time 0; got events there in "
-            f"{name_subjects(np.nonzero(early)[0])}. Use interpolation='step'."
         )
 
 

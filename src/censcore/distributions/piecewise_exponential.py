@@ -44,17 +44,6 @@ class PiecewiseExponential(ByHazard):
         self._times, self._rates = (
             array.reshape(1, -1) if array.ndim < 2 else array for array in (self._times, self._rates)
         )
-        self._check_shapes()
-        check_positive(self._times, "times")
-        check_positive(self._rates, "rates", zero=True)
-        tied = np.nonzero((np.diff(to_numpy(self._times), axis=1) <= 0).any(axis=1))[0]
-        if tied.size:
-            raise InvalidInputError(
-                f"times must ascend without ties; they do not in {name_subjects(tied)}. Sort them "
-                "together with the rates."
-            )
-
-    def _check_shapes(self) -> None:
         times, rates = tuple(self._times.shape), tuple(self._rates.shape)
         if len(times) != 2 or len(rates) != 2 or rates[1] != times[1] + 1:
             raise InvalidInputError(
@@ -63,6 +52,14 @@ class PiecewiseExponential(ByHazard):
                 f"{times} and {rates}."
             )
         common_rows(times=times[0], rates=rates[0])
+        check_positive(self._times, "times")
+        check_positive(self._rates, "rates", zero=True)
+        tied = np.nonzero((np.diff(to_numpy(self._times), axis=1) <= 0).any(axis=1))[0]
+        if tied.size:
+            raise InvalidInputError(
+                f"times must ascend without ties; they do not in {name_subjects(tied)}. Sort them "
+                "together with the rates."
+            )
 
     @property
     def _starts(self) -> Array:

@@ -71,12 +71,6 @@ class ProportionalHazards(ByLogSurvival):
                 "times and cumulative_hazard must be one-dimensional and equally long; got shapes "
                 f"{tuple(self._times.shape)} and {tuple(self._hazard.shape)}."
             )
-        self._check_baseline()
-        self._risk = as_column(self._risk, "risk", "ProportionalHazards")
-        check_positive(self._risk, "risk")
-        self._times, self._hazard = self._times[None, :], self._hazard[None, :]
-
-    def _check_baseline(self) -> None:
         xp, t, H = self._xp, detach(self._times), detach(self._hazard)
         check_positive(t, "times", zero=True)
         check_positive(H, "cumulative_hazard", zero=True, infinite=True)
@@ -85,6 +79,9 @@ class ProportionalHazards(ByLogSurvival):
                 "times must increase strictly and cumulative_hazard not decrease, with at least one jump; "
                 f"got times {_beginning(t)} and cumulative_hazard {_beginning(H)}. Sort both by time."
             )
+        self._risk = as_column(self._risk, "risk", "ProportionalHazards")
+        check_positive(self._risk, "risk")
+        self._times, self._hazard = self._times[None, :], self._hazard[None, :]
 
     @property
     def risk(self) -> Array:

@@ -118,7 +118,9 @@ class MatrixReader:
         """
         if not self.repair:
             return self._read(times, sf, None)
-        times, sf = _sorted(times, sf)
+        times, sf = as_float(times, "times"), as_float(sf, "sf")
+        if times.ndim in (1, 2) and times.shape == sf.shape[-times.ndim :]:
+            times, sf = in_time_order(times, sf)  # other shapes are an error of the distribution
         sf, repair = monotone(sf, falls=True, repair=True)
         if repair is not None:
             warnings.warn(f"Survival probabilities: {repair}.", RepairWarning, stacklevel=2)
@@ -136,13 +138,6 @@ class MatrixReader:
             chosen = Reading("linear", self.tail, reason, settled=False)
         F = _curves(times, sf, replace(chosen, repair=repair))
         return F if self.events is None else settled(F, self.events)
-
-
-def _sorted(times: Array, sf: Array) -> tuple[Array, Array]:
-    """Both with ascending times."""
-    t, levels = as_float(times, "times"), as_float(sf, "sf")
-    fits = t.ndim in (1, 2) and t.shape == levels.shape[-t.ndim :]
-    return in_time_order(t, levels) if fits else (t, levels)  # others are an error of the distribution
 
 
 def _curves(times: Array, sf: Array, reading: Reading) -> Step | PiecewiseLinear:

@@ -116,7 +116,8 @@ def covariates_predict(
         return f"there are {clusters} independent groups; at least {LEAST_GROUPS} are needed"
     rng = np.random.default_rng(seed)
     features = _Features(columns, rng)
-    together = _together(code, rng)
+    # many groups are put together at random, which keeps them independent
+    together = code if clusters <= BLOCKS else rng.permutation(clusters)[code] % BLOCKS
     scores, predictable = _scores(features, residuals, together)
     varies = (scores**2).sum(axis=0) > 1e-10 * residuals.scale
     if not varies.any():
@@ -244,12 +245,6 @@ class _Features:
 
 
 KINDS = ("trend", "curve", "interaction")
-
-
-def _together(code: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Groups of subjects; many groups are put together at random, which keeps them independent."""
-    g = int(code.max()) + 1
-    return code if g <= BLOCKS else rng.permutation(g)[code] % BLOCKS
 
 
 def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

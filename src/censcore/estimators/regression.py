@@ -75,19 +75,15 @@ class CoefficientInference(SurvivalEstimator):
         if matrix is None:
             matrix = np.zeros((n, 0))
             self._encoding = Encoding.of(matrix)
-        return self._keep_columns(matrix, weight), weight
-
-    def _keep_columns(self, matrix: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """The columns whose coefficients are determined; all of them with a penalty."""
         self.columns_ = self._encoding.names
-        if not self.alpha:
+        if not self.alpha:  # with a penalty all coefficients are determined
             used = weight > 0
             aliased = StandardisedColumns.of(matrix[used], weight[used], self).aliased(weight[used])
             self._encoding = replace(self._encoding, kept=np.nonzero(~aliased)[0])
-        columns = self._encoding.kept
-        self.columns_ = [self._encoding.names[j] for j in columns]
+        kept = self._encoding.kept
+        self.columns_ = [self._encoding.names[j] for j in kept]
         self.notes_ = self._encoding.notes
-        return matrix[:, columns]
+        return matrix[:, kept], weight
 
     def _solved(
         self,

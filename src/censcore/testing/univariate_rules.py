@@ -112,10 +112,6 @@ def quantiles(s: Examined) -> None:
     assert (finite | (p < never + slack)).all(), "isf(p) is infinite too soon."
     assert (t[:, 1:] >= t[:, :-1]).all(), "icdf is not monotone."
     assert (u[:, 1:] <= u[:, :-1]).all(), "isf is not monotone."
-    _return_from_levels(s)
-
-
-def _return_from_levels(s: Examined) -> None:
     cdf, sf = s.ask("cdf", s.times), s.ask("sf", s.times)
     reach = s.times * (1 + max(1e-4, 1e3 * s.eps))
     # in the upper tail only isf resolves times, in the lower tail only icdf; where F is flat, a level is met

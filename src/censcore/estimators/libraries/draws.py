@@ -91,7 +91,9 @@ def _select(draws: Any, variable: str | None) -> Any:
 
 def _variables(draws: Any) -> dict[str, Any]:
     """Arrays of draws by the name of their variable."""
-    names, data = _group_names(draws), draws
+    groups = getattr(draws, "groups", None)  # a method of an InferenceData; the paths of a DataTree
+    listed = groups() if callable(groups) else groups if isinstance(groups, tuple | list) else ()
+    names, data = [name for path in listed if (name := str(path).strip("/"))], draws
     if names:
         group = next((name for name in _GROUPS if name in names), None)
         if group is None:
@@ -106,13 +108,6 @@ def _variables(draws: Any) -> dict[str, Any]:
             "of arrays or an array."
         )
     return {str(name): data[name] for name in getattr(data, "data_vars", data)}
-
-
-def _group_names(draws: Any) -> list[str]:
-    """Groups of an InferenceData (a method) or of a DataTree (paths)."""
-    groups = getattr(draws, "groups", None)
-    listed = groups() if callable(groups) else groups if isinstance(groups, tuple | list) else ()
-    return [str(name).strip("/") for name in listed if str(name).strip("/")]
 
 
 # ---- shapes and piles -------------------------------------------------------------------------------
