@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from censcore._arrays import Array, detach, namespace, possibly, requires_grad
@@ -15,9 +15,9 @@ from censcore.distributions.random_draws import Draws
 from censcore.exceptions import NoDensityError
 
 
-def forwarded(name: str) -> Callable[..., Array]:
-    """A formula of a distribution that asks others for it, by ``_forward(name, *arrays)``."""
-    return lambda self, *arrays: self._forward(name, *arrays)
+def forwarded(*names: str) -> Iterator[Any]:
+    """Formulas of a distribution that asks others for them, by ``_forward(name, *arrays)``."""
+    return (lambda self, *arrays, name=name: self._forward(name, *arrays) for name in names)
 
 
 class Formulas(Distribution):

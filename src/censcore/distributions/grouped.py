@@ -130,11 +130,10 @@ class Grouped(Univariate):
         back = np.argsort(np.concatenate([rows for rows, _ in self._groups()]))
         return self._xp.concat(parts, axis=0)[back]
 
-    _sf, _sf_left, _cdf = forwarded("_sf"), forwarded("_sf_left"), forwarded("_cdf")
-    _logsf, _logpdf = forwarded("_logsf"), forwarded("_logpdf")
-    _isf, _icdf, _icdf_beyond = forwarded("_isf"), forwarded("_icdf"), forwarded("_icdf_beyond")
-    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf"), forwarded("_mass_at_infinity")
-    _end, _excludes = forwarded("_end"), forwarded("_excludes")
+    _sf, _sf_left, _cdf, _logsf, _logpdf = forwarded("_sf", "_sf_left", "_cdf", "_logsf", "_logpdf")
+    _isf, _icdf, _icdf_beyond = forwarded("_isf", "_icdf", "_icdf_beyond")
+    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf", "_mass_at_infinity")
+    _end, _excludes = forwarded("_end", "_excludes")
 
     def _breaks(self) -> Array | None:
         """The break points of all groups, so that they need not be repeated for every subject."""

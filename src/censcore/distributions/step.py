@@ -165,10 +165,9 @@ class ByStep(Univariate):
     def _forward(self, name: str, *arrays: Array) -> Array:
         return getattr(self._step(), name)(*arrays)
 
-    _sf, _sf_left, _cdf = forwarded("_sf"), forwarded("_sf_left"), forwarded("_cdf")
-    _isf, _icdf, _icdf_beyond = forwarded("_isf"), forwarded("_icdf"), forwarded("_icdf_beyond")
-    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf"), forwarded("_mass_at_infinity")
-    _steps = forwarded("_steps")
+    _sf, _sf_left, _cdf, _steps = forwarded("_sf", "_sf_left", "_cdf", "_steps")
+    _isf, _icdf, _icdf_beyond = forwarded("_isf", "_icdf", "_icdf_beyond")
+    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf", "_mass_at_infinity")
 
 
 class CompactStep(Univariate):
@@ -252,8 +251,7 @@ class CompactStep(Univariate):
         """The curves of all subjects: to be asked of few at a time."""
         return self._some(slice(0, len(self)))._steps()
 
-    _isf, _icdf, _icdf_beyond = forwarded("_isf"), forwarded("_icdf"), forwarded("_icdf_beyond")
-    _integrated_sf = forwarded("_integrated_sf")
+    _isf, _icdf, _icdf_beyond, _integrated_sf = forwarded("_isf", "_icdf", "_icdf_beyond", "_integrated_sf")
 
     def _mass_at_infinity(self) -> Array:
         return self._xp.astype(self._levels[:, -1], self._times.dtype)

@@ -92,27 +92,23 @@ def _choices(n: int, in_torch: bool) -> Iterator[tuple[str, Any]]:
 
 def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:
     """What is made of a distribution: copies, coordinates, the first event, censored ones."""
-    yield "like", lambda distribution, _: distribution.like(distribution._reference)
-    yield "pickle", lambda distribution, _: pickle.loads(pickle.dumps(distribution.detach()))
-    yield "censor_at(number)", lambda distribution, asked: distribution.censor_at(float(asked.number[0]))
-    yield "censor_at((n,))", lambda distribution, asked: distribution.censor_at(s.native(asked.end[:, 0]))
-    yield (
-        "censor_at twice",
-        lambda distribution, asked: distribution.censor_at(s.native(asked.end[:, 0])).censor_at(
-            s.native(asked.end[:, -1] * 0.9)
-        ),
-    )
+
+    def censored(F: Any, asked: _Questions) -> Any:
+        return F.censor_at(s.native(asked.end[:, 0]))
+
+    yield "like", lambda F, _: F.like(F._reference)
+    yield "pickle", lambda F, _: pickle.loads(pickle.dumps(F.detach()))
+    yield "censor_at(number)", lambda F, asked: F.censor_at(float(asked.number[0]))
+    yield "censor_at((n,))", censored
+    yield "censor_at twice", lambda F, asked: censored(F, asked).censor_at(s.native(asked.end[:, -1] * 0.9))
     first = s.distribution.first()  # a time that every subject may survive
     early = float(s.rounded(0.5 * float(min(s.ask("icdf", 0.2, of=first).min(), 1.0))))
-    yield "given_survival(number)", lambda distribution, _: distribution.given_survival(early)
-    yield (
-        "given_survival((n,))",
-        lambda distribution, asked: distribution.given_survival(s.native(early * asked.level[:, 0])),
-    )
+    yield "given_survival(number)", lambda F, _: F.given_survival(early)
+    yield "given_survival((n,))", lambda F, asked: F.given_survival(s.native(early * asked.level[:, 0]))
     if s.distribution.k > 1:
-        yield "censor_at((n, k))", lambda distribution, asked: distribution.censor_at(s.native(asked.end))
-        yield "first()", lambda distribution, _: distribution.first()
-        yield "marginal(1)", lambda distribution, _: distribution.marginal(1)
+        yield "censor_at((n, k))", lambda F, asked: F.censor_at(s.native(asked.end))
+        yield "first()", lambda F, _: F.first()
+        yield "marginal(1)", lambda F, _: F.marginal(1)
 
 
 def _questions(s: Examined) -> _Questions:
