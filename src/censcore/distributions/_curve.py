@@ -186,7 +186,7 @@ def _aligned(times: Array, levels: Array, name: str) -> tuple[Array, Array]:
     return times, levels
 
 
-def in_time_order(times: Array, levels: Array) -> tuple[Array, Array]:
+def in_time_order(times: Array, levels: Array, name: str = "times") -> tuple[Array, Array]:
     """Times (q,) or (n, q) in ascending order, and levels (..., q) with them; times must be distinct."""
     xp = namespace(times)
     if bool(xp.all(times[..., 1:] > times[..., :-1])):
@@ -200,7 +200,7 @@ def in_time_order(times: Array, levels: Array) -> tuple[Array, Array]:
     if tied.any():
         whose = f" in {name_subjects(np.unique(np.nonzero(tied)[0]))}" if tied.ndim == 2 else ""
         raise InvalidInputError(
-            f"times must be distinct; got {to_numpy(times)[..., 1:][tied][0]:g} more than once{whose}. Keep "
-            "the last level of each time."
+            f"{name} must be distinct; got {to_numpy(times)[..., 1:][tied][0]:g} more than once{whose}. Keep "
+            "the last of each."
         )
     return times, levels

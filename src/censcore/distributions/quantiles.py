@@ -7,6 +7,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
 from censcore._numerics import log1p, safe_log
 from censcore._validation import check_levels, check_positive, name_subjects
+from censcore.distributions._curve import in_time_order
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.exceptions import InvalidInputError
 
@@ -55,7 +56,7 @@ class Quantiles(Polyline):
             )
 
     def _check_table(self) -> None:
-        xp, values, levels = self._xp, self._times, self._levels
+        values, levels = self._times, self._levels
         L = int(levels.reshape(-1).shape[0])
         if (
             levels.ndim != 1
@@ -71,10 +72,8 @@ class Quantiles(Polyline):
             )
         check_levels(levels)
         check_positive(values, "values", zero=True)
-        order = xp.argsort(levels, stable=True)
-        self._levels, self._times = levels[order][None, :], values.reshape(-1, L)[:, order]
-        if bool(xp.any(self._levels[:, 1:] == self._levels[:, :-1])):
-            raise InvalidInputError(f"levels must be distinct; got {to_numpy(self._levels[0]).tolist()}.")
+        levels, self._times = in_time_order(levels, values.reshape(-1, L), "levels")
+        self._levels = levels[None, :]
         crossing = to_numpy(self._times[:, 1:] < self._times[:, :-1])
         if crossing.any():
             row, column = np.argwhere(crossing)[0]

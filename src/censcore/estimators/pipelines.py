@@ -14,31 +14,23 @@ from censcore.exceptions import InvalidInputError
 
 def last_estimator(model: Any) -> Any:
     """The estimator at the end of pipelines and searches, as it was given to them; else the model itself."""
-    while not isinstance(model, type):
-        if isinstance(model, Pipeline):
-            model = model.steps[-1][1]
-        elif _is_search(model):
-            model = model.estimator
-        else:
-            break
-    return model
+    if isinstance(model, Pipeline):
+        return last_estimator(model.steps[-1][1])
+    return last_estimator(model.estimator) if _is_search(model) else model
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it."""
-    while not isinstance(model, type):
-        if isinstance(model, Pipeline):
-            if X is None and len(model.steps) > 1:
-                raise InvalidInputError("A pipeline needs the covariates X to forecast; got None.")
-            try:
-                X = model[:-1].transform(X) if len(model.steps) > 1 else X
-            except NotFittedError as error:
-                raise NotFitted("This Pipeline is not fitted yet. Call fit(X, y) first.") from error
-            model = model.steps[-1][1]
-        elif _is_search(model) and hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        else:
-            break
+    if isinstance(model, Pipeline):
+        if X is None and len(model.steps) > 1:
+            raise InvalidInputError("A pipeline needs the covariates X to forecast; got None.")
+        try:
+            X = model[:-1].transform(X) if len(model.steps) > 1 else X
+        except NotFittedError as error:
+            raise NotFitted("This Pipeline is not fitted yet. Call fit(X, y) first.") from error
+        return last_step(model.steps[-1][1], X)
+    if _is_search(model) and hasattr(model, "best_estimator_"):
+        return last_step(model.best_estimator_, X)
     return model, X
 
 
@@ -81,4 +73,5 @@ def _takes_weights(estimator: Any) -> bool:
 
 def _is_search(model: Any) -> bool:
     """Whether a model is a search over parameters of another one, such as ``GridSearchCV``."""
-    return all(hasattr(model, word) for word in ("estimator", "scoring", "refit", "fit"))
+    words = "estimator", "scoring", "refit", "fit"
+    return not isinstance(model, type) and all(hasattr(model, word) for word in words)
