@@ -8,14 +8,6 @@ from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.semi_competing import SemiCompetingRisks
 
 __all__ = [
-    "CompetingRisks",
-    "EventOfCause",
-    "IntervalCensored",
-    "OutcomeLike",
-    "RightCensored",
-    "SemiCompetingRisks",
-    "as_competing_risks",
-    "as_followed",
-    "as_outcome",
-    "is_competing",
-]
+    "RightCensored", "IntervalCensored", "CompetingRisks", "EventOfCause", "SemiCompetingRisks",
+    "OutcomeLike", "as_outcome", "as_competing_risks", "as_followed", "is_competing",
+]  # fmt: skip

@@ -5,11 +5,6 @@ from censcore.simulation.scenario import Scenario, SimulatedData
 from censcore.simulation.scenarios import DataScenario, LogNormalScenario, TargetedScenario, WeibullScenario
 
 __all__ = [
-    "DataScenario",
-    "LogNormalScenario",
+    "Scenario", "SimulatedData", "DataScenario", "LogNormalScenario", "TargetedScenario", "WeibullScenario",
     "OneFactorLogNormal",
-    "Scenario",
-    "SimulatedData",
-    "TargetedScenario",
-    "WeibullScenario",
-]
+]  # fmt: skip
