@@ -49,9 +49,7 @@ class Censored(Univariate):
         check_kind(distribution, "distribution", Univariate, ONE_TIME)
         self._distribution, self._tau = distribution._with_end(tau)
 
-    @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        return self._distribution._degree
+    _degree = Univariate._degree_of_parts
 
     def _sf(self, t: Array) -> Array:
         return self._xp.where(t < self._tau, self._distribution._sf(t), 0.0)

@@ -43,6 +43,13 @@ class Formulas(Distribution):
         if told_by is Formulas and cls._logpdf is not Formulas._logpdf:
             cls.has_density = Distribution.has_density if cls._distributions else True  # type: ignore
 
+    @property
+    def _degree_of_parts(self) -> int | None:
+        """The largest degree of the distributions that it is made of; None where one has none."""
+        parts: list[Any] = list(self._parts())
+        degrees = [part._degree for part in parts]
+        return None if None in degrees else max(degrees)
+
     @abstractmethod
     def _sf(self, t: Array) -> Array: ...
 

@@ -111,9 +111,7 @@ class GivenSurvival(_Given, ByLogSurvival):
         self._condition(distribution, a)
         self._is_estimate = distribution._is_estimate
 
-    @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        return self._distribution._degree
+    _degree = Univariate._degree_of_parts
 
     def _log_alive(self) -> Array:
         """Log P(T > a), (1 or n, 1); polynomials are divided by the probability itself."""

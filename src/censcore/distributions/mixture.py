@@ -116,11 +116,7 @@ class Mixture(Mixed, Univariate):
             )
         return weights / total
 
-    @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        degrees = [F._degree for F in self._components]
-        known = [degree for degree in degrees if degree is not None]
-        return max(known) if len(known) == len(degrees) else None
+    _degree = Univariate._degree_of_parts
 
     def _sum(self, formula: Callable[[Univariate], Array]) -> Array:
         """Weighted sum over the components, where a weight of zero removes even an infinite value."""

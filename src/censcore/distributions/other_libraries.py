@@ -211,7 +211,6 @@ class TorchDistribution(Univariate):
                 "cdf=distribution.cdf(times))."
             )
         self._store_columns(**{name: getattr(distribution, name)[(..., *j)].reshape(-1) for name in names})
-        self._names = tuple(names)
         self._check(distribution)
 
     def _check(self, distribution: Any) -> None:
@@ -231,7 +230,7 @@ class TorchDistribution(Univariate):
             ) from error
 
     def _torch(self) -> Any:
-        return self._family(**{name: getattr(self, f"_{name}") for name in self._names}, validate_args=False)
+        return self._family(**{name[1:]: getattr(self, name) for name in self._arrays}, validate_args=False)
 
     def _cdf(self, t: Array) -> Array:
         return interior(self._torch().cdf, t, 0.0, 1.0)

@@ -56,8 +56,6 @@ class Parametric(Univariate):
     (array([1., 3.]), array([1., 3.]), False)
     """
 
-    _names: tuple[str, ...]
-
     #: Between which numbers a parameter may lie, by its name: outside the formulas lose all digits. Other
     #: positive parameters are scales and rates, whose unit of time may be anything.
     _ranges: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-3, 1e8)}
@@ -66,14 +64,13 @@ class Parametric(Univariate):
     def _set_parameters(self, **parameters: Array) -> None:
         """Keep every parameter as an (n, 1) column ``_<name>``."""
         self._store_columns(**parameters)
-        self._names = tuple(parameters)
         for name, value in self.parameters.items():
             check_between(value, name, *self._ranges.get(name, self._SCALES))
 
     @property
     def parameters(self) -> dict[str, Array]:
         """The parameters by name, each (n,) or (1,)."""
-        return {name: getattr(self, f"_{name}")[:, 0] for name in self._names}
+        return {name[1:]: getattr(self, name)[:, 0] for name in self._arrays}
 
     def _area_by_means(
         self, a: Array, b: Array, mean: Array, middle: Array, partial_mean: Callable[[Array, int], Array]

@@ -44,13 +44,13 @@ class Polyline(Curve):
 
     def _atoms(self) -> np.ndarray:
         """Subjects with an atom: at time 0, or where times with different levels are equal."""
-        xp = self._xp
-        t, level = (
-            self._padded(self._times, 0.0, front=True),
-            self._padded(self._levels, self._start, front=True),
-        )
+        t, level = self._from_zero()
         jumps = (t[:, 1:] == t[:, :-1]) & (level[:, 1:] != level[:, :-1])
-        return np.nonzero(to_numpy(xp.any(jumps, axis=1)))[0]
+        return np.nonzero(to_numpy(self._xp.any(jumps, axis=1)))[0]
+
+    def _from_zero(self) -> tuple[Array, Array]:
+        """Times and levels of the knots, with (0, 1) in front."""
+        return self._padded(self._times, 0.0, front=True), self._padded(self._levels, self._start, front=True)
 
     def _segment(self, count: Array) -> tuple[Array, Array, Array, Array]:
         """Time and level at the last of ``count`` knots and at the next, which may be at infinity."""
@@ -161,10 +161,9 @@ class Polyline(Curve):
 
     def _areas(self) -> Array:
         """The area under the survival curve up to each knot."""
-        xp = self._xp
-        widths = xp.diff(self._padded(self._times, 0.0, front=True), axis=1)
-        heights = self._as_sf(self._padded(self._levels, self._start, front=True))
-        return xp.cumulative_sum(widths * (heights[:, 1:] + heights[:, :-1]) / 2, axis=1)
+        xp, (t, level) = self._xp, self._from_zero()
+        heights = self._as_sf(level)
+        return xp.cumulative_sum(xp.diff(t, axis=1) * (heights[:, 1:] + heights[:, :-1]) / 2, axis=1)
 
     def _integrated_square(self, a: Array, b: Array, *, cdf: bool = False) -> Array:
         r""":math:`\int_a^bP(T>s)^2\,ds`, or with a = 0 :math:`\int_a^bF(s)^2\,ds`, for a <= b, (n, 1): (n,).
@@ -172,10 +171,8 @@ class Polyline(Curve):
         A line from u to v contributes :math:`h(u^2+uv+v^2)/3` over its width h. b may be infinite for the
         survival function.
         """
-        xp = self._xp
-        read = self._as_cdf if cdf else self._as_sf
-        t = self._padded(self._times, 0.0, front=True)
-        level = read(self._padded(self._levels, self._start, front=True))
+        xp, (t, level) = self._xp, self._from_zero()
+        level = self._as_cdf(level) if cdf else self._as_sf(level)
         start, stop, first = t[:, :-1], t[:, 1:], level[:, :-1]
         width = stop - start
         slope = xp.diff(level, axis=1) / xp.where(width > 0, width, 1.0)
