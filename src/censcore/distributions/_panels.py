@@ -132,9 +132,6 @@ def _beyond(distribution: Formulas, a: Array, b: Array, top: Array) -> Array:
     far = width / 1e3 > begin  # where width / begin may be too large for a float
     log_ratio = xp.log(xp.where(far, stop, one)) - xp.log(xp.where(far, begin, one))
     way = xp.where(far, log_ratio, xp.log1p(xp.where(far, 0.0, width) / begin))
-    rest = xp.where(
-        endless,
-        xp.where(finite_mean, 1 / xp.where(finite_mean, c, one), xp.full_like(c, np.inf)),
-        way * relative_expm1(c * way),
-    )
+    forever = xp.where(finite_mean, 1 / xp.where(finite_mean, c, one), xp.full_like(c, np.inf))
+    rest = xp.where(endless, forever, way * relative_expm1(c * way))
     return never + xp.where(falls & (stop > start), xp.where(falls, height, one) * rest, xp.zeros_like(rest))

@@ -123,18 +123,14 @@ class BySubdensity(Univariate):
         zero = self._xp.zeros_like(edges[:, :1])
         return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
 
-    def _antiderivative(self) -> Antiderivative:
-        def make() -> Antiderivative:
-            edges = self._edges()
-            n = len(self)
-            edges = edges if edges.shape[0] == n else self._xp.broadcast_to(edges, (n, edges.shape[1]))
-            return Antiderivative.of(self._density, edges, ORDER)
-
-        return self._remember("antiderivative", make)
+    def _make_antiderivative(self) -> Antiderivative:
+        edges = self._edges()
+        edges = self._xp.broadcast_to(edges, (len(self), edges.shape[1]))
+        return Antiderivative.of(self._density, edges, ORDER)
 
     def _incidence(self, t: Array) -> Array:
         """The cumulative incidence, whose limit at infinity is below one."""
-        xp, integral = self._xp, self._antiderivative()
+        xp, integral = self._xp, self._remember("antiderivative", self._make_antiderivative)
         last = integral.edges[:, -1:]
         t = xp.where(t < last, t, last)
         return xp.clip(integral(t), 0.0, 1.0)

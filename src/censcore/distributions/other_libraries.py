@@ -50,9 +50,6 @@ class ScipyDistribution(Univariate):
         positional = {f"argument_{i}": value for i, value in enumerate(frozen.args)}
         self._store_columns(**(positional | frozen.kwds or {"loc": 0.0}))
         self._positional = tuple(f"_{name}" for name in positional)
-        self._check_support()
-
-    def _check_support(self) -> None:
         low = np.asarray(self._call("support")[0])
         if np.isnan(low).any():
             raise InvalidInputError(

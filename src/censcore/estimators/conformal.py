@@ -102,9 +102,8 @@ def conformal_lower_bound(
     if horizon is not None:
         end = as_number(horizon, "horizon", above=0)
     missed, followed = event & (time < end), time >= end
-    weight = to_numpy(
-        over_reached(missed | followed, np.broadcast_to(C.sf_left(np.minimum(time, end)), time.shape))
-    )
+    reached = np.broadcast_to(C.sf_left(np.minimum(time, end)), time.shape)
+    weight = to_numpy(over_reached(missed | followed, reached))
     allowed = (1 - level) * (weight.sum() + weight.max()) - weight.max() + _ROUNDING
     if not np.isfinite(allowed) or allowed < 0:
         raise InvalidInputError(

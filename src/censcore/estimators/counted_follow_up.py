@@ -100,12 +100,9 @@ class CountedFollowUp:
 
     def __add__(self, other: CountedFollowUp) -> CountedFollowUp:
         both = {key: self.counts[key] + other.counts[key] for key in self.counts.keys() & other.counts.keys()}
-        return CountedFollowUp(
-            self.shared and other.shared,
-            self.censored or other.censored,
-            self.known and other.known,
-            self.counts | other.counts | both,
-        )
+        shared, censored = self.shared and other.shared, self.censored or other.censored
+        counts = self.counts | other.counts | both
+        return CountedFollowUp(shared, censored, self.known and other.known, counts)
 
     def pooled(self, estimator: Censoring) -> Distribution:
         """Kaplan-Meier estimates of C: one, or one for each event time."""

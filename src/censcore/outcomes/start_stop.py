@@ -77,17 +77,14 @@ def _has_empty(column: Any) -> bool:
 def _check(table: StartStop, id: str, allow_gaps: bool) -> None:
     order = table.order
     subject, begins, ends = table.subject[order], table.start[order], table.stop[order]
-    same = subject[1:] == subject[:-1]
+    same, event = subject[1:] == subject[:-1], table.event[order] != 0
+    waits = same & (begins[1:] > ends[:-1]) & (not allow_gaps)
     gap = "" if allow_gaps else " Pass allow_gaps=True if they were not under observation in between."
     wrong = {
         "intervals must have start < stop": ~(begins < ends),
         "intervals must not overlap": np.append(same & (begins[1:] < ends[:-1]), False),
-        "only the last interval may end with the event": np.append(
-            same & (table.event[order][:-1] != 0), False
-        ),
-        "each interval must begin where the one before it ends": np.append(
-            same & (begins[1:] > ends[:-1]) & (not allow_gaps), False
-        ),
+        "only the last interval may end with the event": np.append(same & event[:-1], False),
+        "each interval must begin where the one before it ends": np.append(waits, False),
     }
     for rule, where in wrong.items():
         if where.any():

@@ -57,13 +57,8 @@ class OneFactorLogNormal(Joint):
         check_between(sigma, "sigma", 1e-8, 100.0)
         check_probabilities(probabilities, "probabilities")
         check_probabilities(correlations, "rho")
-        shapes_fit = (
-            correlations.ndim == 1
-            and mu.ndim == 3
-            and mu.shape == sigma.shape
-            and mu.shape[:2] == probabilities.shape
-        )
-        if not shapes_fit or len(correlations) != mu.shape[1]:
+        shapes = sigma.shape, probabilities.shape, correlations.shape
+        if mu.ndim != 3 or shapes != (mu.shape, mu.shape[:2], mu.shape[1:2]):
             raise InvalidInputError(
                 "mu and sigma must be (n, R, k), probabilities (n, R) and rho R numbers; "
                 f"got {mu.shape}, {sigma.shape}, {probabilities.shape} and {correlations.shape}."

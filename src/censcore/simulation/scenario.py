@@ -135,11 +135,8 @@ class Scenario(ABC):
         """
         n, rng = as_count(n, "n", most=MOST_SUBJECTS), as_generator(seed)
         X = self.covariates(n, rng)
-        return SimulatedData(
-            X,
-            _one_draw(self.event_distribution(X), n, rng),
-            _one_draw(self.censoring_distribution(X), n, rng),
-        )
+        T = _one_draw(self.event_distribution(X), n, rng)
+        return SimulatedData(X, T, _one_draw(self.censoring_distribution(X), n, rng))
 
 
 #: Subjects of one sample: more than fit into the memory of any machine.

@@ -262,11 +262,8 @@ class TargetedScenario(Scenario):
     def censoring_distribution(self, X: np.ndarray) -> Mixture:
         """Uniform on the first quarter of bin j with probability ``early``, otherwise never."""
         low, quarter, _, _ = self.interior
-        early: list[Univariate] = [
-            Uniform(np.array([low]), np.array([quarter])),
-            PointMass(np.array([np.inf])),
-        ]
-        return Mixture(early, np.array([[self.early, 1 - self.early]]))
+        early, never = Uniform(np.array([low]), np.array([quarter])), PointMass(np.array([np.inf]))
+        return Mixture([early, never], np.array([[self.early, 1 - self.early]]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,11 +83,8 @@ def _answers(s: Examined, distribution: Any) -> dict[str, np.ndarray]:
     if distribution.k > 1:
         parts = {f"marginal({j}).": distribution.marginal(j) for j in range(distribution.k)}
         parts["first()."] = distribution.first()
-    return {
-        f"{name}{word}": s.ask(word, s.grid, of=part)
-        for name, part in parts.items()
-        for word in ("sf", "sf_left", "logsf")
-    }
+    asked = [(name, part, word) for name, part in parts.items() for word in ("sf", "sf_left", "logsf")]
+    return {f"{name}{word}": s.ask(word, s.grid, of=part) for name, part, word in asked}
 
 
 def copies(s: Examined) -> None:

@@ -142,15 +142,14 @@ def bad_input(s: Examined) -> None:
     """NaN, negative times, wrong shapes, coordinates out of range and no draws raise InvalidInputError."""
     k = s.distribution.k
     event = np.zeros((s.n, k), dtype=bool)
+    wide = np.zeros((s.n, k + 1))
     bad: dict[str, Any] = {
         f"marginal({k})": lambda: s.distribution.marginal(k),
         "sample(0)": lambda: s.distribution.sample(0),
         "censor_at(-1)": lambda: s.distribution.censor_at(-1.0),
         "log_likelihood(nan)": lambda: s.ask("log_likelihood", np.full((s.n, k), np.nan), event),
         "log_likelihood(-1)": lambda: s.ask("log_likelihood", np.full((s.n, k), -1.0), event),
-        "log_likelihood of k + 1 columns": lambda: s.ask(
-            "log_likelihood", np.ones((s.n, k + 1)), np.zeros((s.n, k + 1), dtype=bool)
-        ),
+        "log_likelihood of k + 1 columns": lambda: s.ask("log_likelihood", wide + 1, wide > 0),
     }
     for what, call in bad.items():
         expect_error(call, what, InvalidInputError, NoDensityError)
