@@ -227,6 +227,16 @@ def test_one_absurd_refit_does_not_make_an_absurd_error():
     assert (np.sqrt((spread**2).sum(axis=0)) < 2).all()
 
 
+def test_refits_far_away_keep_sums_of_means():
+    """Treating all is a sum of two means: a forecast that does so gains nothing, with no error."""
+    means = np.random.default_rng(3).exponential(size=(15, 2))
+    means[4] *= 40
+    sums = means @ np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -0.25]])
+    spread, pulled = _spread(sums)
+    assert pulled
+    np.testing.assert_allclose(spread[:, 2], spread[:, 0] - 0.25 * spread[:, 1], rtol=0, atol=1e-12)
+
+
 def test_a_rare_dummy_gives_sane_errors_with_cox():
     x, y = sample(300, 14)
     x[:, 1] = np.arange(300) < 4

@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore import _kernels
-from censcore.distributions import ProportionalHazards, proportional_hazards
+from censcore.distributions import Grouped, ProportionalHazards, proportional_hazards
 from censcore.scores import _proportional, _smooth
 from censcore.scores.inputs import scoring_inputs
 
@@ -53,6 +53,20 @@ def test_ipcw_scale(tables_for_few, spread, top):
     inputs = scoring_inputs(y, F, C, 1.2)
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.2)
     expected = routes.exactly(inputs, cs.PointMass(1.2))
+    np.testing.assert_allclose(loss, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("scale", ["localized", "ipcw"])
+@pytest.mark.parametrize("given", [False, True], ids=["groups", "groups given survival"])
+def test_step_curves_of_groups_have_times_of_their_own(tables_for_few, given, scale):
+    y, _, C = scene(1.0, 3.0, 6)
+    early, late = np.linspace(0.1, 2.0, 20), np.linspace(0.15, 3.0, 20)
+    site = np.arange(N) % 2
+    F = Grouped([cs.Step(times, sf=np.linspace(0.95, 0.1, 20)) for times in (early, late)], site)
+    times = np.union1d(early, late)
+    own = cs.Step(times, sf=F.sf(times[None, :]))
+    F = F.given_survival(0.05) if given else F
+    loss, expected = (cs.integrated_brier_score(y, G, C, scale=scale, horizon=1.2) for G in (F, own))
     np.testing.assert_allclose(loss, expected, rtol=1e-8)
 
 

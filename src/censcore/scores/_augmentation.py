@@ -51,7 +51,7 @@ from censcore._quadrature import (
 from censcore._validation import name_subjects
 from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
-from censcore.scores._squares import inverse
+from censcore.scores._squares import inverse, times_of_falls
 from censcore.scores.inputs import ScoringInputs
 
 
@@ -105,6 +105,7 @@ def _integral_while_living(
         by_model = integrate_steps(weighted_phi, edges, order, D.edges, D.after)
         return by_weights - by_model, D
     edges = panel_edges([F, C, W], 0 * exit_, exit_)
+    edges = _within(side_by_side([edges, *_cuts(C, W, exit_)]), 0 * exit_, exit_)
     D = _ByCensoring.on(C, W, edges)
     t, speed = nodes(edges[:, :-1], edges[:, 1:], ORDER)
     G, S_W, value = (at_nodes(f, t) for f in (C._sf, W._sf, phi))
@@ -189,7 +190,7 @@ class _ByCensoring(_Running):
             return cls.on(C, W, _until(C._breaks(), needed), smooth=False)
         end = xp.max(needed, axis=1, keepdims=True)
         edges = [distribution._panel_edges() for distribution in (C, W)]
-        return cls.on(C, W, _within(side_by_side([needed, *edges]), 0 * end, end))
+        return cls.on(C, W, _within(side_by_side([needed, *edges, *_cuts(C, W, end)]), 0 * end, end))
 
     @classmethod
     def on(cls, C: Univariate, W: Univariate, edges: Array, *, smooth: bool = True) -> _ByCensoring:
@@ -277,6 +278,12 @@ def panel_edges(distributions: list[Univariate], start: Array, end: Array) -> Ar
         for distribution in distributions
     ]
     return _within(side_by_side([part for part in parts if part is not None]), start, end)
+
+
+def _cuts(C: Univariate, W: Univariate, end: Array) -> list[Array]:
+    """Panel edges for 1/G and 1/S_W where G or S_W is linear."""
+    lines = [distribution for distribution in (C, W) if distribution._degree == 1]
+    return [times_of_falls(distribution, end, 0.5**0.5) for distribution in lines]
 
 
 def _within(edges: Array, start: Array, end: Array) -> Array:

@@ -237,9 +237,14 @@ def are_curves_under_risks(inputs: ScoringInputs) -> bool:
         return False
     if type(C._reference) is not np.ndarray or C._reference.dtype != np.float64:
         return False
-    times, jumps = F._breaks().shape, C._breaks().shape[1]
-    worth = inputs.n * jumps >= WORTH_TABLES and 4 * times[1] <= jumps
-    return worth and times[0] == 1 and bool(np.isinf(C._padded()[0, -1]))
+    times, jumps = F._breaks().shape[1], C._breaks().shape[1]
+    worth = inputs.n * jumps >= WORTH_TABLES and 4 * times <= jumps
+    return worth and _has_common_times(F) and bool(np.isinf(C._padded()[0, -1]))
+
+
+def _has_common_times(F: Univariate) -> bool:
+    """Whether all subjects jump at the same times; curves of groups have common breaks and jumps apart."""
+    return F._breaks().shape[0] == F.take(slice(2))._steps()[0].shape[0] == 1
 
 
 def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: Loss) -> Array:

@@ -20,7 +20,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, namespace, requires_grad, searchsorted, take_along
+from censcore._arrays import (
+    Array,
+    convert,
+    detach,
+    namespace,
+    requires_grad,
+    searchsorted,
+    take_along,
+    to_numpy,
+)
 from censcore._quadrature import (
     FAR,
     ORDER,
@@ -56,6 +65,9 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
     if _is_long(C):
         times, G = C._steps()
         return integrate_steps(lambda t: F._cdf(t) ** 2, edges, _nodes_for_square(F), times, inverse(G))
+    if C._degree == 1:
+        edges = side_by_side([edges, times_of_falls(C, y)])
+        edges = namespace(y).sort(namespace(y).where(edges < y, edges, y), axis=1)
     return integrate(lambda t: F._cdf(t) ** 2 * inverse(C._sf(t)), edges, _order(F, C, inverse=True))
 
 
@@ -332,6 +344,17 @@ def _edges_beyond(distributions: list[Univariate], y: Array, until: Array | None
     first = xp.min(xp.where(fixed > y, fixed, xp.max(fixed, axis=1, keepdims=True)), axis=1, keepdims=True)
     edges = side_by_side([edges, *_far(distributions, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
+
+
+def times_of_falls(distribution: Univariate, until: Array, share: float = 0.5) -> Array:
+    """Times (1 or n, K) up to ``until`` (n, 1) at which P(T >= t) falls to the next power of ``share``.
+
+    Where it is linear, its inverse has a pole, which may lie just beyond the panel that break points leave.
+    """
+    distribution = distribution.detach()
+    left = to_numpy(distribution._sf_left(detach(until)))
+    count = np.ceil(np.log(left[left > 0].min(initial=1.0)) / np.log(share))
+    return distribution._isf(convert(share ** np.arange(1.0, count + 1)[None, :], until))
 
 
 def _far(distributions: list[Univariate], end: Array) -> list[Array]:

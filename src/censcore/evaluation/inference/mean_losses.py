@@ -330,7 +330,7 @@ def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:
     r"""Entries whose sum of squares is the variance over refits (B, columns), and how many were pulled in.
 
     A refit whose deviation from the median exceeds :math:`c\,\mathrm{IQR}/1.349` in some column is scaled
-    as a whole, so that the deviations of different means stay in proportion.
+    as a whole, and deviations are then taken from one weighted mean, so that sums of means stay sums.
     """
     with np.errstate(invalid="ignore"):
         low, middle, high = np.quantile(means, [0.25, 0.5, 0.75], axis=0)
@@ -339,6 +339,6 @@ def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:
         known = np.isfinite(scale) & (scale > 0)
         far = np.max(np.abs(deviation[:, known]) / scale[known], axis=1, initial=0.0)
     shrink = np.where(np.isfinite(far) & (far > FAR), FAR / np.maximum(far, FAR), 1.0)
-    pulled = deviation * shrink[:, None]
     with np.errstate(invalid="ignore"):
-        return (pulled - pulled.mean(axis=0)) / np.sqrt(len(means) - 1), int((shrink < 1).sum())
+        pulled = (means - shrink @ means / shrink.sum()) * shrink[:, None]
+        return pulled / np.sqrt(len(means) - 1), int((shrink < 1).sum())
