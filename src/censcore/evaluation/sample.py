@@ -54,7 +54,8 @@ class Sample:
             count_rows(self.X)
         check_same_order(y=self.y, X=self.X, sample_weight=self.weight, groups=self.groups)
         for name in ("groups", "mask"):
-            check_entries(getattr(self, name), name)
+            if (values := getattr(self, name)) is not None:
+                check_entries(values, name)
         if self.weight is not None and not isinstance(self.weight, str):  # the name of a column
             check_not_nan(as_float(self.weight, "sample_weight"), "sample_weight")
 

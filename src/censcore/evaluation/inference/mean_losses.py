@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import product
+from itertools import pairwise, product
 from time import perf_counter
 
 import numpy as np
@@ -149,11 +149,11 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
             for part in censoring.parts:
                 rows = slice(None) if np.array_equal(part.training, everyone) else part.training
                 xi[rows] += part.influence_on([scored[name] for name in alike], every, case, w)
-            for name, each, first in zip(alike, every, ends, strict=False):
-                of_score = xi[:, :, first : first + each.shape[1]]
-                for s in range(m):
-                    mean = mean_with_influence(each, w[:, s], clusters, of_score[:, s], counted)
-                    values[s, model, name] = mean
+            together = np.concatenate(every, axis=1)
+            for s in range(m):
+                means = mean_with_influence(together, w[:, s], clusters, xi[:, s], counted)
+                for name, (first, end) in zip(alike, pairwise(ends), strict=True):
+                    values[s, model, name] = means.columns(slice(first, end))
     return Means(values, method_of(censoring))
 
 

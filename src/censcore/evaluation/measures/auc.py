@@ -21,7 +21,7 @@ from censcore.evaluation.measures.pair_statistics import (
 )
 from censcore.evaluation.measures.ranked_sums import AllSums
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import EventOfCause, OutcomeLike, as_outcome
+from censcore.outcomes import OutcomeLike, as_outcome
 
 
 def dynamic_auc(
@@ -178,6 +178,6 @@ def cases_and_controls(
     """The pairs of a case and a control at t, of subjects with risks (n,)."""
     check_option(controls, "controls", ("cause-free", "event-free"))
     event, free, ends = followed.status_at(t)
-    if isinstance(followed.inputs.y, EventOfCause) and controls == "event-free":
+    if controls == "event-free":
         free = np.where(followed.time > t, free, 0.0)
     return ProductPairs(followed.time, event, free[:, None], AllSums(risk, event > 0), ends, followed.entry)

@@ -17,7 +17,7 @@ from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.measures.cell_sums import brier_sums, sums_at
 from censcore.exceptions import PositivityError
-from censcore.outcomes import EventOfCause, RightCensored
+from censcore.outcomes import RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import SCORES
 from censcore.scores.inputs import ScoringInputs, scoring_inputs, without_forecast
@@ -109,7 +109,7 @@ class Case(KeepsValues):
     @property
     def never(self) -> np.ndarray:
         """Who is known never to have the event, since one of another cause came first, (n,)."""
-        return to_numpy(self.y.never) if isinstance(self.y, EventOfCause) else np.zeros(len(self.y), bool)
+        return to_numpy(self.y.never)
 
     @property
     def G(self) -> Univariate:
