@@ -42,7 +42,7 @@ from censcore.scores._shared_panels import (
     integral,
     mended,
 )
-from censcore.scores._smooth import has_many_risks, moments_of_one
+from censcore.scores._smooth import has_many_risks
 from censcore.scores._squares import area, as_steps, square_below, square_beyond, times_area, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
@@ -170,17 +170,12 @@ def _on_panels(
     pieces, y_all = curves.on_panels(float(to_numpy(C._end())[0, 0])), inputs.y.time
     panels, start = pieces.panels, float(beyond)
     weights = StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all)
-    none, parts = moments_of_one(panels, not beyond), []
+    parts = []
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
         G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        y, zero = panels.place(y_all[rows]), np.zeros_like(G[:1])
-        one, mix = np.ones(len(y.t)), group.mix[rows]
-        if beyond:
-            parts.append(integral(zero, f, (none, weights), y, one, mix))
-        else:
-            parts.append(integral(f, zero, (weights, none), y, one, mix))
+        parts.append(integral(f, weights, panels.place(y_all[rows]), group.mix[rows]))
     value, error = (np.concatenate(part) for part in zip(*parts, strict=True))
     return value, error
 

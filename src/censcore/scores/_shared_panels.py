@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -218,58 +218,40 @@ def in_library_of(f: Array, *arrays: np.ndarray) -> tuple[Array, ...]:
     return tuple(convert(array, f) for array in arrays)
 
 
-def integral(
-    f: Array,
-    g: Array,
-    weights: tuple[StepWeights, StepWeights],
-    y: Places,
-    factor: Array,
-    mix: Array | None = None,
-) -> Integral:
-    r""":math:`\int_0^yfw\,ds` and ``factor`` (n,) times :math:`\int_y^egv\,ds`, by values (1 or n, P, NODES).
+def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None) -> Integral:
+    r""":math:`\int_0^yfw\,ds`, or from y on under weights ``beyond``, by values (1 or n, P, NODES).
 
-    The error is estimated on each panel from the one function that counts there, on that of y from both.
+    The error is estimated on the panel of y and on each panel that counts.
     """
-    (below, beyond), xp = weights, namespace(f)
-    (w, inside), (v, outside), half = below.mixed(y, mix), beyond.mixed(y, mix), below.panels.half
-    fixed = w, inside, v, outside, to_legendre(NODES), half, half[y.panel], y.before * 1.0, y.after * 1.0
-    w, inside, v, outside, to_coefficients, half, width, earlier, later = in_library_of(f, *fixed)
-    before, after = earlier > 0, later > 0
-    joined, own = xp.where(before[:, :, None], f, g), y.own(f)
-    value = xp.vecdot(xp.vecdot(joined, w), earlier) + factor * xp.vecdot(xp.vecdot(joined, v), later)
-    value = value + width * (
-        xp.vecdot(own @ to_coefficients, inside) + factor * xp.vecdot(y.own(g) @ to_coefficients, outside)
-    )
-    bounds = below.left_out, below.size, beyond.left_out, beyond.size
-    left_out_below, size_below, left_out_beyond, size_beyond = in_library_of(f, *bounds)
-    last, further = last_coefficients(detach(xp.concat([joined, own[:, None]], axis=1)))
-    within, width = 2 / NODES + further, width * last[:, -1]
-    last, further, factor = last[:, :-1], further[:, :-1], detach(factor)
-    late = xp.where(after, left_out_beyond + size_beyond * further, within[:, :-1])
-    left_out = xp.where(before, left_out_below + size_below * further, factor[:, None] * late)
-    error = xp.vecdot(half * last, left_out, axis=-1) + width * within[:, -1]
-    if mix is not None:
-        error = error + below.between_risks(f, y) + factor * beyond.between_risks(g, y)
-    return value, error
+    xp, half, counted = namespace(f), weights.panels.half, y.after if weights.beyond else y.before
+    product, moments = weights.mixed(y, mix)
+    fixed = product, moments, to_legendre(NODES), half, half[y.panel], weights.left_out, weights.size
+    product, moments, to_coefficients, half, width, left_out, size = in_library_of(f, *fixed)
+    counted, within = in_library_of(f, counted * 1.0, (y.before == y.after) * 1.0)
+    value = xp.vecdot(xp.vecdot(f, product), counted)
+    value = value + width * xp.vecdot(y.own(f) @ to_coefficients, moments)
+    last, further = last_coefficients(xp, detach(f))
+    error = xp.vecdot(half * last, counted * (left_out + size * further) + within * (2 / NODES + further))
+    return value, error if mix is None else error + weights.between_risks(f, y)
 
 
-def last_coefficients(f: Array) -> tuple[Array, Array]:
+def last_coefficients(xp: Any, f: Array) -> tuple[Array, Array]:
     """The larger of the last two coefficients of every panel, and how much smaller the next are: (n, P).
 
     At twice the degree, where Gauss quadrature errs, coefficients have fallen by their share in the mean of
     f, or by the square of how they fell since the middle: a narrow hump upon a broad one has a small share.
     """
-    xp = namespace(f)
     sizes = abs(f @ in_library_of(f, _to_estimates())[0])
     last, middle = xp.maximum(sizes[..., 0], sizes[..., 1]), xp.maximum(sizes[..., 2], sizes[..., 3])
-    mean, falls = sizes[..., 4], last / xp.where(middle > 0, middle, 1.0)
-    return last, xp.maximum(last / xp.where(mean > 0, mean, 1.0), falls * falls)
+    mean, falls = sizes[..., 4], last / (middle + (middle == 0))
+    return last, xp.maximum(last / (mean + (mean == 0)), falls * falls)
 
 
 def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
     relative = TOLERANCE if loss.dtype.itemsize == 8 else 32 * float(np.finfo(np.float32).eps)
-    return to_numpy(error < relative * loss)
+    small = error < relative * loss
+    return small if type(small) is np.ndarray else to_numpy(small)
 
 
 def mended(loss: Array, good: np.ndarray, inputs: ScoringInputs, otherwise: Loss) -> Array:

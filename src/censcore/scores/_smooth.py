@@ -50,6 +50,7 @@ MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all subjects that become edges
 FEW = 16  # subjects of a group whose own sums cost less than its moments
 WORTH_TABLES = 500_000  # jumps of all subjects together from which moments at a few risks are faster
+EPS = {kind().itemsize: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
 @lru_cache(maxsize=32)
@@ -129,7 +130,7 @@ class _OnPanels:
 
     def __call__(self, inputs: ScoringInputs) -> Array:
         C = inputs.C if self.C is None else self.C
-        moments = self._moments(C, beyond=False), self._moments(C, beyond=True)
+        moments = self._moments(C)
 
         def part(rows: slice) -> Array:
             subjects = inputs.take(rows)
@@ -139,13 +140,17 @@ class _OnPanels:
 
         return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
 
-    def _moments(self, C: Univariate, *, beyond: bool) -> StepWeights:
-        """Of a step function, kept by C: a training loss asks for them in every step. Else of 1.
+    def _moments(self, C: Univariate) -> tuple[StepWeights, StepWeights]:
+        """Below y and beyond it. A point mass has no jump before the end."""
+        of_one = moments_of_one(self.panels, self.ipcw)
+        if C._degree != 0 or isinstance(C, PointMass):
+            of_C = moments_of_one(self.panels, not self.ipcw)
+        else:
+            of_C = self._moments_of_steps(C, beyond=not self.ipcw)
+        return (of_C, of_one) if self.ipcw else (of_one, of_C)
 
-        A point mass has no jump before the end.
-        """
-        if C._degree != 0 or self.ipcw is beyond or isinstance(C, PointMass):
-            return moments_of_one(self.panels, beyond)
+    def _moments_of_steps(self, C: Univariate, *, beyond: bool) -> StepWeights:
+        """Kept by C: a training loss asks for them in every step."""
         by_panels: dict[Any, StepWeights] = C._remember("moments of steps", dict)
         made = by_panels.get((self.panels, beyond))
         if made is None:
@@ -176,7 +181,11 @@ class _OnPanels:
                 g = g * G
         places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
         factor = inverse_probability_weights(inputs)[:, 0]
-        loss, error = integral(f, g, moments, places, factor, mix)
+        (below, error_below), (beyond, error_beyond) = (
+            integral(f, moments[0], places, mix),
+            integral(g, moments[1], places, mix),
+        )
+        loss, error = below + factor * beyond, error_below + factor * error_beyond
         # an error that no coefficient shows: before the first node, f and g may change anywhere
         first, change = float(self.panels.nodes[0, 0]), f[:, 0, 0]
         if 0 in places.panel:
@@ -184,8 +193,8 @@ class _OnPanels:
             change = change + xp.where(begins, factor * abs(at_zero - g[:, 0, 0]), 0.0)
         # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
         noise = factor * moments[1].total if _has_cdf(inputs.F) else factor * moments[1].total + y.time
-        rounding = 3 * float(xp.finfo(F.dtype).eps) * xp.sqrt(abs(loss) * noise)
-        return loss, error + detach(first * change + rounding)
+        rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
+        return loss, detach(error + first * change + rounding)
 
 
 def _has_cdf(forecast: Distribution) -> bool:
@@ -233,6 +242,6 @@ def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.nd
     """The antiderivative of G, and a bound of the error of its differences, (1 or n,)."""
     G = C._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
     before, powers = antiderivatives(G, panels)
-    last, further = last_coefficients(G)
+    last, further = last_coefficients(np, G)
     rounding = 4 * np.finfo(np.float64).eps * (before[:, -1] + panels.half[-1])
     return before, powers, (last * (2 / NODES + further)) @ panels.half + rounding
