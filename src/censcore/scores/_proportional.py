@@ -261,7 +261,7 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
                 loss[part.rows], error = _by_formula(subjects, part, areas, end, reach[part.rows])
             else:
                 loss[part.rows], error = _by_kernel(inputs, part, areas, kernel, reach[part.rows])
-            left.append(part.rows[~accurate(loss[part.rows], error)])
+            left.append(part.rows[(error != 0) & ~accurate(loss[part.rows], error)])  # sums are exact
     rows = np.concatenate(left)
     if rows.size:
         loss[rows] = otherwise(inputs.take(rows))

@@ -224,7 +224,7 @@ def jumps_method(it: TimeIntegral, otherwise: Loss) -> Method:
     kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
     if kernel is None:
         return partial(otherwise, inputs)
-    panels = _panels(float(ends[0, 0]), RATIOS[0], ())
+    panels = _panels(float(ends[0, 0]), RATIOS[0] if C._degree is None else np.inf, ())
     shared = _areas(C, panels) if len(C) == 1 else None
     reach, good = inverse_probability_weights(inputs)[:, 0], np.empty(inputs.n, dtype=bool)
 
