@@ -37,6 +37,7 @@ from censcore.scores._shared_panels import (
     Loss,
     Panels,
     Pieces,
+    Sides,
     StepWeights,
     accurate,
     integral,
@@ -169,14 +170,14 @@ def _on_panels(
     """Integrals of F²/G or S² G of each subject, G smooth."""
     pieces, y_all = curves.on_panels(float(to_numpy(C._end())[0, 0])), inputs.y.time
     panels, start = pieces.panels, float(beyond)
-    weights = StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all)
+    side = Sides(StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all))
     parts = []
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
         G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        parts.append(integral(f, weights, panels.place(y_all[rows]), group.mix[rows]))
-    value, error = (np.concatenate(part) for part in zip(*parts, strict=True))
+        parts.append(integral(f[None], side, panels.place(y_all[rows]), group.mix[rows]))
+    value, error = (np.concatenate(part, axis=1)[0] for part in zip(*parts, strict=True))
     return value, error
 
 

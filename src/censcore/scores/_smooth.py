@@ -34,6 +34,7 @@ from censcore.scores._shared_panels import (
     Method,
     Panels,
     Pieces,
+    Sides,
     StepWeights,
     accurate,
     antiderivatives,
@@ -54,9 +55,10 @@ EPS = {kind().itemsize: float(np.finfo(kind).eps) for kind in (np.float32, np.fl
 
 
 @lru_cache(maxsize=32)
-def moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
-    """Of a weight that is one at all times."""
-    return StepWeights(Pieces(panels, np.empty(0)), np.empty((1, 0)), beyond=beyond)
+def unweighted(panels: Panels) -> Sides:
+    """Weights that are one at all times."""
+    pieces, none = Pieces(panels, np.empty(0)), np.empty((1, 0))
+    return Sides(*(StepWeights(pieces, none, beyond=beyond) for beyond in (False, True)))
 
 
 def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
@@ -130,41 +132,37 @@ class _OnPanels:
 
     def __call__(self, inputs: ScoringInputs) -> Array:
         C = inputs.C if self.C is None else self.C
-        moments = self._moments(C)
+        sides = self._sides(C)
 
         def part(rows: slice) -> Array:
             subjects = inputs.take(rows)
             mix = None if self.group is None else self.group.mix[rows]
-            loss, error = self._losses(subjects, moments, mix)
+            loss, error = self._losses(subjects, sides, mix)
             return mended(loss, accurate(loss, error), subjects, self.otherwise)
 
         return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
 
-    def _moments(self, C: Univariate) -> tuple[StepWeights, StepWeights]:
-        """Below y and beyond it. A point mass has no jump before the end."""
-        of_one = moments_of_one(self.panels, self.ipcw)
-        if C._degree != 0 or isinstance(C, PointMass):
-            of_C = moments_of_one(self.panels, not self.ipcw)
-        else:
-            of_C = self._moments_of_steps(C, beyond=not self.ipcw)
-        return (of_C, of_one) if self.ipcw else (of_one, of_C)
+    def _sides(self, C: Univariate) -> Sides:
+        """Weights of F² and of S²; those of steps are kept by C, since training asks for them in every step.
 
-    def _moments_of_steps(self, C: Univariate, *, beyond: bool) -> StepWeights:
-        """Kept by C: a training loss asks for them in every step."""
-        by_panels: dict[Any, StepWeights] = C._remember("moments of steps", dict)
-        made = by_panels.get((self.panels, beyond))
+        A point mass has no jump before the end.
+        """
+        panels, ipcw = self.panels, self.ipcw
+        if C._degree != 0 or isinstance(C, PointMass):
+            return unweighted(panels)
+        by_panels: dict[Any, Sides] = C._remember("moments of steps", dict)
+        made = by_panels.get((panels, ipcw))
         if made is None:
             if len(by_panels) >= MOST_KEPT:
                 by_panels.clear()
             times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
-            values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if self.ipcw else G
-            pieces = Pieces(self.panels, times[0])
-            made = by_panels[self.panels, beyond] = StepWeights(pieces, values, beyond=beyond)
+            values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if ipcw else G
+            of_C = StepWeights(Pieces(panels, times[0]), values, beyond=not ipcw)
+            one = unweighted(panels).weights[ipcw]
+            made = by_panels[panels, ipcw] = Sides(of_C, one) if ipcw else Sides(one, of_C)
         return made
 
-    def _losses(
-        self, inputs: ScoringInputs, moments: tuple[StepWeights, StepWeights], mix: np.ndarray | None
-    ) -> tuple[Array, Array]:
+    def _losses(self, inputs: ScoringInputs, sides: Sides, mix: np.ndarray | None) -> tuple[Array, Array]:
         """Losses and the estimates of their errors, (n,) each."""
         xp, y, C, t = inputs.xp, inputs.y, inputs.C, convert(self.panels.nodes, inputs.y.time)
         F = inputs.F._cdf(t)
@@ -181,18 +179,18 @@ class _OnPanels:
                 g = g * G
         places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
         factor = inverse_probability_weights(inputs)[:, 0]
-        (below, error_below), (beyond, error_beyond) = (
-            integral(f, moments[0], places, mix),
-            integral(g, moments[1], places, mix),
-        )
-        loss, error = below + factor * beyond, error_below + factor * error_beyond
+        if f.shape != g.shape:
+            f, g = xp.broadcast_arrays(f, g)
+        (below, beyond), (error, later) = integral(xp.concat([f[None], g[None]]), sides, places, mix)
+        loss, error = below + factor * beyond, error + factor * later
         # an error that no coefficient shows: before the first node, f and g may change anywhere
         first, change = float(self.panels.nodes[0, 0]), f[:, 0, 0]
         if 0 in places.panel:
             begins = convert(places.panel == 0, F)
             change = change + xp.where(begins, factor * abs(at_zero - g[:, 0, 0]), 0.0)
         # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
-        noise = factor * moments[1].total if _has_cdf(inputs.F) else factor * moments[1].total + y.time
+        noise = factor * sides.weights[1].total
+        noise = noise if _has_cdf(inputs.F) else noise + y.time
         rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
         return loss, detach(error + first * change + rounding)
 
