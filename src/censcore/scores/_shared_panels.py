@@ -242,16 +242,16 @@ def integral(f: Array, sides: Sides, y: Places, mix: Array | None = None) -> Int
     The error is estimated on the panel of y and on each panel that counts.
     """
     xp, half, (product, moments) = namespace(f), sides.half, sides.read(y, mix)
-    fixed = product, moments, to_legendre(NODES), half, half[y.panel], sides.left_out, sides.size
-    product, moments, to_coefficients, half, width, left_out, size = in_library_of(f, *fixed)
-    counted, within = in_library_of(f, y.sides[sides.chosen], y.within)
+    fixed = product, moments, to_legendre(NODES), half, half[y.panel], y.sides[sides.chosen], y.within
+    parts = in_library_of(f, *fixed, sides.left_out, sides.size)
+    product, moments, to_coefficients, half, width, counted, within, left_out, size = parts
     value = xp.vecdot(xp.vecdot(f, product), counted)
     value = value + width * xp.vecdot(y.own(f) @ to_coefficients, moments)
     last, further = last_coefficients(xp, detach(f))
     error = xp.vecdot(half * last, counted * (left_out + size * further) + within * (2 / NODES + further))
     if mix is not None:
-        parts = zip(sides.weights, f, strict=True)
-        error = error + np.array([weight.between_risks(part, y) for weight, part in parts])
+        each = zip(sides.weights, f, strict=True)
+        error = error + np.array([weight.between_risks(part, y) for weight, part in each])
     return value, error
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, requires_grad, to_numpy
+from censcore._arrays import Array, convert, requires_grad, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore._risk_tables import RiskGroup, risk_groups
@@ -68,7 +68,7 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
     whose error is not small.
     """
     inputs, F, C, ipcw = it.inputs, it.inputs.F, it.inputs.C, it.end is not None
-    steps, ends = C._degree == 0, it.beyond._end()
+    steps, ends = C._degree == 0, (C if it.end is None else it.end)._end()
     by_risk, last = steps and has_many_risks(C, inputs.n), to_numpy(ends)
     if steps and len(C) > 1 and not by_risk:
         return None
@@ -192,7 +192,7 @@ class _OnPanels:
         noise = factor * sides.weights[1].total
         noise = noise if _has_cdf(inputs.F) else noise + y.time
         rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
-        return loss, detach(error + first * change + rounding)
+        return loss, error + first * change + rounding
 
 
 def _has_cdf(forecast: Distribution) -> bool:

@@ -44,7 +44,6 @@ class Route(NamedTuple):
     method: Callable[[TimeIntegral, Loss], Method]  #: given what serves subjects whose error is not small
     serves_never: bool = False  #: also subjects that are known never to have the event
     forecasts: type = Univariate
-    censoring: type = Univariate
     on_both_scales: bool = True
 
 
@@ -52,7 +51,7 @@ STEPS, SMOOTH, LINES = (0,), (None,), (None, 1)
 
 
 def _by_group(it: TimeIntegral, otherwise: Loss) -> Method:
-    if it.end is not None and len(it.end) > 1:
+    if not isinstance(it.inputs.C, Grouped) or not (it.end is None or len(it.end) == 1):
         return None
     return lambda: it.inputs.in_groups(lambda inputs: _first(replace(it, inputs=inputs))[1]())
 
@@ -89,14 +88,7 @@ def exactly(inputs: ScoringInputs, end: PointMass | None = None) -> Array:
 
 #: In the order in which they are tried.
 ROUTES = (
-    Route(
-        "groups",
-        "censoring distributions by group: each group on its own",
-        (0, 1, None),
-        _by_group,
-        serves_never=True,
-        censoring=Grouped,
-    ),
+    Route("groups", "censoring distributions by group: each group on its own", (0, 1, None), _by_group, True),
     Route(
         "one curve",
         "one step forecast and one C for all subjects: one antiderivative, read at each y",
@@ -158,13 +150,11 @@ ROUTES = (
 
 def _first(it: TimeIntegral, among: Sequence[Route] = ROUTES) -> tuple[str, Callable[[], Array]]:
     """The name of the first route that is for the input, and its method."""
-    F, C, otherwise = it.inputs.F, it.inputs.C, partial(exactly, end=it.end)
+    F, otherwise = it.inputs.F, partial(exactly, end=it.end)
     for route in among:
-        fits = (
-            F._degree in route.degrees and isinstance(F, route.forecasts) and isinstance(C, route.censoring)
-        )
-        serves = fits and (route.serves_never or not it.inputs.has_never)
-        if serves and (route.on_both_scales or it.end is None):
+        fits = F._degree in route.degrees and isinstance(F, route.forecasts)
+        fits = fits and (route.on_both_scales or it.end is None)
+        if fits and (route.serves_never or not it.inputs.has_never):
             method = route.method(it, otherwise)
             if method is not None:
                 return route.name, method
