@@ -241,13 +241,14 @@ def integral(f: Array, sides: Sides, y: Places, mix: Array | None = None) -> Int
 
     The error is estimated on the panel of y and on each panel that counts.
     """
-    xp, half, (product, moments) = namespace(f), sides.half, sides.read(y, mix)
+    xp = np if type(f) is np.ndarray else namespace(f)
+    half, (product, moments) = sides.half, sides.read(y, mix)
     fixed = product, moments, to_legendre(NODES), half, half[y.panel], y.sides[sides.chosen], y.within
     parts = in_library_of(f, *fixed, sides.left_out, sides.size)
     product, moments, to_coefficients, half, width, counted, within, left_out, size = parts
     value = xp.vecdot(xp.vecdot(f, product), counted)
     value = value + width * xp.vecdot(y.own(f) @ to_coefficients, moments)
-    last, further = last_coefficients(xp, detach(f))
+    last, further = last_coefficients(xp, f if xp is np else detach(f))
     error = xp.vecdot(half * last, counted * (left_out + size * further) + within * (2 / NODES + further))
     if mix is not None:
         each = zip(sides.weights, f, strict=True)
