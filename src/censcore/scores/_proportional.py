@@ -171,13 +171,13 @@ def _on_panels(
     pieces, y_all = curves.on_panels(float(to_numpy(C._end())[0, 0])), inputs.y.time
     panels, start = pieces.panels, float(beyond)
     side = Sides(StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all))
-    parts = []
+    value, error = np.empty((2, inputs.n))
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
         G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        parts.append(integral(f[None], side, panels.place(y_all[rows]), group.mix[rows]))
-    value, error = (np.concatenate(part, axis=1)[0] for part in zip(*parts, strict=True))
+        read = integral(f[None], side, panels.place(y_all[rows]), group.mix[rows])
+        value[rows], error[rows] = read[0][0], read[1][0]
     return value, error
 
 

@@ -215,7 +215,7 @@ class Sides:
     """Weights of integrals up to a time and from it on, or of one of these: S weights side by side."""
 
     def __init__(self, *weights: StepWeights) -> None:
-        self.weights, self.half = weights, weights[0].panels.half
+        self.weights, self.panels = weights, weights[0].panels
         self.left_out = np.array([[weight.left_out] for weight in weights])
         self.size = np.array([[weight.size] for weight in weights])
         self.chosen = slice(int(weights[0].beyond), 1 + int(weights[-1].beyond))
@@ -242,7 +242,7 @@ def integral(f: Array, sides: Sides, y: Places, mix: Array | None = None) -> Int
     The error is estimated on the panel of y and on each panel that counts.
     """
     xp = np if type(f) is np.ndarray else namespace(f)
-    half, (product, moments) = sides.half, sides.read(y, mix)
+    half, (product, moments) = sides.panels.half, sides.read(y, mix)
     fixed = product, moments, to_legendre(NODES), half, half[y.panel], y.sides[sides.chosen], y.within
     parts = in_library_of(f, *fixed, sides.left_out, sides.size)
     product, moments, to_coefficients, half, width, counted, within, left_out, size = parts

@@ -17,7 +17,6 @@ whose values at the nodes cost less than special functions at a thousand members
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -26,7 +25,7 @@ import numpy as np
 from censcore._arrays import Array, convert, requires_grad, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore._risk_tables import RiskGroup, risk_groups
+from censcore._risk_tables import risk_groups
 from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.scores._shared_panels import (
     NODES,
@@ -91,18 +90,21 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
         return partial(_by_risk, inputs, _panels(until, wide, breaks), ipcw, otherwise)
 
     def on_narrow(subjects: ScoringInputs) -> Array:
-        return _OnPanels(_panels(until, narrow, breaks), ipcw, otherwise)(subjects)
+        return _on_panels(subjects, _sides(C, _panels(until, narrow, breaks), ipcw), ipcw, otherwise)
 
-    return partial(_OnPanels(_panels(until, wide, breaks), ipcw, on_narrow), inputs)
+    return partial(_on_panels, inputs, _sides(C, _panels(until, wide, breaks), ipcw), ipcw, on_narrow)
 
 
 def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss) -> Array:
     """Losses under a C with proportional hazards: moments at a few risks, mixed for every subject."""
     loss, C = np.empty(inputs.n), inputs.C
     for group in risk_groups(C.risk):
-        at_nodes = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
-        method = otherwise if len(group.rows) < FEW else _OnPanels(panels, ipcw, otherwise, at_nodes, group)
-        loss[group.rows] = method(inputs.take(group.rows))
+        subjects = inputs.take(group.rows)
+        if len(group.rows) < FEW:
+            loss[group.rows] = otherwise(subjects)
+            continue
+        sides = _sides(ProportionalHazards(C._times[0], C._hazard[0], group.risks), panels, ipcw)
+        loss[group.rows] = _on_panels(subjects, sides, ipcw, otherwise, group.mix)
     return loss
 
 
@@ -117,82 +119,69 @@ def has_many_risks(C: Univariate, n: int) -> bool:
 _panels = lru_cache(maxsize=32)(Panels)
 
 
-@dataclass(eq=False)
-class _OnPanels:
-    """Losses on some panels, and by another route where their error is not small.
+def _on_panels(
+    inputs: ScoringInputs, sides: Sides, ipcw: bool, otherwise: Loss, mix: np.ndarray | None = None
+) -> Array:
+    """Losses on some panels, and by another route where their error is not small."""
 
-    The weights of F² and S² are 1 and G, or on the ipcw scale 1/G and 1.
+    def part(rows: slice) -> Array:
+        subjects = inputs.take(rows)
+        loss, error = _losses(subjects, sides, ipcw, None if mix is None else mix[rows])
+        return mended(loss, accurate(loss, error), subjects, otherwise)
+
+    return chunked_rows(part, inputs.n, sides.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
+
+
+def _sides(C: Univariate, panels: Panels, ipcw: bool) -> Sides:
+    """The weights of F² and S², 1 and G, or 1/G and 1; of a smooth C one, since G is part of the integrand.
+
+    Those of steps are kept by C: training asks for them in every step. A point mass has none before the end.
     """
+    if C._degree != 0 or isinstance(C, PointMass):
+        return unweighted(panels)
+    by_panels: dict[Any, Sides] = C._remember("moments of steps", dict)
+    made = by_panels.get((panels, ipcw))
+    if made is None:
+        if len(by_panels) >= MOST_KEPT:
+            by_panels.clear()
+        times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
+        values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if ipcw else G
+        of_C = StepWeights(Pieces(panels, times[0]), values, beyond=not ipcw)
+        one = unweighted(panels).weights[ipcw]
+        made = by_panels[panels, ipcw] = Sides(of_C, one) if ipcw else Sides(one, of_C)
+    return made
 
-    panels: Panels
-    ipcw: bool
-    otherwise: Loss
-    C: Univariate | None = None  #: at the risks of a group of subjects
-    group: RiskGroup | None = None
 
-    def __call__(self, inputs: ScoringInputs) -> Array:
-        C = inputs.C if self.C is None else self.C
-        sides = self._sides(C)
-
-        def part(rows: slice) -> Array:
-            subjects = inputs.take(rows)
-            mix = None if self.group is None else self.group.mix[rows]
-            loss, error = self._losses(subjects, sides, mix)
-            return mended(loss, accurate(loss, error), subjects, self.otherwise)
-
-        return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
-
-    def _sides(self, C: Univariate) -> Sides:
-        """Weights of F² and of S²; those of steps are kept by C, since training asks for them in every step.
-
-        A point mass has no jump before the end.
-        """
-        panels, ipcw = self.panels, self.ipcw
-        if C._degree != 0 or isinstance(C, PointMass):
-            return unweighted(panels)
-        by_panels: dict[Any, Sides] = C._remember("moments of steps", dict)
-        made = by_panels.get((panels, ipcw))
-        if made is None:
-            if len(by_panels) >= MOST_KEPT:
-                by_panels.clear()
-            times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
-            values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if ipcw else G
-            of_C = StepWeights(Pieces(panels, times[0]), values, beyond=not ipcw)
-            one = unweighted(panels).weights[ipcw]
-            made = by_panels[panels, ipcw] = Sides(of_C, one) if ipcw else Sides(one, of_C)
-        return made
-
-    def _losses(self, inputs: ScoringInputs, sides: Sides, mix: np.ndarray | None) -> tuple[Array, Array]:
-        """Losses and the estimates of their errors, (n,) each."""
-        xp, y, C, t = inputs.xp, inputs.y, inputs.C, convert(self.panels.nodes, inputs.y.time)
-        F = inputs.F._cdf(t)
-        F = F.reshape(F.shape[0], -1, NODES)
-        f, g, at_zero = F**2, (1 - F) ** 2, 1.0
-        if inputs.has_never:
-            g, at_zero = xp.where(y.never[:, None, None], f, g), ~y.never
-        if C._degree != 0:
-            G = C._sf(t)
-            G = G.reshape(G.shape[0], -1, NODES)
-            if self.ipcw:
-                f = f / xp.where(G > 0, G, np.inf)  # nobody is followed where G is zero
-            else:
-                g = g * G
-        places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
-        factor = inverse_probability_weights(inputs)[:, 0]
-        if f.shape != g.shape:
-            f, g = xp.broadcast_arrays(f, g)
-        (below, beyond), (error, later) = integral(xp.concat([f[None], g[None]]), sides, places, mix)
-        loss, error = below + factor * beyond, error + factor * later
-        # an error that no coefficient shows: before the first node, f and g may change anywhere
-        first, change = float(self.panels.nodes[0, 0]), f[:, 0, 0]
-        if 0 in places.panel:
-            begins = convert(places.panel == 0, F)
-            change = change + xp.where(begins, factor * abs(at_zero - g[:, 0, 0]), 0.0)
-        # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
-        noise = factor * sides.weights[1].total
-        noise = noise if _has_cdf(inputs.F) else noise + y.time
-        rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
-        return loss, error + first * change + rounding
+def _losses(inputs: ScoringInputs, sides: Sides, ipcw: bool, mix: np.ndarray | None) -> tuple[Array, Array]:
+    """Losses and the estimates of their errors, (n,) each."""
+    xp, y, C, panels = inputs.xp, inputs.y, inputs.C, sides.panels
+    t = convert(panels.nodes, y.time)
+    F = inputs.F._cdf(t)
+    f, g, at_zero = F**2, (1 - F) ** 2, 1.0
+    if inputs.has_never:
+        g, at_zero = xp.where(y.never[:, None], f, g), ~y.never
+    if C._degree != 0:
+        G = C._sf(t)
+        if ipcw:
+            f = f / xp.where(G > 0, G, np.inf)  # nobody is followed where G is zero
+        else:
+            g = g * G
+    places = panels.place(to_numpy(y.time).astype(np.float64, copy=False))
+    factor = inverse_probability_weights(inputs)[:, 0]
+    if f.shape != g.shape:
+        f, g = xp.broadcast_arrays(f, g)
+    squares = xp.concat([f[None], g[None]]).reshape(2, f.shape[0], -1, NODES)
+    (below, beyond), (error, later) = integral(squares, sides, places, mix)
+    loss, error = below + factor * beyond, error + factor * later
+    # an error that no coefficient shows: before the first node, f and g may change anywhere
+    first, change = float(panels.nodes[0, 0]), f[:, 0]
+    if 0 in places.panel:
+        begins = convert(places.panel == 0, F)
+        change = change + xp.where(begins, factor * abs(at_zero - g[:, 0]), 0.0)
+    # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
+    noise = factor * sides.weights[1].total + (0.0 if _has_cdf(inputs.F) else y.time)
+    rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
+    return loss, error + first * change + rounding
 
 
 def _has_cdf(forecast: Distribution) -> bool:
