@@ -33,7 +33,7 @@ def on_cpu(module: str, name: str, like: Array, numbers: float) -> Any:
 
     There is none for tensors, for little work, or without numba.
     """
-    if is_torch(like) or numbers < WORTH_COMPILING or not _pays(module, numbers):
+    if numbers < WORTH_COMPILING or is_torch(like) or not _pays(module, numbers):
         return None
     return _loaded(module, name)
 

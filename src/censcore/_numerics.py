@@ -136,12 +136,13 @@ def chunked_rows(
     """
     if rows * numbers_per_row <= budget:
         return function(slice(0, rows))
-    if is_torch(like) and like.is_cuda:
+    in_order = is_torch(like)
+    if in_order and like.is_cuda:
         budget = max(budget, _free_numbers(like))
     parts = _row_slices(rows, numbers_per_row, budget)
     if len(parts) == 1:
         return function(parts[0])
-    if is_torch(like):
+    if in_order:
         return namespace(like).concat([function(part) for part in parts], axis=0)
     first = function(parts[0])
     joined = np.empty((rows, *first.shape[1:]), dtype=first.dtype)

@@ -82,6 +82,8 @@ def _listed(value: Any, name: str, expected: str) -> np.ndarray:
 
 def check_entries(value: Any, name: str) -> None:
     """Check that every entry of an array can be read: none is masked, and a tensor is dense and has data."""
+    if type(value) is np.ndarray:
+        return
     # a structured array has a mask for every field
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).copy().view(bool).any():
         raise InvalidInputError(

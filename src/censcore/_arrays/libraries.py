@@ -65,7 +65,9 @@ def one_namespace(**named: Array) -> Any:
     """
     reference = None
     for value in named.values():
-        if type(reference) is type(value) is np.ndarray or is_neutral(value):
+        if value is None or type(reference) is type(value) is np.ndarray:
+            continue
+        if type(value) is not np.ndarray and is_neutral(value):
             continue
         if reference is None:
             reference = value
@@ -130,7 +132,13 @@ def as_loss(score: Callable[_P, _R]) -> Callable[_P, _R]:
         with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
             return score(*args, **kwargs)
 
-    return not_compiled(precise)
+    with_torch = not_compiled(precise)
+
+    @wraps(score)
+    def loss(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return (with_torch if "torch" in sys.modules else score)(*args, **kwargs)
+
+    return loss
 
 
 def in_transform() -> bool:

@@ -133,7 +133,8 @@ def as_seed(seed: Any, name: str = "seed") -> int:
 
 
 def _check(good: Array, values: Array, name: str, expected: str, advice: str = "") -> None:
-    if possibly(good.all()):
+    held = good.all()
+    if held if type(held) is np.bool_ else possibly(held):
         return
     where = np.argwhere(~to_numpy(good))
     example = to_numpy(values)[tuple(where[0])]

@@ -56,7 +56,8 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
     """
     of_F = None if F._is_neutral else F._reference
     of_C = None if C._is_neutral else C._reference
-    one_namespace(outcome=y.time, forecast=of_F, censoring=of_C)
+    if not type(y.time) is type(of_F) is np.ndarray or (of_C is not None and type(of_C) is not np.ndarray):
+        one_namespace(outcome=y.time, forecast=of_F, censoring=of_C)
     model: Any = y.time if of_F is None else of_F
     y = y if y.time.dtype == model.dtype else y.like(model)
     F = F.like(model) if of_F is None else F

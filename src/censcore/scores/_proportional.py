@@ -37,12 +37,13 @@ from censcore.scores._shared_panels import (
     Loss,
     Panels,
     Pieces,
+    Sides,
     StepWeights,
     accurate,
     integral,
     mended,
 )
-from censcore.scores._smooth import has_many_risks, moments_of_one
+from censcore.scores._smooth import has_many_risks
 from censcore.scores._squares import area, as_steps, square_below, square_beyond, times_area, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
@@ -169,19 +170,14 @@ def _on_panels(
     """Integrals of F²/G or S² G of each subject, G smooth."""
     pieces, y_all = curves.on_panels(float(to_numpy(C._end())[0, 0])), inputs.y.time
     panels, start = pieces.panels, float(beyond)
-    weights = StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all)
-    none, parts = moments_of_one(panels, not beyond), []
+    side = Sides(StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all))
+    value, error = np.empty((2, inputs.n))
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
         G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        y, zero = panels.place(y_all[rows]), np.zeros_like(G[:1])
-        one, mix = np.ones(len(y.t)), group.mix[rows]
-        if beyond:
-            parts.append(integral(zero, f, (none, weights), y, one, mix))
-        else:
-            parts.append(integral(f, zero, (weights, none), y, one, mix))
-    value, error = (np.concatenate(part) for part in zip(*parts, strict=True))
+        read = integral(f[None], side, panels.place(y_all[rows]), group.mix[rows])
+        value[rows], error[rows] = read[0][0], read[1][0]
     return value, error
 
 
@@ -271,7 +267,7 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
                 loss[part.rows], error = _by_formula(subjects, part, areas, end, reach[part.rows])
             else:
                 loss[part.rows], error = _by_kernel(inputs, part, areas, kernel, reach[part.rows])
-            left.append(part.rows[~accurate(loss[part.rows], error)])
+            left.append(part.rows[(error != 0) & ~accurate(loss[part.rows], error)])  # sums are exact
     rows = np.concatenate(left)
     if rows.size:
         loss[rows] = otherwise(inputs.take(rows))

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,12 +43,12 @@ class Places(NamedTuple):
     t: np.ndarray
     panel: np.ndarray
     Q: np.ndarray  #: from the start of the panel on, (n, D)
-    before: np.ndarray  #: whether each panel lies before that of the time, (n, P)
-    after: np.ndarray  #: or after it
+    sides: np.ndarray  #: one for the panels before that of the time, and for those after it, (2, n, P)
+    within: np.ndarray  #: one for its own panel, (n, P)
 
     def own(self, f: Array) -> Array:
-        """Of values f (1 or n, P, NODES) those on the panel of each time, (n, NODES)."""
-        return f[0, self.panel] if f.shape[0] == 1 else f[np.arange(len(self.t)), self.panel]
+        """Of values f (S, 1 or n, P, NODES) those on the panel of each time, (S, n, NODES)."""
+        return f[:, 0, self.panel] if f.shape[1] == 1 else f[:, np.arange(len(self.t)), self.panel]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +80,9 @@ class Panels:
     def place(self, t: np.ndarray) -> Places:
         """Where times (n,) from 0 to the end lie."""
         panel = self.edges[1:-1].searchsorted(t, side="right")
-        own = panel[:, None]
-        return Places(
-            t, panel, self._integrals_to(t, panel), before=self._number < own, after=self._number > own
-        )
+        away = self._number - panel[:, None]
+        sides = np.array([away < 0, away > 0], dtype=np.float64)
+        return Places(t, panel, self._integrals_to(t, panel), sides, within=(away == 0) * 1.0)
 
     @cached_property
     def _number(self) -> np.ndarray:
@@ -158,24 +157,18 @@ class StepWeights:
         """Weights of the values at the nodes in the integral over each panel, (K, P, NODES)."""
         return self.whole[..., :NODES] @ to_legendre(NODES).T * self.panels.half[:, None]
 
-    def mixed(self, y: Places, mix: Array | None) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of values at nodes, (P, NODES), and the moments at each time, (n, NODES).
+    def mixed(self, y: Places, mix: Array) -> tuple[np.ndarray, np.ndarray]:
+        """The same weighed for each subject by ``mix`` (n, K): (n, P, NODES), and the moments, (n, NODES)."""
+        mix = mix if len(self.whole) > 1 else np.ones_like(mix[:, :1])
+        product = mix @ self.at_nodes.reshape(len(self.whole), -1)
+        return product.reshape(-1, *self.at_nodes.shape[1:]), (mix[:, None, :] @ self.at(y))[:, 0]
 
-        ``mix`` (n, K) weighs a family of weights; those of values are then (n, P, NODES).
-        """
-        product, moments = self.at_nodes, self.at(y)
-        if mix is None or len(product) == 1:
-            return product[0], moments[:, 0]
-        product = (mix @ product.reshape(len(product), -1)).reshape(-1, *product.shape[1:])
-        return product, (mix[:, None, :] @ moments)[:, 0]
-
-    def between_risks(self, f: Array, y: Places) -> Array | float:
+    def between_risks(self, f: Array, y: Places) -> Array:
         """The error of weights that are mixed of those at K risks, (n,)."""
         if len(self.whole) == 1:
-            return 0.0
+            return np.zeros(len(y.t))
         error = self.panels.half * interpolation_error(self.whole[..., 0].T)
-        counted = ~y.before if self.beyond else ~y.after
-        return (counted * f.mean(axis=2)) @ error
+        return ((1 - y.sides[1 - self.beyond]) * f.mean(axis=2)) @ error
 
     @cached_property
     def total(self) -> float:
@@ -218,58 +211,68 @@ def in_library_of(f: Array, *arrays: np.ndarray) -> tuple[Array, ...]:
     return tuple(convert(array, f) for array in arrays)
 
 
-def integral(
-    f: Array,
-    g: Array,
-    weights: tuple[StepWeights, StepWeights],
-    y: Places,
-    factor: Array,
-    mix: Array | None = None,
-) -> Integral:
-    r""":math:`\int_0^yfw\,ds` and ``factor`` (n,) times :math:`\int_y^egv\,ds`, by values (1 or n, P, NODES).
+class Sides:
+    """Weights of integrals up to a time and from it on, or of one of these: S weights side by side."""
 
-    The error is estimated on each panel from the one function that counts there, on that of y from both.
+    def __init__(self, *weights: StepWeights) -> None:
+        self.weights, self.panels = weights, weights[0].panels
+        self.left_out = np.array([[weight.left_out] for weight in weights])
+        self.size = np.array([[weight.size] for weight in weights])
+        self.chosen = slice(int(weights[0].beyond), 1 + int(weights[-1].beyond))
+
+    @cached_property
+    def at_nodes(self) -> np.ndarray:
+        """Weights of the values at the nodes that serve all subjects, (S, 1, P, NODES)."""
+        return np.array([weight.at_nodes for weight in self.weights])
+
+    def read(self, y: Places, mix: Array | None) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the values at the nodes, and the moments at each time, (S, n, NODES).
+
+        ``mix`` (n, K) weighs families of weights; those of values are then (S, n, P, NODES).
+        """
+        if mix is None:
+            return self.at_nodes, np.array([weight.at(y)[:, 0] for weight in self.weights])
+        product, moments = zip(*(weight.mixed(y, mix) for weight in self.weights), strict=True)
+        return np.array(product), np.array(moments)
+
+
+def integral(f: Array, sides: Sides, y: Places, mix: Array | None = None) -> Integral:
+    r""":math:`\int_0^yfw\,ds` and :math:`\int_y^\infty fw\,ds` by values f (S, 1 or n, P, NODES): (S, n).
+
+    The error is estimated on the panel of y and on each panel that counts.
     """
-    (below, beyond), xp = weights, namespace(f)
-    (w, inside), (v, outside), half = below.mixed(y, mix), beyond.mixed(y, mix), below.panels.half
-    fixed = w, inside, v, outside, to_legendre(NODES), half, half[y.panel], y.before * 1.0, y.after * 1.0
-    w, inside, v, outside, to_coefficients, half, width, earlier, later = in_library_of(f, *fixed)
-    before, after = earlier > 0, later > 0
-    joined, own = xp.where(before[:, :, None], f, g), y.own(f)
-    value = xp.vecdot(xp.vecdot(joined, w), earlier) + factor * xp.vecdot(xp.vecdot(joined, v), later)
-    value = value + width * (
-        xp.vecdot(own @ to_coefficients, inside) + factor * xp.vecdot(y.own(g) @ to_coefficients, outside)
-    )
-    bounds = below.left_out, below.size, beyond.left_out, beyond.size
-    left_out_below, size_below, left_out_beyond, size_beyond = in_library_of(f, *bounds)
-    last, further = last_coefficients(detach(xp.concat([joined, own[:, None]], axis=1)))
-    within, width = 2 / NODES + further, width * last[:, -1]
-    last, further, factor = last[:, :-1], further[:, :-1], detach(factor)
-    late = xp.where(after, left_out_beyond + size_beyond * further, within[:, :-1])
-    left_out = xp.where(before, left_out_below + size_below * further, factor[:, None] * late)
-    error = xp.vecdot(half * last, left_out, axis=-1) + width * within[:, -1]
+    xp = np if type(f) is np.ndarray else namespace(f)
+    half, (product, moments) = sides.panels.half, sides.read(y, mix)
+    fixed = product, moments, to_legendre(NODES), half, half[y.panel], y.sides[sides.chosen], y.within
+    parts = in_library_of(f, *fixed, sides.left_out, sides.size)
+    product, moments, to_coefficients, half, width, counted, within, left_out, size = parts
+    value = xp.vecdot(xp.vecdot(f, product), counted)
+    value = value + width * xp.vecdot(y.own(f) @ to_coefficients, moments)
+    last, further = last_coefficients(xp, f if xp is np else detach(f))
+    error = xp.vecdot(half * last, counted * (left_out + size * further) + within * (2 / NODES + further))
     if mix is not None:
-        error = error + below.between_risks(f, y) + factor * beyond.between_risks(g, y)
+        each = zip(sides.weights, f, strict=True)
+        error = error + np.array([weight.between_risks(part, y) for weight, part in each])
     return value, error
 
 
-def last_coefficients(f: Array) -> tuple[Array, Array]:
+def last_coefficients(xp: Any, f: Array) -> tuple[Array, Array]:
     """The larger of the last two coefficients of every panel, and how much smaller the next are: (n, P).
 
     At twice the degree, where Gauss quadrature errs, coefficients have fallen by their share in the mean of
     f, or by the square of how they fell since the middle: a narrow hump upon a broad one has a small share.
     """
-    xp = namespace(f)
     sizes = abs(f @ in_library_of(f, _to_estimates())[0])
     last, middle = xp.maximum(sizes[..., 0], sizes[..., 1]), xp.maximum(sizes[..., 2], sizes[..., 3])
-    mean, falls = sizes[..., 4], last / xp.where(middle > 0, middle, 1.0)
-    return last, xp.maximum(last / xp.where(mean > 0, mean, 1.0), falls * falls)
+    mean, falls = sizes[..., 4], last / (middle + (middle == 0))
+    return last, xp.maximum(last / (mean + (mean == 0)), falls * falls)
 
 
 def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
     relative = TOLERANCE if loss.dtype.itemsize == 8 else 32 * float(np.finfo(np.float32).eps)
-    return to_numpy(error < relative * loss)
+    small = error < relative * loss
+    return small if type(small) is np.ndarray else to_numpy(small)
 
 
 def mended(loss: Array, good: np.ndarray, inputs: ScoringInputs, otherwise: Loss) -> Array:

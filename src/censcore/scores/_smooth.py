@@ -17,16 +17,15 @@ whose values at the nodes cost less than special functions at a thousand members
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, requires_grad, to_numpy
+from censcore._arrays import Array, convert, requires_grad, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore._risk_tables import RiskGroup, risk_groups
+from censcore._risk_tables import risk_groups
 from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.scores._shared_panels import (
     NODES,
@@ -34,6 +33,7 @@ from censcore.scores._shared_panels import (
     Method,
     Panels,
     Pieces,
+    Sides,
     StepWeights,
     accurate,
     antiderivatives,
@@ -50,12 +50,14 @@ MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all subjects that become edges
 FEW = 16  # subjects of a group whose own sums cost less than its moments
 WORTH_TABLES = 500_000  # jumps of all subjects together from which moments at a few risks are faster
+EPS = {kind().itemsize: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
 @lru_cache(maxsize=32)
-def moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
-    """Of a weight that is one at all times."""
-    return StepWeights(Pieces(panels, np.empty(0)), np.empty((1, 0)), beyond=beyond)
+def unweighted(panels: Panels) -> Sides:
+    """Weights that are one at all times."""
+    pieces, none = Pieces(panels, np.empty(0)), np.empty((1, 0))
+    return Sides(*(StepWeights(pieces, none, beyond=beyond) for beyond in (False, True)))
 
 
 def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
@@ -65,7 +67,7 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
     whose error is not small.
     """
     inputs, F, C, ipcw = it.inputs, it.inputs.F, it.inputs.C, it.end is not None
-    steps, ends = C._degree == 0, it.beyond._end()
+    steps, ends = C._degree == 0, (C if it.end is None else it.end)._end()
     by_risk, last = steps and has_many_risks(C, inputs.n), to_numpy(ends)
     if steps and len(C) > 1 and not by_risk:
         return None
@@ -88,18 +90,21 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
         return partial(_by_risk, inputs, _panels(until, wide, breaks), ipcw, otherwise)
 
     def on_narrow(subjects: ScoringInputs) -> Array:
-        return _OnPanels(_panels(until, narrow, breaks), ipcw, otherwise)(subjects)
+        return _on_panels(subjects, _sides(C, _panels(until, narrow, breaks), ipcw), ipcw, otherwise)
 
-    return partial(_OnPanels(_panels(until, wide, breaks), ipcw, on_narrow), inputs)
+    return partial(_on_panels, inputs, _sides(C, _panels(until, wide, breaks), ipcw), ipcw, on_narrow)
 
 
 def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss) -> Array:
     """Losses under a C with proportional hazards: moments at a few risks, mixed for every subject."""
     loss, C = np.empty(inputs.n), inputs.C
     for group in risk_groups(C.risk):
-        at_nodes = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
-        method = otherwise if len(group.rows) < FEW else _OnPanels(panels, ipcw, otherwise, at_nodes, group)
-        loss[group.rows] = method(inputs.take(group.rows))
+        subjects = inputs.take(group.rows)
+        if len(group.rows) < FEW:
+            loss[group.rows] = otherwise(subjects)
+            continue
+        sides = _sides(ProportionalHazards(C._times[0], C._hazard[0], group.risks), panels, ipcw)
+        loss[group.rows] = _on_panels(subjects, sides, ipcw, otherwise, group.mix)
     return loss
 
 
@@ -114,78 +119,69 @@ def has_many_risks(C: Univariate, n: int) -> bool:
 _panels = lru_cache(maxsize=32)(Panels)
 
 
-@dataclass(eq=False)
-class _OnPanels:
-    """Losses on some panels, and by another route where their error is not small.
+def _on_panels(
+    inputs: ScoringInputs, sides: Sides, ipcw: bool, otherwise: Loss, mix: np.ndarray | None = None
+) -> Array:
+    """Losses on some panels, and by another route where their error is not small."""
 
-    The weights of F² and S² are 1 and G, or on the ipcw scale 1/G and 1.
+    def part(rows: slice) -> Array:
+        subjects = inputs.take(rows)
+        loss, error = _losses(subjects, sides, ipcw, None if mix is None else mix[rows])
+        return mended(loss, accurate(loss, error), subjects, otherwise)
+
+    return chunked_rows(part, inputs.n, sides.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
+
+
+def _sides(C: Univariate, panels: Panels, ipcw: bool) -> Sides:
+    """The weights of F² and S², 1 and G, or 1/G and 1; of a smooth C one, since G is part of the integrand.
+
+    Those of steps are kept by C: training asks for them in every step. A point mass has none before the end.
     """
+    if C._degree != 0 or isinstance(C, PointMass):
+        return unweighted(panels)
+    by_panels: dict[Any, Sides] = C._remember("moments of steps", dict)
+    made = by_panels.get((panels, ipcw))
+    if made is None:
+        if len(by_panels) >= MOST_KEPT:
+            by_panels.clear()
+        times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
+        values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if ipcw else G
+        of_C = StepWeights(Pieces(panels, times[0]), values, beyond=not ipcw)
+        one = unweighted(panels).weights[ipcw]
+        made = by_panels[panels, ipcw] = Sides(of_C, one) if ipcw else Sides(one, of_C)
+    return made
 
-    panels: Panels
-    ipcw: bool
-    otherwise: Loss
-    C: Univariate | None = None  #: at the risks of a group of subjects
-    group: RiskGroup | None = None
 
-    def __call__(self, inputs: ScoringInputs) -> Array:
-        C = inputs.C if self.C is None else self.C
-        moments = self._moments(C, beyond=False), self._moments(C, beyond=True)
-
-        def part(rows: slice) -> Array:
-            subjects = inputs.take(rows)
-            mix = None if self.group is None else self.group.mix[rows]
-            loss, error = self._losses(subjects, moments, mix)
-            return mended(loss, accurate(loss, error), subjects, self.otherwise)
-
-        return chunked_rows(part, inputs.n, self.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
-
-    def _moments(self, C: Univariate, *, beyond: bool) -> StepWeights:
-        """Of a step function, kept by C: a training loss asks for them in every step. Else of 1.
-
-        A point mass has no jump before the end.
-        """
-        if C._degree != 0 or self.ipcw is beyond or isinstance(C, PointMass):
-            return moments_of_one(self.panels, beyond)
-        by_panels: dict[Any, StepWeights] = C._remember("moments of steps", dict)
-        made = by_panels.get((self.panels, beyond))
-        if made is None:
-            if len(by_panels) >= MOST_KEPT:
-                by_panels.clear()
-            times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
-            values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if self.ipcw else G
-            pieces = Pieces(self.panels, times[0])
-            made = by_panels[self.panels, beyond] = StepWeights(pieces, values, beyond=beyond)
-        return made
-
-    def _losses(
-        self, inputs: ScoringInputs, moments: tuple[StepWeights, StepWeights], mix: np.ndarray | None
-    ) -> tuple[Array, Array]:
-        """Losses and the estimates of their errors, (n,) each."""
-        xp, y, C, t = inputs.xp, inputs.y, inputs.C, convert(self.panels.nodes, inputs.y.time)
-        F = inputs.F._cdf(t)
-        F = F.reshape(F.shape[0], -1, NODES)
-        f, g, at_zero = F**2, (1 - F) ** 2, 1.0
-        if inputs.has_never:
-            g, at_zero = xp.where(y.never[:, None, None], f, g), ~y.never
-        if C._degree != 0:
-            G = C._sf(t)
-            G = G.reshape(G.shape[0], -1, NODES)
-            if self.ipcw:
-                f = f / xp.where(G > 0, G, np.inf)  # nobody is followed where G is zero
-            else:
-                g = g * G
-        places = self.panels.place(to_numpy(y.time).astype(np.float64, copy=False))
-        factor = inverse_probability_weights(inputs)[:, 0]
-        loss, error = integral(f, g, moments, places, factor, mix)
-        # an error that no coefficient shows: before the first node, f and g may change anywhere
-        first, change = float(self.panels.nodes[0, 0]), f[:, 0, 0]
-        if 0 in places.panel:
-            begins = convert(places.panel == 0, F)
-            change = change + xp.where(begins, factor * abs(at_zero - g[:, 0, 0]), 0.0)
-        # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
-        noise = factor * moments[1].total if _has_cdf(inputs.F) else factor * moments[1].total + y.time
-        rounding = 3 * float(xp.finfo(F.dtype).eps) * xp.sqrt(abs(loss) * noise)
-        return loss, error + detach(first * change + rounding)
+def _losses(inputs: ScoringInputs, sides: Sides, ipcw: bool, mix: np.ndarray | None) -> tuple[Array, Array]:
+    """Losses and the estimates of their errors, (n,) each."""
+    xp, y, C, panels = inputs.xp, inputs.y, inputs.C, sides.panels
+    t = convert(panels.nodes, y.time)
+    F = inputs.F._cdf(t)
+    f, g, at_zero = F**2, (1 - F) ** 2, 1.0
+    if inputs.has_never:
+        g, at_zero = xp.where(y.never[:, None], f, g), ~y.never
+    if C._degree != 0:
+        G = C._sf(t)
+        if ipcw:
+            f = f / xp.where(G > 0, G, np.inf)  # nobody is followed where G is zero
+        else:
+            g = g * G
+    places = panels.place(to_numpy(y.time).astype(np.float64, copy=False))
+    factor = inverse_probability_weights(inputs)[:, 0]
+    if f.shape != g.shape:
+        f, g = xp.broadcast_arrays(f, g)
+    squares = xp.concat([f[None], g[None]]).reshape(2, f.shape[0], -1, NODES)
+    (below, beyond), (error, later) = integral(squares, sides, places, mix)
+    loss, error = below + factor * beyond, error + factor * later
+    # an error that no coefficient shows: before the first node, f and g may change anywhere
+    first, change = float(panels.nodes[0, 0]), f[:, 0]
+    if 0 in places.panel:
+        begins = convert(places.panel == 0, F)
+        change = change + xp.where(begins, factor * abs(at_zero - g[:, 0]), 0.0)
+    # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
+    noise = factor * sides.weights[1].total + (0.0 if _has_cdf(inputs.F) else y.time)
+    rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
+    return loss, error + first * change + rounding
 
 
 def _has_cdf(forecast: Distribution) -> bool:
@@ -215,7 +211,7 @@ def jumps_method(it: TimeIntegral, otherwise: Loss) -> Method:
     kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
     if kernel is None:
         return partial(otherwise, inputs)
-    panels = _panels(float(ends[0, 0]), RATIOS[0], ())
+    panels = _panels(float(ends[0, 0]), RATIOS[0] if C._degree is None else np.inf, ())
     shared = _areas(C, panels) if len(C) == 1 else None
     reach, good = inverse_probability_weights(inputs)[:, 0], np.empty(inputs.n, dtype=bool)
 
@@ -233,6 +229,6 @@ def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.nd
     """The antiderivative of G, and a bound of the error of its differences, (1 or n,)."""
     G = C._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
     before, powers = antiderivatives(G, panels)
-    last, further = last_coefficients(G)
+    last, further = last_coefficients(np, G)
     rounding = 4 * np.finfo(np.float64).eps * (before[:, -1] + panels.half[-1])
     return before, powers, (last * (2 / NODES + further)) @ panels.half + rounding

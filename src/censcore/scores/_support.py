@@ -30,10 +30,9 @@ def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     reached = C._sf_left(t)[:, 0]
     latest = y.time if c is None else c  # C is known to be at least this
     beyond = (latest > C._end()[:, 0]) | (~censored & (reached <= 0))
-    if possibly(beyond.any()):
-        _check_beyond(to_numpy(beyond).nonzero()[0], y, C)
     known = censored if c is None else namespace(t).ones_like(y.event)
-    if possibly(known.any()):
+    if possibly((beyond | known).any()):
+        _check_beyond(to_numpy(beyond).nonzero()[0], y, C)
         excluded = to_numpy(known & C._excludes(latest[:, None])[:, 0])
         if excluded.any():
             _check_excluded(excluded.nonzero()[0], to_numpy(latest), C)
@@ -128,7 +127,7 @@ def _raise_unreached(
 
 def check_infinite(loss: Array, inputs: ScoringInputs) -> Array:
     """``loss``, or an error that names the subjects where it is infinite because follow-up never ends."""
-    finite = np.isfinite(to_numpy(loss))
+    finite = np.isfinite(loss if type(loss) is np.ndarray else to_numpy(loss))
     if not finite.all():
         bad = np.unique(np.nonzero(~finite)[0])
         latest = float(to_numpy(inputs.y.time).max())

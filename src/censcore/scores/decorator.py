@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from censcore._arrays import Array, as_loss
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike
 from censcore.scores.inputs import ScoringInputs, evaluation_times, quantile_levels, scoring_inputs
 from censcore.scores.interval import through_visits
 from censcore.scores.over_causes import over_all_causes
@@ -171,13 +171,15 @@ def _score_of(function: Formula, axis: Axis, over_causes: Callable[..., Array] |
             at = (options.pop(columns, None),)
         if over_causes is not None and isinstance(y, CompetingRisks):
             return over_causes(losses, y, forecast, censoring, *at, horizon=horizon, **options)
-        times = at[0] if axis == "time" else None
-        y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
+        if isinstance(y, IntervalCensored):
+            times = at[0] if axis == "time" else None
+            y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
         return of_inputs(scoring_inputs(y, forecast, censoring, horizon, one_cause=True), *at, **options)
 
     def of_inputs(inputs: ScoringInputs, *at: Array, **options: Any) -> Array:
         if not columns:
-            return _of_all(function(inputs, **options), inputs, function)
+            loss = function(inputs, **options)
+            return loss if loss.shape == (inputs.n,) else _of_all(loss, inputs, function)
         if axis == "time":
             t, single = evaluation_times(at[0], inputs.y, inputs.horizon)
         else:

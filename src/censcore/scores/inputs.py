@@ -27,7 +27,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_between, check_levels, check_option, check_positive
-from censcore.distributions import Distribution, PointMass, ProportionalHazards
+from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.distributions.before_terminal import before_terminal
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
@@ -100,8 +100,9 @@ class ScoringInputs:
     n: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "xp", namespace(self.y.time))
-        object.__setattr__(self, "n", int(self.y.time.shape[0]))
+        time = self.y.time
+        object.__setattr__(self, "xp", np if type(time) is np.ndarray else namespace(time))
+        object.__setattr__(self, "n", int(time.shape[0]))
 
     @property
     def time(self) -> Array:
@@ -232,10 +233,12 @@ def scoring_inputs(
     y = y if type(y) is RightCensored else as_outcome(y, one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)
-    check_is_distribution(forecast, "forecast")
+    if not isinstance(forecast, Univariate):
+        check_is_distribution(forecast, "forecast")
     was_passed = censoring is not None
     if censoring is not None:
-        check_is_distribution(censoring, "censoring")
+        if not isinstance(censoring, Univariate):
+            check_is_distribution(censoring, "censoring")
     elif type(y.time) is np.ndarray and y.censoring_time is None and not y.censored.any():
         censoring = _UNCENSORED
     else:
@@ -245,7 +248,8 @@ def scoring_inputs(
     n = common_rows(outcome=rows, forecast=len(forecast), censoring=len(censoring))
     if rows != n:
         y = y.take(np.zeros(n, dtype=np.int64))
-    check_dimensions(y, forecast, censoring, joint)
+    if not y.time.ndim == forecast.k == censoring.k == 1:
+        check_dimensions(y, forecast, censoring, joint)
     tau = None if horizon is None else check_horizon(horizon, y)
     if tau is not None:
         y, censoring = y.censor_at(tau), _censored_at(censoring, tau)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def over_reached(observed: Array, reached: Array) -> Array:
     r""":math:`\delta/G(y-)` of the observed subjects, from P(C >= y); zero for the others."""
-    return observed / namespace(reached).where(observed, reached, 1.0)
+    return observed / (reached + ~observed)
 
 
 def inverse_probability_weights(inputs: ScoringInputs) -> Array:

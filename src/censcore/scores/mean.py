@@ -137,6 +137,7 @@ def clustered_mean(
     (3.0, array([-0.7071,  0.7071]))
     """
     losses, weight = as_float(losses, "losses"), as_float(weight, "weight")
+    added = None if added is None else as_float(added, "added")
     xp = one_namespace(losses=losses, weight=weight, added=added)
     if losses.ndim not in (1, 2) or tuple(weight.shape) != tuple(losses.shape[:1]):
         raise InvalidInputError(
@@ -152,7 +153,6 @@ def clustered_mean(
     if not everyone:
         influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), influence, 0.0)
     if added is not None:
-        added = as_float(added, "added")
         if tuple(added.shape) != tuple(losses.shape):
             raise InvalidInputError(
                 f"added must have the shape of losses, {tuple(losses.shape)}; got {tuple(added.shape)}."

@@ -150,10 +150,11 @@ ROUTES = (
 
 def _first(it: TimeIntegral, among: Sequence[Route] = ROUTES) -> tuple[str, Callable[[], Array]]:
     """The name of the first route that is for the input, and its method."""
-    F, some_never, otherwise = it.inputs.F, it.inputs.has_never, partial(exactly, end=it.end)
+    F, otherwise = it.inputs.F, partial(exactly, end=it.end)
     for route in among:
         fits = F._degree in route.degrees and isinstance(F, route.forecasts)
-        if fits and (route.serves_never or not some_never) and (route.on_both_scales or it.end is None):
+        fits = fits and (route.on_both_scales or it.end is None)
+        if fits and (route.serves_never or not it.inputs.has_never):
             method = route.method(it, otherwise)
             if method is not None:
                 return route.name, method
