@@ -23,6 +23,13 @@ def say(word: str) -> None:
 def other() -> None:
     "Another."
 """
+UNFIT = """
+from typing import Annotated
+app.info.help = "What is said."
+@app.command()
+def unfit(number: Annotated[int, typer.Argument(), typer.Argument()]) -> None:
+    "One argument twice."
+"""
 FUNCTION = """
 def shout(word: str) -> None:
     "Shout a word."
@@ -55,6 +62,14 @@ def run(*words: str):
 
 def plain(text: str) -> str:
     return " ".join(re.sub("[│╭╮╰╯─]", " ", text).split())
+
+
+def test_a_list_of_commands_makes_none_of_those_of_a_group(package):
+    package({"listed": "listed:app"}, listed=WORKS + UNFIT)
+    text = run("--help")
+    assert text.exit_code == 0
+    assert "listed What is said." in plain(text.output)
+    assert type(run("listed", "say", "x").exception).__name__ == "MultipleTyperAnnotationsError"
 
 
 def test_a_group_and_a_function_become_commands(package):

@@ -158,6 +158,23 @@ def test_the_seed_makes_the_folds(one):
     assert (folds(1) != folds(2)).any()
 
 
+def test_a_number_of_folds_is_that_of_scikit_learn(one):
+    X = np.random.default_rng(3).normal(size=(60, 2))
+    model = cs.Censoring(cs.CoxRegression(), cv=7, random_state=2)
+    model.fit_predict_distribution(X, one)
+    splits = KFold(7, shuffle=True, random_state=2).split(X)
+    for number, (train, test) in enumerate(splits):
+        np.testing.assert_array_equal(np.flatnonzero(model.fold_ == number), test)
+        np.testing.assert_array_equal(model.fold_training_[number], train)
+        alone = cs.Censoring(cs.CoxRegression()).fit(X[train], one.take(train))
+        known, expected = model.fold_estimators_[number].trained_on_, alone.trained_on_
+        np.testing.assert_array_equal(known.outcome, expected.outcome)
+        np.testing.assert_array_equal(known.covariates, expected.covariates)
+        np.testing.assert_array_equal(
+            model.fold_estimators_[number].estimators_[0].coef_, alone.estimators_[0].coef_
+        )
+
+
 def test_rows_keep_their_own_covariates(one):
     X = np.arange(60.0)[:, None]
     distribution = cs.Censoring(Recorder(), cv=5).fit_predict_distribution(X, one)
@@ -212,6 +229,7 @@ def test_frames_are_split_as_frames(one):
     ("cv", "message"),
     [
         (1, "at least 2"),
+        (61, "subjects: got 60 of them, expected at least cv=61"),
         (ShuffleSplit(2, random_state=0), "every subject exactly once"),
         ([(np.arange(60), np.arange(30)), (np.arange(60), np.arange(30, 60))], "overlap"),
     ],

@@ -15,6 +15,7 @@ command is run or listed, never by ``import censcore``. A score that is register
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -88,12 +89,31 @@ def _command_of(entry: EntryPoint) -> Any:
 
 def _command(name: str, loaded: Any, settings: dict[str, Any] | None = None) -> Any:
     parent = typer.Typer(add_completion=False)
-    if isinstance(loaded, typer.Typer):
-        parent.add_typer(loaded, name=name)
-    else:
-        parent.command(name, context_settings=settings)(loaded)
     parent.callback()(lambda: None)  # with a callback it is always a group
+    if not isinstance(loaded, typer.Typer):
+        parent.command(name, context_settings=settings)(loaded)
+        return typer.main.get_group(parent).commands[name]
+    empty = copy.copy(loaded)
+    empty.registered_commands, empty.registered_groups = [], []
+    parent.add_typer(empty, name=name, cls=_group_of(loaded))
     return typer.main.get_group(parent).commands[name]
+
+
+def _group_of(app: typer.Typer) -> type[TyperGroup]:
+    """The group of an app, whose commands are made when they are asked for: a list needs its help alone."""
+    kind: Any = getattr(app.info.cls, "value", app.info.cls)  # a default is wrapped
+
+    class Group(kind or TyperGroup):  # type: ignore[misc]
+        def list_commands(self, ctx: Any) -> list[str]:
+            if not self.commands:
+                self.commands.update(typer.main.get_group(app).commands)
+            return super().list_commands(ctx)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            self.list_commands(ctx)
+            return super().get_command(ctx, cmd_name)
+
+    return Group
 
 
 def _cannot_load(kind: str, entry: EntryPoint, error: Exception) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, check_flag, check_method, name_subjects
@@ -148,21 +149,29 @@ class Censoring(SurvivalEstimator):
         all planned visits, it is drop-out. Several times of which one event ends the follow-up of another, as
         death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
         """
+        return self._fit_parts(X, self._know(X, y), sample_weight)
+
+    def _know(self, X: Any, y: Any) -> RightCensored:
+        """Settle what holds for all fits to the subjects, and give how long they were followed."""
         check_method(self.estimator, "estimator", "fit", "one such as KaplanMeier() or CoxRegression()")
         y = as_followed(y)
         check_rows(X, len(y))
-        sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         if self.shared is not None:
             check_flag(self.shared, "shared")
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
+        self.by_visit_ = isinstance(y, DetectionTimes)
+        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
+        return y
+
+    def _fit_parts(self, X: Any, y: RightCensored, sample_weight: Any) -> Self:
+        """Fit the distribution of each C."""
+        sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         if self.shared_:
             check_no_event_ends_follow_up(y)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
-        self.by_visit_ = isinstance(y, DetectionTimes)
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
         self.estimators_, self.subjects_, self.ends_ = (list(part) for part in zip(*fits, strict=True))
-        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
         return self
 
     def _fit_flipped(
@@ -248,11 +257,11 @@ class Censoring(SurvivalEstimator):
         Distribution
             The distribution of C for each subject, fitted without the subject's fold.
         """
-        y = as_followed(y)
         self.fit(X, y, sample_weight)
         if self.cv is None:
             return self.predict_distribution(X)
-        return self.fit_folds(X, y, self._folds(y, groups), sample_weight)
+        y = as_followed(y)
+        return self._fit_folds(X, y, self._folds(y, groups), sample_weight)
 
     def fit_folds(
         self,
@@ -275,19 +284,22 @@ class Censoring(SurvivalEstimator):
         Distribution
             The distribution of C for each subject in a test set, in the order of the subjects.
         """
-        y = as_followed(y)
+        return self._fit_folds(X, self._know(X, y), folds, sample_weight)
+
+    def _fit_folds(self, X: Any, y: RightCensored, folds: Any, sample_weight: Any) -> Distribution:
+        """The same of subjects that are known."""
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
-        self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
-        self.by_visit_ = isinstance(y, DetectionTimes)
-        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
-        plain = clone(self).set_params(cv=None, shared=self.shared_)  # the same in every fold
+        keys, seen = self.trained_on_, self.trained_on_.covariates
         self.fold_, self.fold_training_ = np.full(len(y), -1), [train for train, _ in folds]
         self.fold_estimators_, by_fold = [], []
         for number, (train, test) in enumerate(folds):
+            fit = clone(self).set_params(cv=None, shared=self.shared_)  # the same in every fold
+            fit.shared_, fit.by_visit_ = self.shared_, self.by_visit_
+            fit.trained_on_ = replace(
+                keys, outcome=keys.outcome[train], covariates=None if seen is None else seen[train]
+            )
             try:
-                fit = clone(plain).fit(
-                    take_rows(X, train), y.take(train), None if weight is None else weight[train]
-                )
+                fit._fit_parts(take_rows(X, train), y.take(train), None if weight is None else weight[train])
             except CenscoreError as error:
                 raise type(error)(f"The censoring distribution, fold {number + 1}: {error}") from error
             self.fold_[test] = number
@@ -299,18 +311,20 @@ class Censoring(SurvivalEstimator):
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Subjects to train on and to predict, both ascending; every subject is predicted once."""
-        from sklearn.model_selection import GroupKFold, KFold
-
         n, cv = len(y), self.cv
         if isinstance(cv, int | float):
             cv = as_count(cv, "cv, the number of folds,", least=2)
-            if groups is not None and (count := len(np.unique(groups))) < cv:
+            units, what = (n, "subjects") if groups is None else (len(np.unique(groups)), "groups")
+            if units < cv:
                 raise InvalidInputError(
-                    f"groups: got {count} of them, expected at least cv={cv}, one per fold. Pass a smaller "
+                    f"{what}: got {units} of them, expected at least cv={cv}, one per fold. Pass a smaller "
                     "cv."
                 )
-            kind = KFold if groups is None else GroupKFold
-            cv = kind(cv, shuffle=True, random_state=self.random_state)
+            if groups is None:
+                return _random_folds(n, cv, self.random_state)
+            from sklearn.model_selection import GroupKFold
+
+            cv = GroupKFold(cv, shuffle=True, random_state=self.random_state)
         events = to_numpy(y.event).reshape(n, -1).all(axis=1)
         splits = cv if isinstance(cv, Iterable) else cv.split(np.zeros((n, 1)), events, groups)
         rows = np.arange(n)
@@ -324,6 +338,16 @@ class Censoring(SurvivalEstimator):
         if any(np.isin(test, train).any() for train, test in folds):
             raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
         return folds
+
+
+def _random_folds(n: int, count: int, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The folds of scikit-learn's ``KFold``, which takes twice as long."""
+    folds = []
+    for part in np.array_split(check_random_state(random_state).permutation(n), count):
+        held_out = np.zeros(n, dtype=bool)
+        held_out[part] = True
+        folds.append((np.flatnonzero(~held_out), np.flatnonzero(held_out)))
+    return folds
 
 
 def _numbers(rows: Any, n: int) -> np.ndarray:

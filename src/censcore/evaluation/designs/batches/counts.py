@@ -77,17 +77,14 @@ class Counts:
 
     def places(self, stratum: np.ndarray, y: RightCensored) -> np.ndarray:
         """Where subjects of the strata (n,) with outcomes y are among the distinct ones, (n,)."""
-        strata, time, entry = (np.unique(values) for values in (self.stratum, self.time, self.entry))
-
-        def code(s: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray) -> np.ndarray:
-            number = np.searchsorted(strata, s) * len(time) + np.searchsorted(time, t)
-            return (number * 2 + d) * len(entry) + np.searchsorted(entry, a)
-
-        known = code(self.stratum, self.time, self.event, self.entry)
-        since = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry)
-        asked = code(stratum, to_numpy(y.time), to_numpy(y.event), since)
-        order = np.argsort(known)
-        return order[np.searchsorted(known[order], asked)]
+        entry = np.zeros(len(y)) if y.entry is None else y.entry
+        columns = (self.stratum, stratum), (self.time, y.time), (self.event, y.event), (self.entry, entry)
+        known, asked = np.zeros(len(self.time), dtype=np.intp), np.zeros(len(y), dtype=np.intp)
+        for ours, theirs in columns:
+            distinct, code = np.unique(ours, return_inverse=True)
+            known = known * len(distinct) + code
+            asked = asked * len(distinct) + np.searchsorted(distinct, to_numpy(theirs))
+        return np.searchsorted(known, asked)
 
     def events(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct event times, and how often each was seen."""

@@ -237,7 +237,7 @@ class Influences:
 
 DEGREE = POWERS[-1]
 SUMS = ("single", "pair", "product", "mixed")
-CACHED = 4096  # subjects whose powers stay in the cache
+CACHED = 8192  # subjects whose powers stay in the cache
 
 
 def power_sums(
@@ -249,38 +249,36 @@ def power_sums(
     (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
     """
     times = np.ones(len(psi)) if repeat is None else repeat
-    parts = [
-        _power_sums(
-            np.ascontiguousarray(psi[start : start + CACHED].T), reference, times[start : start + CACHED]
-        )
-        for start in range(0, max(len(psi), 1), CACHED)
-    ]
-    return {name: np.sum([part[name].T for part in parts], axis=0) for name in parts[0]}
+    columns = []
+    for j in range(psi.shape[2]):
+        parts = []
+        for start in range(0, max(len(psi), 1), CACHED):
+            block = slice(start, start + CACHED)
+            parts.append(_power_sums(np.ascontiguousarray(psi[block, :, j].T), reference, times[block]))
+        columns.append({name: sum(part[name] for part in parts) for name in parts[0]})
+    return {name: np.stack([column[name] for column in columns], axis=-1) for name in columns[0]}
 
 
 @np.errstate(invalid="ignore")  # infinite losses have no spread
 def _power_sums(psi: np.ndarray, reference: int | None, times: np.ndarray) -> dict[str, np.ndarray]:
-    """The same of influences (q, M, n), with all axes turned round."""
-    M = psi.shape[1]
+    """The same of one column of influences (M, n)."""
+    M, n = psi.shape
     a, b = np.array(list(combinations(range(M), 2)), dtype=np.intp).reshape(-1, 2).T
-    D = psi[:, a] - psi[:, b]
-    sums = {"single": _powers(psi, times), "pair": _powers(D, times)}
-    sums["product"] = D @ (D * times).transpose(0, 2, 1)
+    every = np.concatenate([psi, psi[a] - psi[b]])
+    square = every * every
+    counted = square * times
+    factors = np.ones_like(every), every, square, square * square
+    powers = np.stack([np.einsum("mn,mn->m", factor, counted) for factor in factors])
+    D = every[M:]
+    sums = {"single": powers[:, :M], "pair": powers[:, M:], "product": D @ (D * times).T}
     if reference is None:
         return sums
     others = np.arange(M) != reference
-    from_reference = powers_up_to_6(psi[:, others] - psi[:, [reference]]).transpose(1, 2, 3, 0)
-    of_reference = (powers_up_to_6(psi[:, reference]) * times).transpose(1, 0, 2)[:, None]
-    sums["mixed"] = np.zeros((len(psi), M, DEGREE + 1, DEGREE + 1))
-    sums["mixed"][:, others] = of_reference @ from_reference
-    return sums
-
-
-def _powers(psi: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Sums of the powers of (q, M, n), (q, M, 4)."""
-    square, counted = psi * psi, psi * psi * times
-    factors = (psi, psi * times), (psi, counted), (square, counted), (square * square, counted)
-    return np.stack([np.einsum("qmn,qmn->qm", a, b) for a, b in factors], axis=2)
+    from_reference = powers_up_to_6(psi[others] - psi[reference]).reshape(-1, n)
+    of_reference = powers_up_to_6(psi[reference]) * times
+    mixed = np.zeros((DEGREE + 1, M, DEGREE + 1))
+    mixed[:, others] = (from_reference @ of_reference.T).reshape(DEGREE + 1, M - 1, DEGREE + 1)
+    return sums | {"mixed": mixed.swapaxes(1, 2)}
 
 
 @dataclass(frozen=True, eq=False)
