@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -268,22 +268,25 @@ class BoostedHazards(SurvivalEstimator):
         Z = np.column_stack([codes[subject], interval])
         inside = [np.isin(subject, held) for _, held in folds]
         models = [self._untrained() if d[~held].any() else None for held in inside]
-        best, least, looks, trees = [None] * len(folds), float(w @ e), 0, 0
+        rates = [np.ones(int(held.sum())) for held in inside]
+        best, least, looks, trees = 0, float(w @ e), 0, 0
         while trees < self.max_iter:
-            trees, loss = min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
-            for model, held in zip(models, inside, strict=True):
-                rate = np.ones(int(held.sum()))
+            before, trees, loss = trees, min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
+            for model, held, rate in zip(models, inside, rates, strict=True):
                 if model is not None:
                     train = ~held
                     model.set_params(max_iter=trees)
                     model.fit(Z[train], d[train] / e[train], sample_weight=w[train] * e[train])
-                    rate = model.predict(Z[held])
+                    rate *= _later_trees(model, before).predict(Z[held])
                 loss += float(w[held] @ (e[held] * rate - d[held] * np.log(rate)))
             if loss < least:
-                best, least, looks = deepcopy(models), loss, 0
+                best, least, looks = trees, loss, 0
             elif (looks := looks + 1) == _PATIENCE:
                 break
-        return best
+        for model in models:
+            if model is not None:
+                del model._predictors[best:]
+        return models if best else [None] * len(folds)
 
     def _untrained(self) -> Any:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -314,3 +317,13 @@ class BoostedHazards(SurvivalEstimator):
         Z = np.column_stack([np.repeat(codes, K, axis=0), np.tile(np.arange(K), len(codes))])
         factors = [np.ones(len(Z)) if model is None else model.predict(Z) for model in self._models]
         return np.mean(factors, axis=0).reshape(-1, K)
+
+
+def _later_trees(model: Any, first: int) -> Any:
+    """The factor by which the trees from number ``first`` on change the forecast, as a model."""
+    if not first:
+        return model
+    later = copy(model)
+    later._predictors = model._predictors[first:]
+    later._baseline_prediction = np.zeros_like(model._baseline_prediction)
+    return later
