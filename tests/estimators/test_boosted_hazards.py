@@ -183,7 +183,7 @@ def test_counts_may_be_whole_numbers_of_another_type():
     x, y = rng.normal(size=(60, 2)), cs.RightCensored(rng.exponential(size=60), np.ones(60, dtype=bool))
     counts = {"max_iter": 4, "max_leaf_nodes": 3, "min_samples_leaf": 10}
     plain, other = (
-        cs.BoostedHazards(**{name: kind(count) for name, count in counts.items()}).fit(x, y)
+        cs.BoostedHazards(random_state=0, **{name: kind(count) for name, count in counts.items()}).fit(x, y)
         for kind in (int, float)
     )
     sf = [model.predict_distribution(x).sf(1.0) for model in (plain, other)]
