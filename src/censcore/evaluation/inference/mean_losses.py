@@ -153,7 +153,8 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
             for s in range(m):
                 means = mean_with_influence(together, w[:, s], clusters, xi[:, s], counted)
                 for name, (first, end) in zip(alike, pairwise(ends), strict=True):
-                    values[s, model, name] = means.columns(slice(first, end))
+                    own = np.ascontiguousarray(means.influence[:, first:end])  # as a copy has it
+                    values[s, model, name] = Estimate(means.value[first:end], own)
     return Means(values, method_of(censoring))
 
 
