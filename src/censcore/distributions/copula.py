@@ -22,7 +22,7 @@ from censcore._arrays import (
 )
 from censcore._validation import check_option, check_positive
 from censcore.distributions.distribution import as_column
-from censcore.distributions.joint import FromMarginals, beside, in_one_library
+from censcore.distributions.joint import FromMarginals, beside, in_one_library, stacked
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import DerivativeError, InvalidInputError
@@ -116,12 +116,8 @@ class Copula(FromMarginals):
         """Kendall's rank correlation of any two coordinates, (n,) or (1,)."""
         return self._family.kendall_tau(self.theta)
 
-    def _stack(self, columns: list[Array]) -> Array:
-        xp = self._xp
-        return xp.stack(xp.broadcast_arrays(*columns), axis=-1)
-
     def _join(self, logsf: list[Array]) -> Array:
-        H = -self._stack(logsf)
+        H = -stacked(logsf)
         xp = self._xp
         over = xp.any(xp.isinf(H), axis=-1)
         value = -self._family.exponent(_bounded(H), self._theta)
@@ -129,7 +125,7 @@ class Copula(FromMarginals):
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         xp = self._xp
-        H = -self._stack([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
+        H = -stacked([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
         event = xp.broadcast_to(event, H.shape)
         finite = _bounded(H)
         log_hazard = self._log_density(t, event) + xp.where(event, finite, xp.zeros_like(H))
@@ -146,7 +142,7 @@ class Copula(FromMarginals):
             inner = xp.where(exact, t[..., j], 1.0)
             zero = xp.zeros_like(inner)
             columns.append(xp.where(exact, F._logpdf(inner), zero) if possibly(xp.any(exact)) else zero)
-        return self._stack(columns)
+        return stacked(columns)
 
     def _sample(self, m: int, rng: Draws) -> Array:
         jumping = [type(F).__name__ for F in self._marginals if not F.has_density]

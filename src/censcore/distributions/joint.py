@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -79,9 +79,8 @@ class Joint(Distribution):
 
     def _end_of_first(self) -> Array:
         """The end of the support of the first event, (n,) or (1,)."""
-        xp = self._xp
-        ends = [self.marginal(j)._end()[:, 0] for j in range(self.k)]
-        return xp.min(xp.stack(xp.broadcast_arrays(*ends), axis=1), axis=1)
+        ends = stacked(self.marginal(j)._end()[:, 0] for j in range(self.k))
+        return self._xp.min(ends, axis=1)
 
     def sf(self, t: Array) -> Array:
         """P(T_1 > t_1, ..., T_k > t_k) at times (n, k), or (1, k) for all rows: (n,)."""
@@ -204,6 +203,13 @@ def _logsf_left(F: Univariate, t: Array) -> Array:
     return F._xp.where(left == F._sf(t), F._logsf(t), safe_log(left))
 
 
+def stacked(values: Iterable[Array]) -> Array:
+    """Values of coordinates or components, broadcast against each other, on a new last axis."""
+    values = list(values)
+    xp = namespace(values[0])
+    return xp.stack(xp.broadcast_arrays(*values), axis=-1)
+
+
 def in_one_library(distributions: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:
     """The distributions, those built from plain numbers brought to the library of the others.
 
@@ -310,9 +316,8 @@ class First(OfJoint):
 
     def _excludes(self, t: Array) -> Array:
         """The first event is one of them, so it can be at t only where one of them can."""
-        xp, joint = self._xp, self._joint
-        excluded = [joint.marginal(j)._excludes(t) for j in range(joint.k)]
-        return (t > self._end()) | xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
+        excluded = stacked(self._joint.marginal(j)._excludes(t) for j in range(self._joint.k))
+        return (t > self._end()) | self._xp.all(excluded, axis=-1)
 
     def _logpdf(self, t: Array) -> Array:
         terms = [self._joint._log_density_of(j, self._at(t)) for j in range(self._joint.k)]

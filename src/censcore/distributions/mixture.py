@@ -12,7 +12,7 @@ from censcore._validation import as_list, check_kind, check_positive, name_subje
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.distribution import Distribution
 from censcore.distributions.given_survival import check_possible
-from censcore.distributions.joint import Joint, beside, in_one_library, logsumexp
+from censcore.distributions.joint import Joint, beside, in_one_library, logsumexp, stacked
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -44,7 +44,7 @@ class Mixed(Distribution):
             w = self._weights[:, j : j + 1]
             log_w = xp.log(xp.where(w > 0, w, 1.0))
             terms.append(xp.where(w > 0, log_w + value, xp.full_like(value, -np.inf)))
-        return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
+        return logsumexp(stacked(terms))
 
     def _of_used(self, formula: Callable[[Any], Array], otherwise: float) -> list[Array]:
         """A formula of each component, ``otherwise`` where its weight is zero."""
@@ -54,9 +54,7 @@ class Mixed(Distribution):
 
     def _latest(self, formula: Callable[[Any], Array]) -> Array:
         """The largest of what a formula gives for the components, (1 or n, 1)."""
-        xp = self._xp
-        ends = self._of_used(formula, 0.0)
-        return xp.max(xp.stack(xp.broadcast_arrays(*ends), axis=-1), axis=-1)
+        return self._xp.max(stacked(self._of_used(formula, 0.0)), axis=-1)
 
     def _choice(self, m: int, rng: Draws) -> Array:
         """The numbers of the components of m draws, (n, m)."""
@@ -175,9 +173,7 @@ class Mixture(Mixed, Univariate):
         return self._latest(lambda F: F._end())
 
     def _excludes(self, t: Array) -> Array:
-        xp = self._xp
-        excluded = self._of_used(lambda F: F._excludes(t), True)
-        return xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
+        return self._xp.all(stacked(self._of_used(lambda F: F._excludes(t), True)), axis=-1)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         return self._sum(lambda F: F._integrated_sf(a, b))

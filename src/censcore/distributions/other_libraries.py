@@ -52,8 +52,9 @@ class ScipyDistribution(Univariate):
         self._positional = tuple(f"_{name}" for name in positional)
         low = np.asarray(self._call("support")[0])
         if np.isnan(low).any():
+            given = {name[1:]: getattr(self, name)[:3, 0].tolist() for name in self._arrays}
             raise InvalidInputError(
-                f"SciPy finds parameters of {self._dist.name} outside their range: {self._parameters()}."
+                f"SciPy finds parameters of {self._dist.name} outside their range: {given}."
             )
         if (low < 0).any():
             raise InvalidInputError(
@@ -69,9 +70,6 @@ class ScipyDistribution(Univariate):
     def _excludes(self, t: Array) -> Array:
         low, high = self._call("support")
         return (t < low) | (t > high)
-
-    def _parameters(self) -> dict[str, list[float]]:
-        return {name.lstrip("_"): getattr(self, name)[:3, 0].tolist() for name in self._arrays}
 
     def _call(self, method: str, *x: Array) -> Any:
         """A method of the SciPy distribution at the parameters of all subjects."""

@@ -109,16 +109,13 @@ class ProportionalHazards(ByLogSurvival):
             product = self._risk * xp.where(endless, 0.0, hazard)
         return xp.where(endless, np.inf, product)
 
-    def _passed(self, t: Array, side: str = "right") -> Array:
-        return searchsorted(self._times, t, side)
-
     def _logsf(self, t: Array) -> Array:
         xp = self._xp
-        value = -self._after(self._passed(t))
+        value = -self._after(searchsorted(self._times, t, "right"))
         return xp.where(xp.isinf(t), -np.inf, value)
 
     def _sf_left(self, t: Array) -> Array:
-        return self._xp.exp(-self._after(self._passed(t, "left")))
+        return self._xp.exp(-self._after(searchsorted(self._times, t, "left")))
 
     def _steps(self) -> tuple[Array, Array]:
         """The curves of all subjects, (1, J) and (n, J): to be asked of few subjects at a time."""
@@ -157,7 +154,7 @@ class ProportionalHazards(ByLogSurvival):
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
         """The hazard at the quantile exceeds that before y by -log(1 - p)."""
         xp = self._xp
-        before = self._after(self._passed(y, "left"))
+        before = self._after(searchsorted(self._times, y, "left"))
         level = before - log1p(-p)
         slack = 4 * float(xp.finfo(level.dtype).eps)  # of both logarithms, which must not skip a jump
         with np.errstate(over="ignore"):  # beyond all jumps
@@ -229,7 +226,7 @@ class ProportionalHazards(ByLogSurvival):
         xp = distribution._xp
         if end.shape[0] > 1 or bool(xp.isinf(end).any()):
             return super(ProportionalHazards, distribution).censor_at(end[:, 0])
-        earlier = int(distribution._passed(end, "left")[0, 0])
+        earlier = int(searchsorted(distribution._times, end, "left")[0, 0])
         times = xp.concat([distribution._times[:, :earlier], end], axis=1)
         hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
         return distribution._replaced(_times=times, _hazard=hazard)

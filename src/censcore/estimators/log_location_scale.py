@@ -183,8 +183,7 @@ class LogLocationScale(IntervalRegression):
         likelihood = _StratifiedLikelihood(times, Z, weight, self._baseline, stratum)
         phi, _, _ = self._solved(columns, partial(self._solve, likelihood), others=len(likelihood.parts))
         slope = self._map_back(phi, columns, mean, spread)
-        by_score = self._covariance_from(slope, likelihood(phi)[2])
-        return weight[:, None] * likelihood.scores(phi) @ by_score.T
+        return self._covariance_from(slope, likelihood(phi)[2], weight[:, None] * likelihood.scores(phi))
 
     def _solve(self, likelihood: _StratifiedLikelihood, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The maximum with one scale for all, which is concave; then with those of the strata, from there."""

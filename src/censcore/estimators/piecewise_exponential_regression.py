@@ -87,8 +87,8 @@ class PiecewiseExponentialRegression(IntervalRegression):
             return theta, information
 
         theta, information, _ = self._solved(columns, solve)
-        by_score = self._covariance_from(self._map_back(theta, columns), information)
-        self._parts = weight[:, None] * likelihood.scores(theta) @ by_score.T
+        scores = weight[:, None] * likelihood.scores(theta)
+        self._parts = self._covariance_from(self._map_back(theta, columns), information, scores)
 
     def _map_back(self, theta: np.ndarray, columns: StandardisedColumns) -> np.ndarray:
         """Set the estimates; give the derivative of (coef_, log rates_) by theta."""

@@ -54,15 +54,15 @@ class CoefficientInference(SurvivalEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _covariance_from(self, slope: np.ndarray, information: np.ndarray) -> np.ndarray:
-        """Covariance of estimates with the derivative ``slope`` by the parameters of the likelihood.
+    def _covariance_from(self, slope: np.ndarray, information: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Set the covariance of estimates with the derivative ``slope`` by the parameters of the likelihood.
 
-        Gives the derivative of the estimates by the score, which maps scores of subjects to influences.
+        Gives the influences of subjects on the estimates, from their weighted ``scores``.
         """
         by_score = slope @ np.linalg.pinv(information, hermitian=True)
         self.covariance_ = by_score @ slope.T
         self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
-        return by_score
+        return scores @ by_score.T
 
     def _check_inputs(
         self, X: Array | None, n: int, sample_weight: Array | None

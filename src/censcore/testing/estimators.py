@@ -123,9 +123,7 @@ class Candidate:
 
     def survival(self, distribution: Distribution) -> np.ndarray:
         """P(T_j > t) of all subjects, (n, q, k), whether they share a distribution or not."""
-        parts: list[Any] = [
-            distribution if distribution.k == 1 else distribution.marginal(j) for j in range(distribution.k)
-        ]
+        parts = [distribution.marginal(j) for j in range(distribution.k)]
         values = [to_numpy(part.sf(self.times[None, :])).astype(np.float64) for part in parts]
         return np.stack([np.broadcast_to(v, (_SUBJECTS, len(self.times))) for v in values], axis=2)
 

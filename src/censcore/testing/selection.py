@@ -115,9 +115,7 @@ def _questions(s: Examined) -> _Questions:
     n, k = s.n if s.n > 1 else 3, s.distribution.k
     rng = np.random.default_rng(s.seed)
     level = s.rounded(np.clip(_LEVELS + rng.uniform(-0.05, 0.05, (n, len(_LEVELS))), 0.01, 0.99))
-    times = [
-        s.ask("icdf", level, of=s.distribution.marginal(j) if k > 1 else s.distribution) for j in range(k)
-    ]
+    times = [s.ask("icdf", level, of=s.distribution.marginal(j)) for j in range(k)]
     usable = [np.where(np.isfinite(t) & (t > 0), t, 1.0 + level) for t in times]
     moved = np.stack([np.where(level < 0.5, t, 1.01 * t) for t in usable], axis=2)
     event = np.broadcast_to(np.arange(k) % 2 == 0, (n, k))
@@ -183,10 +181,7 @@ def _expect_draws(s: Examined) -> None:
     assert draws.shape == expected, f"take(rows).sample has shape {draws.shape}, expected {expected}."
     asked = _questions(s)
     for j in range(s.distribution.k):
-        part, column = (
-            (s.distribution.marginal(j), draws[..., j]) if s.distribution.k > 1 else (s.distribution, draws)
-        )
-        t = asked.time[:n, :, j]
-        sf = np.broadcast_to(s.ask("sf", t, of=part), (n, t.shape[1]))
+        t, column = asked.time[:n, :, j], draws[..., j] if draws.ndim > 2 else draws
+        sf = np.broadcast_to(s.ask("sf", t, of=s.distribution.marginal(j)), (n, t.shape[1]))
         above = column[:, :, None] > t[rows][:, None, :]
         s.expect_mean(above.astype(float), sf[rows], f"take(rows).sample, coordinate {j}")
