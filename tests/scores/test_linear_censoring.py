@@ -23,7 +23,7 @@ def test_integrated_brier_score_of_a_line_has_a_closed_form(name, h):
     x = np.minimum([h, 1.2], END) / END
     below = END**3 / 36 * (-x - x**2 / 2 - np.log1p(-x))
     left = ((1 - 1.2 / 6) ** 3 - (1 - h / 6) ** 3) * 2 / (1 - 1.2 / END)
-    np.testing.assert_allclose(loss, below + [0.0, left], rtol=1e-9)
+    np.testing.assert_allclose(loss, below + np.array([0.0, left]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("h", HORIZONS)
@@ -32,7 +32,8 @@ def test_integrated_brier_score_of_a_step_has_a_closed_form(name, h):
     F = cs.Ensemble([[1.0, 9.0], [1.0, 9.0]])
     loss = cs.integrated_brier_score(Y, F, C[name], scale="ipcw", horizon=h)
     below = END / 4 * np.log((1 - 1 / END) / (1 - np.array([h, 1.2]) / END))
-    np.testing.assert_allclose(loss, below + [0.0, (h - 1.2) / 4 / (1 - 1.2 / END)], rtol=1e-9)
+    left = (h - 1.2) / 4 / (1 - 1.2 / END)
+    np.testing.assert_allclose(loss, below + np.array([0.0, left]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("h", HORIZONS)

@@ -234,12 +234,9 @@ def are_curves_under_risks(inputs: ScoringInputs) -> bool:
     if type(C._reference) is not np.ndarray or C._reference.dtype != np.float64:
         return False
     times, jumps = F._breaks().shape[1], C._breaks().shape[1]
-    worth = inputs.n * jumps >= WORTH_TABLES and 4 * times <= jumps
-    return worth and _has_common_times(F) and bool(np.isinf(C._padded()[0, -1]))
-
-
-def _has_common_times(F: Univariate) -> bool:
-    """Whether all subjects jump at the same times; curves of groups have common breaks and jumps apart."""
+    if inputs.n * jumps < WORTH_TABLES or 4 * times > jumps or not np.isinf(C._padded()[0, -1]):
+        return False
+    # curves of groups have common breaks, and jumps apart
     return F._breaks().shape[0] == F.take(slice(2))._steps()[0].shape[0] == 1
 
 
