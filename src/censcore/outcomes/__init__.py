@@ -8,6 +8,14 @@ from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.semi_competing import SemiCompetingRisks
 
 __all__ = [
-    "RightCensored", "IntervalCensored", "CompetingRisks", "EventOfCause", "SemiCompetingRisks",
-    "OutcomeLike", "as_outcome", "as_competing_risks", "as_followed", "is_competing",
-]  # fmt: skip
+    "CompetingRisks",
+    "EventOfCause",
+    "IntervalCensored",
+    "OutcomeLike",
+    "RightCensored",
+    "SemiCompetingRisks",
+    "as_competing_risks",
+    "as_followed",
+    "as_outcome",
+    "is_competing",
+]

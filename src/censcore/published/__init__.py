@@ -6,6 +6,12 @@ from censcore.published.calibration import DCalibration, d_calibration
 from censcore.published.ipcw import CONVENTIONS, Convention, ipcw_binomial_log, ipcw_brier
 
 __all__ = [
-    "CONVENTIONS", "Convention", "ipcw_binomial_log", "ipcw_brier",
-    "administrative_brier", "survival_crps", "DCalibration", "d_calibration",
-]  # fmt: skip
+    "CONVENTIONS",
+    "Convention",
+    "DCalibration",
+    "administrative_brier",
+    "d_calibration",
+    "ipcw_binomial_log",
+    "ipcw_brier",
+    "survival_crps",
+]

@@ -5,6 +5,11 @@ from censcore.simulation.scenario import Scenario, SimulatedData
 from censcore.simulation.scenarios import DataScenario, LogNormalScenario, TargetedScenario, WeibullScenario
 
 __all__ = [
-    "Scenario", "SimulatedData", "DataScenario", "LogNormalScenario", "TargetedScenario", "WeibullScenario",
+    "DataScenario",
+    "LogNormalScenario",
     "OneFactorLogNormal",
-]  # fmt: skip
+    "Scenario",
+    "SimulatedData",
+    "TargetedScenario",
+    "WeibullScenario",
+]
