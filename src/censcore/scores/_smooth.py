@@ -124,10 +124,12 @@ def _on_panels(
     inputs: ScoringInputs, sides: Sides, ipcw: bool, otherwise: Loss, mix: np.ndarray | None = None
 ) -> Array:
     """Losses on some panels, and by another route where their error is not small."""
+    # where 1/G exceeds all floats the error is NaN, and another route serves the subject
+    losses = np.errstate(over="ignore", invalid="ignore")(_losses) if ipcw else _losses
 
     def part(rows: slice) -> Array:
         subjects = inputs.take(rows)
-        loss, error = _losses(subjects, sides, ipcw, None if mix is None else mix[rows])
+        loss, error = losses(subjects, sides, ipcw, None if mix is None else mix[rows])
         return mended(loss, accurate(loss, error), subjects, otherwise)
 
     return chunked_rows(part, inputs.n, sides.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
