@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore.distributions import ProportionalHazards
 from censcore.scores.inputs import scoring_inputs
 
 routes = importlib.import_module("censcore.scores.routes")
@@ -202,3 +203,18 @@ def test_errors_of_narrow_forecasts_are_not_underestimated():
     loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)
     expected = routes.exactly(scoring_inputs(y, F, C, 1.5), end)
     np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-300)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_weights_beyond_all_floats_are_left_to_another_route(shared):
+    # P(C > t) falls below the smallest number whose inverse is finite before it is zero
+    n = 600
+    rng = np.random.default_rng(0)
+    risk, jumps = rng.uniform(0.5, 2.0, n), np.linspace(0.01, 3.0, 1000)
+    forecast = ProportionalHazards(jumps, jumps, risk) if shared else cs.Weibull(1.5, 1 / risk)
+    y = cs.RightCensored(rng.weibull(1.5, n), np.ones(n))
+    C = cs.Exponential(np.full(n, 2.9))
+    loss = cs.integrated_brier_score(y, forecast, C, scale="ipcw", horizon=250.0)
+    few = slice(0, 20)
+    inputs = scoring_inputs(y.take(few), forecast.take(few), C.take(few), 250.0)
+    np.testing.assert_allclose(loss[few], routes.exactly(inputs, routes.end_of(inputs)), rtol=1e-8)

@@ -175,8 +175,9 @@ def _on_panels(
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
         G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
-        f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        read = integral(f[None], side, panels.place(y_all[rows]), group.mix[rows])
+        with np.errstate(over="ignore", invalid="ignore"):  # where 1/G exceeds all floats the error is NaN
+            f = G if beyond else 1 / np.where(G > 0, G, np.inf)
+            read = integral(f[None], side, panels.place(y_all[rows]), group.mix[rows])
         value[rows], error[rows] = read[0][0], read[1][0]
     return value, error
 

@@ -159,14 +159,15 @@ class StepWeights:
 
     def mixed(self, y: Places, mix: Array) -> tuple[np.ndarray, np.ndarray]:
         """The same weighed for each subject by ``mix`` (n, K): (n, P, NODES), and the moments, (n, NODES)."""
-        mix = mix if len(self.whole) > 1 else np.ones_like(mix[:, :1])
+        if len(self.whole) == 1:
+            return self.at_nodes, self.at(y)[:, 0]
         product = mix @ self.at_nodes.reshape(len(self.whole), -1)
         return product.reshape(-1, *self.at_nodes.shape[1:]), (mix[:, None, :] @ self.at(y))[:, 0]
 
-    def between_risks(self, f: Array, y: Places) -> Array:
+    def between_risks(self, f: Array, y: Places) -> Array | float:
         """The error of weights that are mixed of those at K risks, (n,)."""
         if len(self.whole) == 1:
-            return np.zeros(len(y.t))
+            return 0.0
         error = self.panels.half * interpolation_error(self.whole[..., 0].T)
         return ((1 - y.sides[1 - self.beyond]) * f.mean(axis=2)) @ error
 
@@ -228,12 +229,12 @@ class Sides:
     def read(self, y: Places, mix: Array | None) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the values at the nodes, and the moments at each time, (S, n, NODES).
 
-        ``mix`` (n, K) weighs families of weights; those of values are then (S, n, P, NODES).
+        ``mix`` (n, K) weighs a family of weights on one side; those of values are then (1, n, P, NODES).
         """
         if mix is None:
             return self.at_nodes, np.array([weight.at(y)[:, 0] for weight in self.weights])
-        product, moments = zip(*(weight.mixed(y, mix) for weight in self.weights), strict=True)
-        return np.array(product), np.array(moments)
+        product, moments = self.weights[0].mixed(y, mix)
+        return product[None], moments[None]
 
 
 def integral(f: Array, sides: Sides, y: Places, mix: Array | None = None) -> Integral:
@@ -250,10 +251,7 @@ def integral(f: Array, sides: Sides, y: Places, mix: Array | None = None) -> Int
     value = value + width * xp.vecdot(y.own(f) @ to_coefficients, moments)
     last, further = last_coefficients(xp, f if xp is np else detach(f))
     error = xp.vecdot(half * last, counted * (left_out + size * further) + within * (2 / NODES + further))
-    if mix is not None:
-        each = zip(sides.weights, f, strict=True)
-        error = error + np.array([weight.between_risks(part, y) for weight, part in each])
-    return value, error
+    return value, error if mix is None else error + sides.weights[0].between_risks(f[0], y)
 
 
 def last_coefficients(xp: Any, f: Array) -> tuple[Array, Array]:

@@ -103,8 +103,9 @@ def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss)
         if len(group.rows) < FEW:
             loss[group.rows] = otherwise(subjects)
             continue
-        sides = _sides(ProportionalHazards(C._times[0], C._hazard[0], group.risks), panels, ipcw)
-        loss[group.rows] = _on_panels(subjects, sides, ipcw, otherwise, group.mix)
+        at_risks = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
+        # without a name: moments take much memory, and those of the last group are free before the next
+        loss[group.rows] = _on_panels(subjects, _sides(at_risks, panels, ipcw), ipcw, otherwise, group.mix)
     return loss
 
 
@@ -123,10 +124,12 @@ def _on_panels(
     inputs: ScoringInputs, sides: Sides, ipcw: bool, otherwise: Loss, mix: np.ndarray | None = None
 ) -> Array:
     """Losses on some panels, and by another route where their error is not small."""
+    # where 1/G exceeds all floats the error is NaN, and another route serves the subject
+    losses = np.errstate(over="ignore", invalid="ignore")(_losses) if ipcw else _losses
 
     def part(rows: slice) -> Array:
         subjects = inputs.take(rows)
-        loss, error = _losses(subjects, sides, ipcw, None if mix is None else mix[rows])
+        loss, error = losses(subjects, sides, ipcw, None if mix is None else mix[rows])
         return mended(loss, accurate(loss, error), subjects, otherwise)
 
     return chunked_rows(part, inputs.n, sides.panels.nodes.size, like=inputs.y.time, budget=CACHED_NUMBERS)
@@ -168,10 +171,15 @@ def _losses(inputs: ScoringInputs, sides: Sides, ipcw: bool, mix: np.ndarray | N
             g = g * G
     places = panels.place(to_numpy(y.time).astype(np.float64, copy=False))
     factor = inverse_probability_weights(inputs)[:, 0]
-    if f.shape != g.shape:
-        f, g = xp.broadcast_arrays(f, g)
-    squares = xp.concat([f[None], g[None]]).reshape(2, f.shape[0], -1, NODES)
-    (below, beyond), (error, later) = integral(squares, sides, places, mix)
+    if mix is None and f.shape == g.shape:
+        squares = xp.concat([f[None], g[None]]).reshape(2, f.shape[0], -1, NODES)
+        (below, beyond), (error, later) = integral(squares, sides, places)
+    else:
+        parts = zip((f, g), sides.weights, strict=True)
+        ((below,), (error,)), ((beyond,), (later,)) = (
+            integral(part.reshape(1, part.shape[0], -1, NODES), Sides(weight), places, mix)
+            for part, weight in parts
+        )
     loss, error = below + factor * beyond, error + factor * later
     # an error that no coefficient shows: before the first node, f and g may change anywhere
     first, change = float(panels.nodes[0, 0]), f[:, 0]
