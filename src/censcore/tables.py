@@ -15,6 +15,7 @@ import numpy as np
 
 from censcore._validation import as_frame, check_kind
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingPackageError
+from censcore.plain_text import some_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,7 +180,7 @@ def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> No
         check_kind(name, f"{where}, the name of a column", str, "a text")
     missing = [name for name in wanted if name not in there]
     if missing:
-        shown = ", ".join(list(there)[:12]) + (", ..." if len(there) > 12 else "")
+        shown = some_of(there, 12)
         raise InvalidInputError(f"{where}: there is no column {', '.join(missing)}. There are: {shown}")
 
 

@@ -198,9 +198,8 @@ def _beside(samples: Tensor, values: Any) -> Any:
         return np.asarray(values)
     import torch
 
-    tensor = (
-        values if isinstance(values, torch.Tensor) else torch.tensor(values)
-    )  # mapped files are read-only
+    # mapped files are read-only
+    tensor = values if isinstance(values, torch.Tensor) else torch.tensor(values)
     tensor = tensor.to(samples.device)
     return tensor.to(samples.dtype) if tensor.is_floating_point() else tensor
 
@@ -276,10 +275,8 @@ def _method_results(columns: Columns) -> dict[str, Any]:
     results = {what: _mean(columns, columns[what]) for what in LOSSES}
     for horizon in HORIZONS:
         for share in SHARES:
-            results |= {
-                f"{name}_{horizon}_{share}": value
-                for name, value in _top(columns, horizon, share / 100).items()
-            }
+            top = _top(columns, horizon, share / 100)
+            results |= {f"{name}_{horizon}_{share}": value for name, value in top.items()}
     return results
 
 
@@ -299,13 +296,9 @@ def _share(values: NDArray[Any], weight: NDArray[Any], patients: NDArray[Any]) -
 
 def _top(columns: Columns, horizon: int, share: float) -> dict[str, Any]:
     """Predictive value and sensitivity of the highest risks; rows tied at the cut count in proportion."""
-    happened = columns[f"happened_{horizon}"]
-    known = np.isfinite(happened)
-    happened, risk, patients = (
-        happened[known],
-        columns[f"risk_{horizon}"][known],
-        columns["subject_id"][known],
-    )
+    known = np.isfinite(columns[f"happened_{horizon}"])
+    names = (f"happened_{horizon}", f"risk_{horizon}", "subject_id")
+    happened, risk, patients = (columns[name][known] for name in names)
     empty = {"mean": None, "standard_error": None, "rows": int(known.sum()), "patients": 0}
     if not known.any() or not happened.any():
         return {"ppv": empty, "sensitivity": empty}

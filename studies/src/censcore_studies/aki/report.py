@@ -137,12 +137,8 @@ class _Page:
         flow += [("studied stays", cohort["studied_stays"]), ("patients", cohort["patients"])]
         flow += [("stays that end with death", cohort["deaths"])]
         sides = [
-            (
-                _SIDES[side],
-                self.count(split["sides"][side]["stays"]),
-                self.count(split["sides"][side]["patients"]),
-            )
-            for side in _SIDES
+            (label, *(self.count(split["sides"][side][units]) for units in ("stays", "patients")))
+            for side, label in _SIDES.items()
         ]
         left_out = [
             (table, reason, self.count(n))
@@ -299,21 +295,20 @@ class _Page:
         )
 
     def _calibration(self) -> str:
-        shown = list(self.scores)
         curves = {
-            horizon: {name: self._calibration_curve(self.scores[name], horizon) for name in shown}
+            horizon: {name: self._calibration_curve(of, horizon) for name, of in self.scores.items()}
             for horizon in HORIZONS
         }
         seen = [observed for methods in curves.values() for _, observed in methods.values()]
         if not any(np.isfinite(observed).any() for observed in seen):
             return self._withheld("Calibration and risks")
-        main = self.scores[shown[0]]
+        first, main = next(iter(self.scores.items()))
         return (
             "<h2>Calibration and risks</h2>"
             + note(
                 "Above: risk of either AKI by tenths of its rank, on rows still observed at the horizon (C "
                 "beyond it), where the share with an event is not thinned by censoring. Below: predicted "
-                f"risks of {_LABELS[shown[0]].lower()} engression among rows whose outcome is known."
+                f"risks of {_LABELS[first].lower()} engression among rows whose outcome is known."
             )
             + figures.calibration(curves, _LABELS)
             + figures.risks({horizon: self._risk_shares(main, horizon) for horizon in HORIZONS})
