@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,8 +86,22 @@ def evaluate(
             key = content_key(_FORMAT, truth.key, HORIZONS, drawn)
             scored[TRUTH] = run_stage(out, f"evaluation/{TRUTH}", key, make, tell)
         key = content_key(_FORMAT, SHARES, [[name, stage.key] for name, stage in scored.items()])
-        results = run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
-    return dict(json.loads((results.folder / "results.json").read_text("utf-8")))
+        run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
+    return read_results(out)
+
+
+def read_results(out: Path) -> dict[str, Any]:
+    """What :func:`evaluate` found."""
+    stage = read_stage(out, "evaluation/results")
+    if stage is None:
+        raise InvalidInputError(f"{out} holds no evaluation; run evaluate({str(out)!r}) first.")
+    return dict(json.loads((stage.folder / "results.json").read_text("utf-8")))
+
+
+def with_truth(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of all methods, and of the true distribution where it is known."""
+    found = {name: results["methods"][name] for name in METHODS if name in results["methods"]}
+    return found | ({TRUTH: results[TRUTH]} if TRUTH in results else {})
 
 
 def read_preset(out: Path) -> Preset:
