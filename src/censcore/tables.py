@@ -136,9 +136,9 @@ class FrameBatch(Batch):
         frame = self.frame.compute() if self.delayed else self.frame
         if columns is not None:
             check_columns(columns, self.names(), str(self))
-            frame = frame[list(columns)]
         for start in range(0, len(frame), rows):
-            yield frame.iloc[start : start + rows]
+            part = frame.iloc[start : start + rows]
+            yield part if columns is None else part[list(columns)]
 
     def __str__(self) -> str:
         return "the Dask data frame" if self.delayed else "the table"
