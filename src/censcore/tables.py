@@ -15,6 +15,7 @@ import numpy as np
 
 from censcore._validation import as_frame, check_kind
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingPackageError
+from censcore.plain_text import some_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,9 +136,9 @@ class FrameBatch(Batch):
         frame = self.frame.compute() if self.delayed else self.frame
         if columns is not None:
             check_columns(columns, self.names(), str(self))
-            frame = frame[list(columns)]
         for start in range(0, len(frame), rows):
-            yield frame.iloc[start : start + rows]
+            part = frame.iloc[start : start + rows]
+            yield part if columns is None else part[list(columns)]
 
     def __str__(self) -> str:
         return "the Dask data frame" if self.delayed else "the table"
@@ -179,7 +180,7 @@ def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> No
         check_kind(name, f"{where}, the name of a column", str, "a text")
     missing = [name for name in wanted if name not in there]
     if missing:
-        shown = ", ".join(list(there)[:12]) + (", ..." if len(there) > 12 else "")
+        shown = some_of(there, 12)
         raise InvalidInputError(f"{where}: there is no column {', '.join(missing)}. There are: {shown}")
 
 

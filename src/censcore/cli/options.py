@@ -201,11 +201,11 @@ class Source:
 
     def covariates_of(self, frame: pd.DataFrame) -> pd.DataFrame | None:
         """The columns that a censoring distribution needs; None for none."""
+        from censcore.tables import check_columns  # --help needs none of what it imports
+
         stratify = [] if self.stratify is None else [self.stratify]
         wanted = list(dict.fromkeys([*words(self.covariates), *stratify]))
-        missing = [name for name in wanted if name not in frame.columns]
-        if missing:
-            raise InvalidInputError(f"--covariates: there is no column {', '.join(missing)}.")
+        check_columns(wanted, list(frame.columns), "--covariates")
         return frame[wanted] if wanted else None
 
     def training(self) -> tuple[pd.DataFrame | None, Any] | None:

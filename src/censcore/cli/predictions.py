@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import some_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +87,7 @@ def _read_parquet(file: Path | io.BytesIO) -> pd.DataFrame:
 def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
     """One column by name."""
     if name not in frame.columns:
-        shown = ", ".join(map(str, list(frame.columns)[:12])) + (", ..." if frame.shape[1] > 12 else "")
+        shown = some_of([str(there) for there in frame.columns], 12)
         raise InvalidInputError(f"{option} {name}: there is no such column. There are: {shown}")
     return frame[name].to_numpy()
 

@@ -289,15 +289,14 @@ class Censoring(SurvivalEstimator):
     def _fit_folds(self, X: Any, y: RightCensored, folds: Any, sample_weight: Any) -> Distribution:
         """The same of subjects that are known."""
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
-        keys, seen = self.trained_on_, self.trained_on_.covariates
+        keys = self.trained_on_
         self.fold_, self.fold_training_ = np.full(len(y), -1), [train for train, _ in folds]
         self.fold_estimators_, by_fold = [], []
         for number, (train, test) in enumerate(folds):
             fit = clone(self).set_params(cv=None, shared=self.shared_)  # the same in every fold
             fit.shared_, fit.by_visit_ = self.shared_, self.by_visit_
-            fit.trained_on_ = replace(
-                keys, outcome=keys.outcome[train], covariates=None if seen is None else seen[train]
-            )
+            own = {"outcome": keys.outcome[train], "covariates": take_rows(keys.covariates, train)}
+            fit.trained_on_ = replace(keys, **own)
             try:
                 fit._fit_parts(take_rows(X, train), y.take(train), None if weight is None else weight[train])
             except CenscoreError as error:

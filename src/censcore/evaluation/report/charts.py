@@ -13,6 +13,7 @@ import numpy as np
 from censcore.evaluation.report.style import PALETTE
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (2, 2), (7, 2, 2, 2), (12, 3))
+COLOURS = tuple(name for name in PALETTE if name.startswith("m"))
 MARKERS = ("circle", "square", "triangle", "diamond", "down", "plus", "cross")
 
 
@@ -36,10 +37,8 @@ def look_of(number: int) -> Look:
     >>> len({(look.colour, look.dashes, look.marker) for look in looks})
     100
     """
-    colours = [name for name in PALETTE if name.startswith("m")]
-    return Look(
-        colours[number % len(colours)], DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)], number
-    )
+    colour, dashes = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
+    return Look(colour, dashes, MARKERS[number % len(MARKERS)], number)
 
 
 @dataclass(frozen=True, eq=False)

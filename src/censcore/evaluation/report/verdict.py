@@ -354,14 +354,14 @@ def _other_scores(comparison: Comparison, means: dict[Key, list[Line]], best: st
 
 
 def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
-    unit = f" {comparison.time_unit}" if comparison.time_unit else ""
-    if score.axis == "time":
-        return f" at {at:.4g}{unit}" if unit else f" at time {at:.4g}"
     if score.axis == "level":
         return f" at level {at:.4g}"
+    unit, named = comparison.time_unit, "" if comparison.time_unit else "time "
+    if score.axis == "time":
+        return f" at {named}{with_unit(at, unit)}"
     end, last = comparison.horizon, comparison.design.last_time(comparison)
-    until = f"{end:.4g}" if end >= SHORT * last else f"{end:.4g} of {last:.4g}"
-    return f" up to {until}{unit}" if unit else f" up to time {until}"
+    whole = f" of {last:.4g}" if end < SHORT * last else ""
+    return f" up to {named}{end:.4g}{whole} {unit}".rstrip()
 
 
 def _plus_minus(line: Line) -> str:

@@ -113,9 +113,9 @@ def find_endpoints(
         engine.parquet("cohort", cohort.folder / "cohort.parquet")
         for name in ("creatinine", "urine", "weights"):
             engine.parquet(name, tables[name].folder / f"{name}.parquet")
-        engine.run(
-            f"CREATE OR REPLACE TEMP VIEW stay_creatinine AS {_inlined(statements[names[0]], parameters)}"
-        )
+        # A view cannot hold parameters; this one needs a single whole number.
+        view = statements[names[0]].replace("$lookback_s", str(parameters["lookback_s"]))
+        engine.run(f"CREATE OR REPLACE TEMP VIEW stay_creatinine AS {view}")
         for name in names[1:]:
             with engine.watched(name):
                 engine.write(statements[name], folder / f"{name}.parquet", parameters)
@@ -135,11 +135,6 @@ def find_endpoints(
     used = {stage: tables[stage].key for stage in ("creatinine", "urine", "weights")}
     key = content_key(statements, parameters, cohort.key, used)
     return run_stage(out, "endpoints", key, make, say)
-
-
-def _inlined(statement: str, parameters: Mapping[str, Any]) -> str:
-    # A view cannot hold parameters; this one needs a single whole number.
-    return statement.replace("$lookback_s", str(int(parameters["lookback_s"])))
 
 
 def split_patients(engine: Engine, cohort: Stage, out: Path, settings: AkiSettings, say: Say) -> Stage:

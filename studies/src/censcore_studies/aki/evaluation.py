@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,8 +86,22 @@ def evaluate(
             key = content_key(_FORMAT, truth.key, HORIZONS, drawn)
             scored[TRUTH] = run_stage(out, f"evaluation/{TRUTH}", key, make, tell)
         key = content_key(_FORMAT, SHARES, [[name, stage.key] for name, stage in scored.items()])
-        results = run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
-    return dict(json.loads((results.folder / "results.json").read_text("utf-8")))
+        run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
+    return read_results(out)
+
+
+def read_results(out: Path) -> dict[str, Any]:
+    """What :func:`evaluate` found."""
+    stage = read_stage(out, "evaluation/results")
+    if stage is None:
+        raise InvalidInputError(f"{out} holds no evaluation; run evaluate({str(out)!r}) first.")
+    return dict(json.loads((stage.folder / "results.json").read_text("utf-8")))
+
+
+def with_truth(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of all methods, and of the true distribution where it is known."""
+    found = {name: results["methods"][name] for name in METHODS if name in results["methods"]}
+    return found | ({TRUTH: results[TRUTH]} if TRUTH in results else {})
 
 
 def read_preset(out: Path) -> Preset:
@@ -198,9 +212,8 @@ def _beside(samples: Tensor, values: Any) -> Any:
         return np.asarray(values)
     import torch
 
-    tensor = (
-        values if isinstance(values, torch.Tensor) else torch.tensor(values)
-    )  # mapped files are read-only
+    # mapped files are read-only
+    tensor = values if isinstance(values, torch.Tensor) else torch.tensor(values)
     tensor = tensor.to(samples.device)
     return tensor.to(samples.dtype) if tensor.is_floating_point() else tensor
 
@@ -276,10 +289,8 @@ def _method_results(columns: Columns) -> dict[str, Any]:
     results = {what: _mean(columns, columns[what]) for what in LOSSES}
     for horizon in HORIZONS:
         for share in SHARES:
-            results |= {
-                f"{name}_{horizon}_{share}": value
-                for name, value in _top(columns, horizon, share / 100).items()
-            }
+            top = _top(columns, horizon, share / 100)
+            results |= {f"{name}_{horizon}_{share}": value for name, value in top.items()}
     return results
 
 
@@ -299,13 +310,9 @@ def _share(values: NDArray[Any], weight: NDArray[Any], patients: NDArray[Any]) -
 
 def _top(columns: Columns, horizon: int, share: float) -> dict[str, Any]:
     """Predictive value and sensitivity of the highest risks; rows tied at the cut count in proportion."""
-    happened = columns[f"happened_{horizon}"]
-    known = np.isfinite(happened)
-    happened, risk, patients = (
-        happened[known],
-        columns[f"risk_{horizon}"][known],
-        columns["subject_id"][known],
-    )
+    known = np.isfinite(columns[f"happened_{horizon}"])
+    names = (f"happened_{horizon}", f"risk_{horizon}", "subject_id")
+    happened, risk, patients = (columns[name][known] for name in names)
     empty = {"mean": None, "standard_error": None, "rows": int(known.sum()), "patients": 0}
     if not known.any() or not happened.any():
         return {"ppv": empty, "sensitivity": empty}

@@ -22,7 +22,9 @@ from censcore_studies.aki.evaluation import (
     SHARES,
     TRUTH,
     read_preset,
+    read_results,
     read_scores,
+    with_truth,
 )
 from censcore_studies.aki.methods import METHODS
 from censcore_studies.kit.pages import note, soft, table, whole_page
@@ -70,12 +72,7 @@ class _Page:
 
     def __init__(self, build: Build, reveal: bool) -> None:
         self.build, self.reveal = build, reveal
-        stage = read_stage(build.out, "evaluation/results")
-        if stage is None:
-            raise InvalidInputError(
-                f"{build.out} holds no evaluation; run evaluate({str(build.out)!r}) first."
-            )
-        self.results = json.loads((stage.folder / "results.json").read_text("utf-8"))
+        self.results = read_results(build.out)
         self.methods = [name for name in METHODS if name in self.results["methods"]]
         self.preset = read_preset(build.out)
         drawn = [name for name in (REFERENCE, "naive") if name in self.methods] or self.methods[:1]
@@ -137,12 +134,8 @@ class _Page:
         flow += [("studied stays", cohort["studied_stays"]), ("patients", cohort["patients"])]
         flow += [("stays that end with death", cohort["deaths"])]
         sides = [
-            (
-                _SIDES[side],
-                self.count(split["sides"][side]["stays"]),
-                self.count(split["sides"][side]["patients"]),
-            )
-            for side in _SIDES
+            (label, *(self.count(split["sides"][side][units]) for units in ("stays", "patients")))
+            for side, label in _SIDES.items()
         ]
         left_out = [
             (table, reason, self.count(n))
@@ -200,16 +193,11 @@ class _Page:
     def _energy(self) -> str:
         columns = {"joint": "joint", "creatinine": "creatinine", "urine": "urine"}
         best = {what: self._best(what) for what in columns}
-        lines = [
-            (
-                _LABELS[name],
-                *(self.value(self.results["methods"][name][w], 3, best[w] == name) for w in columns),
-                *(soft(f"{value:.3f}") for value in printed.ENERGY[name]),
-            )
-            for name in self.methods
-        ]
-        if (truth := self.results.get(TRUTH)) is not None:
-            lines.append(("Truth", *(self.value(truth[w], 3) for w in columns), *[""] * len(columns)))
+        lines = []
+        for name, found in with_truth(self.results).items():
+            paper = [soft(f"{value:.3f}") for value in printed.ENERGY.get(name, ())]
+            values = (self.value(found[w], 3, best[w] == name) for w in columns)
+            lines.append((_LABELS.get(name, "Truth"), *values, *(paper or [""] * len(columns))))
         rows = ", ".join(f"{label} {self.count(self.results['rows'][w])}" for w, label in columns.items())
         return (
             "<h2>Localized energy score in hours</h2>"
@@ -227,8 +215,7 @@ class _Page:
             best = self._best(f"brier_{horizon}")
             lines.append((f"<strong>{horizon} h</strong>", *[""] * 10))
             tops = [f"{what}_{horizon}_{share}" for share in SHARES for what in ("ppv", "sensitivity")]
-            truth = {TRUTH: self.results[TRUTH]} if TRUTH in self.results else {}
-            for name, found in ({n: self.results["methods"][n] for n in self.methods} | truth).items():
+            for name, found in with_truth(self.results).items():
                 paper = printed.UTILITY[horizon].get(name)
                 lines.append((
                     _LABELS.get(name, "Truth"),
@@ -299,21 +286,20 @@ class _Page:
         )
 
     def _calibration(self) -> str:
-        shown = list(self.scores)
         curves = {
-            horizon: {name: self._calibration_curve(self.scores[name], horizon) for name in shown}
+            horizon: {name: self._calibration_curve(of, horizon) for name, of in self.scores.items()}
             for horizon in HORIZONS
         }
         seen = [observed for methods in curves.values() for _, observed in methods.values()]
         if not any(np.isfinite(observed).any() for observed in seen):
             return self._withheld("Calibration and risks")
-        main = self.scores[shown[0]]
+        first, main = next(iter(self.scores.items()))
         return (
             "<h2>Calibration and risks</h2>"
             + note(
                 "Above: risk of either AKI by tenths of its rank, on rows still observed at the horizon (C "
                 "beyond it), where the share with an event is not thinned by censoring. Below: predicted "
-                f"risks of {_LABELS[shown[0]].lower()} engression among rows whose outcome is known."
+                f"risks of {_LABELS[first].lower()} engression among rows whose outcome is known."
             )
             + figures.calibration(curves, _LABELS)
             + figures.risks({horizon: self._risk_shares(main, horizon) for horizon in HORIZONS})

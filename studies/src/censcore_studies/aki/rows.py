@@ -147,13 +147,9 @@ class Part:
     def _features(self, rows: Moments, stay: Moments, second: Moments) -> Columns:
         rules, criteria = self._settings.rows, self._settings.endpoints
         weight = self.weight.last(self.weight.between(moment(stay, -(2**33)), rows))
-        values: Columns = {
-            "male": self.stays["male"][stay],
-            "age": self.stays["age"][stay],
-            "chronic_renal_failure": self.stays["chronic_renal_failure"][stay],
-            "weight": weight,
-            "elapsed_hours": second / 3600,
-        }
+        of_stay = ("male", "age", "chronic_renal_failure")
+        values: Columns = {name: self.stays[name][stay] for name in of_stay}
+        values |= {"weight": weight, "elapsed_hours": second / 3600}
         rolling = criteria.creatinine_baseline == "rolling_minimum"
         reach = seconds(criteria.baseline_hours)
         values["baseline_creatinine"] = baseline(self.creatinine, rows, reach, rolling)

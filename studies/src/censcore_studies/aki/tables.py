@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,13 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from censcore.exceptions import InvalidInputError
 from censcore_studies.aki import printed
-from censcore_studies.aki.evaluation import HORIZONS, LOSSES, SHARES, TRUTH
+from censcore_studies.aki.evaluation import HORIZONS, LOSSES, SHARES, TRUTH, read_results, with_truth
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS
 from censcore_studies.aki.report import FEWEST
-from censcore_studies.kit.store import read_stage
 from censcore_studies.kit.tables import StudyTable, plus_minus
 
 __all__ = ["study_tables"]
@@ -61,47 +58,28 @@ def study_tables(out: str | Path, *, reveal: bool = False) -> list[StudyTable]:
     reveal : bool
         Leave nothing out. For private use, or for data that are not patients'.
     """
-    stage = read_stage(Path(out), "evaluation/results")
-    if stage is None:
-        raise InvalidInputError(f"{out} holds no evaluation; run evaluate({str(out)!r}) first.")
-    results = json.loads((stage.folder / "results.json").read_text("utf-8"))
-    fewest = 0 if reveal else FEWEST
-    methods = [name for name in METHODS if name in results["methods"]]
-    made = [_energy(results, methods, fewest), _utility(results, methods, fewest)]
+    results, fewest = read_results(Path(out)), 0 if reveal else FEWEST
+    found = with_truth(results)
+    made = [_energy(found, fewest), _utility(found, fewest)]
     for name, caption in (("differences", _DIFFERENCES), ("excess", _EXCESS)):
         if results.get(name):
-            made.append(_compared(name, caption, results[name], methods, fewest))
+            of_methods = {method: results[name][method] for method in METHODS if method in results[name]}
+            made.append(_table(name, _lines(of_methods, {w: w for w in LOSSES}, fewest), caption))
     return made
 
 
-def _with_truth(results: Found, methods: list[str]) -> dict[str, Found]:
-    """The results of the methods, and of the true distribution where it is known."""
-    found = {name: results["methods"][name] for name in methods}
-    return found | ({TRUTH: results[TRUTH]} if TRUTH in results else {})
-
-
-def _energy(results: Found, methods: list[str], fewest: int) -> StudyTable:
-    lines = [
-        _line({}, name, found, {w: w for w in _ENERGY}, printed.ENERGY.get(name), fewest)
-        for name, found in _with_truth(results, methods).items()
-    ]
+def _energy(found: Found, fewest: int) -> StudyTable:
+    lines = _lines(found, {w: w for w in _ENERGY}, fewest, printed.ENERGY)
     caption = f"Localized energy score in hours ± one standard error by patient. {_PRINTED}"
     return _table("energy", lines, caption)
 
 
-def _utility(results: Found, methods: list[str], fewest: int) -> StudyTable:
-    lines = [
-        _line(
-            {"horizon": f"{horizon} h"},
-            name,
-            found,
-            {"brier": f"brier_{horizon}", **{top: top.replace("_", f"_{horizon}_") for top in _TOPS}},
-            printed.UTILITY[horizon].get(name),
-            fewest,
-        )
-        for horizon in HORIZONS
-        for name, found in _with_truth(results, methods).items()
-    ]
+def _utility(found: Found, fewest: int) -> StudyTable:
+    lines = []
+    for horizon in HORIZONS:
+        tops = {top: top.replace("_", f"_{horizon}_") for top in _TOPS}
+        of_horizon = _lines(found, {"brier": f"brier_{horizon}", **tops}, fewest, printed.UTILITY[horizon])
+        lines += [{"horizon": f"{horizon} h", **line} for line in of_horizon]
     caption = (
         "Either AKI at fixed horizons ± one standard error by patient: localized Brier score, and predictive "
         f"value and sensitivity of the highest risks among rows whose outcome is known. {_PRINTED}"
@@ -109,27 +87,22 @@ def _utility(results: Found, methods: list[str], fewest: int) -> StudyTable:
     return _table("utility", lines, caption)
 
 
-def _compared(name: str, caption: str, found: Found, methods: list[str], fewest: int) -> StudyTable:
-    shown = {w: w for w in LOSSES}
-    lines = [_line({}, method, found[method], shown, None, fewest) for method in methods if method in found]
-    return _table(name, lines, caption)
-
-
-def _line(
-    keys: dict[str, Any], name: str, found: Found, columns: Mapping[str, str], paper: Any, fewest: int
-) -> dict[str, Any]:
-    """Mean, standard error and printed number of every column."""
-    line = {**keys, "method": "Truth" if name == TRUTH else METHODS[name].label}
-    for place, (column, what) in enumerate(columns.items()):
-        value = found[what]
-        known = value["mean"] is not None and value["patients"] >= fewest
-        line |= {
-            column: value["mean"] if known else None,
-            f"{column}_error": value["standard_error"] if known else None,
-        }
-        if paper is not None:
-            line[f"{column}_printed"] = paper[place]
-    return line
+def _lines(
+    found: Found, columns: Mapping[str, str], fewest: int, paper: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Mean, standard error and printed number of every column, a line for each method."""
+    lines = []
+    for name, of_method in found.items():
+        line: dict[str, Any] = {"method": "Truth" if name == TRUTH else METHODS[name].label}
+        for place, (column, what) in enumerate(columns.items()):
+            value = of_method[what]
+            known = value["mean"] is not None and value["patients"] >= fewest
+            line[column] = value["mean"] if known else None
+            line[f"{column}_error"] = value["standard_error"] if known else None
+            if paper is not None and name in paper:
+                line[f"{column}_printed"] = paper[name][place]
+        lines.append(line)
+    return lines
 
 
 def _table(name: str, lines: list[dict[str, Any]], caption: str) -> StudyTable:
