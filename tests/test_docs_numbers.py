@@ -333,8 +333,8 @@ def ranks_on_the_same_folds() -> str:
     oblique, conditional = rank["oblique random forest (aorsf)"], rank["conditional inference forest"]
     assert list(rank.sort_values().iloc[:3]) == [oblique, rank["BestForecast"], conditional]
     return (
-        f"the mean rank {rank['BestForecast']:.1f} [among {len(rank)}](#ranks), level with the oblique forest "
-        f"({oblique:.1f}) and the conditional inference forest ({conditional:.1f})."
+        f"the mean rank {rank['BestForecast']:.1f} [among {len(rank)}](#ranks), level with the oblique "
+        f"forest ({oblique:.1f}) and the conditional inference forest ({conditional:.1f})."
     )
 
 
@@ -342,8 +342,8 @@ def ranks_on_the_same_folds() -> str:
 def ranks_in_the_readme() -> str:
     rank = table("neutral_benchmark/same_folds").set_index("learner")["mean rank"]
     return (
-        f"its mean rank among {len(rank)} learners is {rank['BestForecast']:.1f}, level with the best, a tuned "
-        f"forest ({rank.min():.1f})."
+        f"its mean rank among {len(rank)} learners is {rank['BestForecast']:.1f}, level with the best, a "
+        f"tuned forest ({rank.min():.1f})."
     )
 
 
