@@ -134,6 +134,12 @@ def test_the_weight_is_one_where_nothing_is_learned_and_0632_without_overfitting
     assert plus_weight(out, apparent, gamma) == pytest.approx([1.0, 0.632, 0.632, 1.0])
 
 
+@pytest.mark.parametrize("rounding", [-1e-15, 0.0, 1e-15])
+def test_a_forecast_that_is_the_same_for_all_learns_nothing_whatever_the_rounding(rounding):
+    apparent = np.array([0.4])
+    assert plus_weight(np.array([0.5]), apparent, apparent * (1 + rounding)) == 0.632
+
+
 def test_the_formula_of_632_plus_is_that_of_pec():
     """The error of forecasts without information bounds the out-of-bag error.
 

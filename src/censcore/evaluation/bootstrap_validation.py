@@ -50,7 +50,7 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.cross_validation import CrossValidation
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
-from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.estimates import ROUNDING, Estimate
 from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
 from censcore.evaluation.kinds import Kind
@@ -302,9 +302,10 @@ def _plus(out: Comparison, apparent: Comparison) -> dict[tuple[int, str, str], E
 
 def plus_weight(oob: np.ndarray, apparent: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """The weight of the out-of-bag error, 0.632 without overfitting and 1 where nothing is learned."""
-    oob = np.minimum(oob, gamma)
+    worse = np.minimum(oob, gamma) - apparent
     with np.errstate(divide="ignore", invalid="ignore"):
-        R = np.where(oob > apparent, (oob - apparent) / (gamma - apparent), 0.0)
+        # a forecast that is the same for all has both errors, up to rounding
+        R = np.where(worse > ROUNDING * np.abs(apparent), worse / (gamma - apparent), 0.0)
     return 0.632 / (1 - 0.368 * R)
 
 
