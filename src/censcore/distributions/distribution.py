@@ -233,7 +233,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         >>> cs.Exponential([1.0, 2.0, 4.0]).take([True, False, True]).mean()
         array([1.  , 0.25])
         """
-        n, rows = len(self), as_rows(rows)
+        n, rows = len(self), rows if type(rows) is slice else as_rows(rows)
         if n == 1 or (isinstance(rows, slice) and rows == slice(0, n)):
             return self
         if isinstance(rows, slice) and (rows.step or 1) < 0:

@@ -50,14 +50,14 @@ class CurveInference(SurvivalEstimator):
 
     def _keep(self, X: Any, y: RightCensored, sample_weight: Any) -> None:
         """Keep the risk sets of each stratum, and the numbers of its subjects in their order."""
-        check_rows(X, len(y))
-        weight, entry = check_weights(sample_weight, len(y)), entries_of(y)
-        self.strata_, stratum = fitted_strata(X, self.stratify, len(y))
         self._n, self._sets = len(y), list[tuple[np.ndarray, RiskSets]]()
+        check_rows(X, self._n)
+        weight, entry = check_weights(sample_weight, self._n), entries_of(y)
+        time, event = to_numpy(y.time), to_numpy(y.event)
+        self.strata_, stratum = fitted_strata(X, self.stratify, self._n)
         for number in range(len(self.strata_)):
             rows = np.nonzero((stratum == number) & (weight > 0))[0]
-            time, event = to_numpy(y.time)[rows], to_numpy(y.event)[rows]
-            sets = RiskSets(time, event, weight[rows], None if entry is None else entry[rows])
+            sets = RiskSets(time[rows], event[rows], weight[rows], None if entry is None else entry[rows])
             self._sets.append((rows[sets.order], sets))
 
     @abstractmethod

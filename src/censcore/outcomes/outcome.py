@@ -86,7 +86,7 @@ class Outcome:
 
     def take(self, rows: Any) -> Self:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        rows, n = as_rows(rows), len(self)
+        rows, n = rows if type(rows) is slice else as_rows(rows), len(self)
 
         def chosen(part: Any) -> Any:
             if isinstance(part, Outcome):

@@ -85,12 +85,13 @@ class CaseScore(ABC):
 
         Distributions in groups are scored group by group: a curve that a fold shares stays shared.
         """
-        n = len(case.y)
-        grouped = [D for D in (case.F, case.C) if isinstance(D, Grouped) and len(D) == n]
-        code = np.zeros(n, dtype=np.intp)
+        grouped = [D for D in (case.F, case.C) if isinstance(D, Grouped) and len(D) == len(case.y)]
+        if not grouped:
+            return self._losses(case)
+        code = np.zeros(len(case.y), dtype=np.intp)
         for D in grouped:
             code = code * (int(D._group.max()) + 1) + D._group
-        if not grouped or not 1 < len(numbers := np.unique(code)) <= PIECES:
+        if not 1 < len(numbers := np.unique(code)) <= PIECES:
             return self._losses(case)
         pieces = [np.nonzero(code == number)[0] for number in numbers]
         try:

@@ -103,9 +103,9 @@ def notes_on_events(
 ) -> list[str]:
     """Too few events to tell forecasts apart, or none to fit the reference to."""
     event = to_numpy(y.event) & (to_numpy(y.time) <= horizon)
-    counted = event.reshape(len(y), -1).any(axis=1) & (weight > 0)
+    counted = event.reshape(len(event), -1).any(axis=1) & (weight > 0)
     effective = effective_number(np.where(counted, weight, 0.0), groups)
-    notes = note_on_few(int(counted.sum()), effective, len(y), horizon)
+    notes = note_on_few(int(counted.sum()), effective, len(event), horizon)
     if train is not None and not to_numpy(train.y.event).any():
         notes.append(
             "The training subjects have no events: a reference fitted to them forecasts none, and default "
