@@ -59,7 +59,7 @@ def brier_sums(
 
 
 def _squares_of(F: Univariate, s: np.ndarray, place: np.ndarray, J: int) -> Squares | None:
-    """At times s, (q,); None where that takes more numbers than the losses."""
+    """At times s, (q,); None where that takes more than half the numbers of the losses."""
     q = len(s)
     if len(F) == 1:
         at = F._xp.asarray(s[None, :], dtype=F._reference.dtype)
@@ -75,7 +75,7 @@ def _squares_of(F: Univariate, s: np.ndarray, place: np.ndarray, J: int) -> Squa
     share = np.zeros(q) if isinstance(F, Step) else (s - times[begin]) / (times[begin + 1] - times[begin])
     mix[begin, np.arange(q)], mix[begin + 1, np.arange(q)] = 1 - share, share
     used: np.ndarray = np.any(mix, axis=1)
-    if used.sum() > q or (s[-1] > times[-2] and F._degree is None):
+    if 2 * used.sum() > q or (s[-1] > times[-2] and F._degree is None):
         return None
     levels = to_numpy(F._as_sf(F._padded(F._levels, F._start, front=True)))
     return _of_levels(levels[:, used[:-1]], mix[used], place, J)
