@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from threadpoolctl import threadpool_limits
 
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_number
@@ -23,6 +24,7 @@ from censcore.outcomes import OutcomeLike
 _CODES = 40  # values of a covariate that trees tell apart
 _STEP, _PATIENCE = 10, 4  # trees between looks at held-out subjects, at first; looks without a gain
 _SLOPE = 0.3  # standard deviation, beforehand, of the slope of f
+_NUMBERS_PER_THREAD = 1_000_000  # of the matrix of a fit; more threads wait for each other
 _EVENTS, _PIECES = 10, 60  # events of a piece of the pooled hazard, and pieces at most
 
 
@@ -270,19 +272,20 @@ class BoostedHazards(SurvivalEstimator):
         models = [self._untrained() if d[~held].any() else None for held in inside]
         rates = [np.ones(int(held.sum())) for held in inside]
         best, least, looks, trees = 0, float(w @ e), 0, 0
-        while trees < self.max_iter:
-            before, trees, loss = trees, min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
-            for model, held, rate in zip(models, inside, rates, strict=True):
-                if model is not None:
-                    train = ~held
-                    model.set_params(max_iter=trees)
-                    model.fit(Z[train], d[train] / e[train], sample_weight=w[train] * e[train])
-                    rate *= _later_trees(model, before).predict(Z[held])
-                loss += float(w[held] @ (e[held] * rate - d[held] * np.log(rate)))
-            if loss < least:
-                best, least, looks = trees, loss, 0
-            elif (looks := looks + 1) == _PATIENCE:
-                break
+        with threadpool_limits(max(1, Z.size // _NUMBERS_PER_THREAD), "openmp"):
+            while trees < self.max_iter:
+                before, trees, loss = trees, min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
+                for model, held, rate in zip(models, inside, rates, strict=True):
+                    if model is not None:
+                        train = ~held
+                        model.set_params(max_iter=trees)
+                        model.fit(Z[train], d[train] / e[train], sample_weight=w[train] * e[train])
+                        rate *= _later_trees(model, before).predict(Z[held])
+                    loss += float(w[held] @ (e[held] * rate - d[held] * np.log(rate)))
+                if loss < least:
+                    best, least, looks = trees, loss, 0
+                elif (looks := looks + 1) == _PATIENCE:
+                    break
         for model in models:
             if model is not None:
                 del model._predictors[best:]

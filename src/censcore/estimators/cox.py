@@ -41,10 +41,13 @@ class CoxRegression(CoefficientInference):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float or "auto"
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log partial likelihood. It
         makes the fit unique where columns are collinear or separate events from non-events. Without
         it, collinear columns are left out, and a column of numbers that separates raises an error.
+        ``"auto"`` takes the penalty of standardised columns with the greatest marginal likelihood, as if
+        their coefficients were normal with variance :math:`1/\alpha` (empirical Bayes, Laplace's
+        approximation [6]_): for forecasts, and where there are many covariates.
     ties : "product-limit", "efron" or "breslow"
         How events at the same time are treated. The default is consistent whatever the size of the ties. The
         others are for agreement with other software: the partial likelihood of Efron [4]_ or Breslow [5]_,
@@ -64,6 +67,8 @@ class CoxRegression(CoefficientInference):
     covariance_, standard_errors_ : array, (p, p) and (p,)
         Of ``coef_``, under the model, with weights taken as counts. Infinite where the data carry no
         information on the coefficients. See :meth:`robust_covariance` for other weights and for clusters.
+    alpha_ : float
+        With ``alpha="auto"``: the penalty, of coefficients of standardised columns.
     baseline_times_, baseline_hazard_ : array, (J,)
         Distinct event times and, after each, minus the logarithm of the survival function of a subject with
         x = ``center_``: minus the sum of the logarithms of :math:`1-d\Lambda_0(u)`. Infinite after a time at
@@ -111,6 +116,7 @@ class CoxRegression(CoefficientInference):
     .. [4] B. Efron (1977). The efficiency of Cox's likelihood function for censored data. Journal of the
        American Statistical Association 72, 557-565.
     .. [5] N. Breslow (1974). Covariance analysis of censored survival data. Biometrics 30, 89-99.
+    .. [6] D. J. C. MacKay (1992). Bayesian interpolation. Neural Computation 4, 415-447.
 
     See Also
     --------
@@ -134,7 +140,7 @@ class CoxRegression(CoefficientInference):
     _of_subjects = ("_score", "_used")
 
     def __init__(
-        self, alpha: float = 0.0, ties: str = "product-limit", strata: str | int | None = None
+        self, alpha: float | str = 0.0, ties: str = "product-limit", strata: str | int | None = None
     ) -> None:
         self.alpha = alpha
         self.ties = ties

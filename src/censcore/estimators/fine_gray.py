@@ -35,7 +35,7 @@ class FineGray(CoxRegression):
     ----------
     cause : int
         j; for an outcome ``y.cause(j)``, it is the cause of the outcome.
-    alpha : float
+    alpha : float or "auto"
         Ridge penalty, as in :class:`CoxRegression`.
 
     Attributes
@@ -75,7 +75,7 @@ class FineGray(CoxRegression):
     ties = "breslow"
     strata = None
 
-    def __init__(self, cause: int = 1, alpha: float = 0.0) -> None:
+    def __init__(self, cause: int = 1, alpha: float | str = 0.0) -> None:
         self.cause = cause
         self.alpha = alpha
 

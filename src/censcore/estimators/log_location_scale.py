@@ -76,11 +76,12 @@ class LogLocationScale(IntervalRegression):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float or "auto"
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log-likelihood, with
         :math:`\gamma=a\beta` for a shape a and :math:`\gamma=\beta/\sigma` for a spread. It makes the fit
         unique where columns are collinear or separate events from non-events. Without it, collinear columns
-        are left out, and a column of numbers that separates raises an error.
+        are left out, and a column of numbers that separates raises an error. ``"auto"`` is the most likely
+        penalty of standardised columns, as for :class:`CoxRegression`; ``alpha_`` holds it.
     strata : str or int, optional
         Name or number of a column of X. Each of its values has a shape or spread of its own; intercept and
         coefficients are shared: ``survreg(~ x + strata(s))``. The column is no covariate. For intercepts of
@@ -113,7 +114,7 @@ class LogLocationScale(IntervalRegression):
     _stratum: np.ndarray
     _of_subjects = ("_parts", "_stratum")
 
-    def __init__(self, alpha: float = 0.0, strata: str | int | None = None) -> None:
+    def __init__(self, alpha: float | str = 0.0, strata: str | int | None = None) -> None:
         self.alpha = alpha
         self.strata = strata
 
@@ -181,12 +182,15 @@ class LogLocationScale(IntervalRegression):
         Z = np.column_stack([np.ones(len(X)), columns.Z])
         times = times.each(lambda u: (u - mean) / spread)
         likelihood = _StratifiedLikelihood(times, Z, weight, self._baseline, stratum)
-        phi, _, _ = self._solved(columns, partial(self._solve, likelihood), others=len(likelihood.parts))
+        solve, simple = (partial(f, likelihood) for f in (self._solve, self._solve_pooled))
+        phi, _, _ = self._solved(columns, solve, len(likelihood.parts), simple)
         slope = self._map_back(phi, columns, mean, spread)
         return self._covariance_from(slope, likelihood(phi)[2], weight[:, None] * likelihood.scores(phi))
 
-    def _solve(self, likelihood: _StratifiedLikelihood, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The maximum with one scale for all, which is concave; then with those of the strata, from there."""
+    def _solve_pooled(
+        self, likelihood: _StratifiedLikelihood, penalty: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The maximum in theta with one scale for all, which is concave."""
         likelihood.penalise(np.append(0.0, penalty))
         pooled = likelihood.pooled
         theta, information = maximise(pooled, np.append(1.0, np.zeros(pooled.Z.shape[1])))
@@ -196,6 +200,11 @@ class LogLocationScale(IntervalRegression):
                 f"visits find no later events, so that {type(self).__name__} does not fit the data. Use "
                 "Turnbull."
             )
+        return theta, information
+
+    def _solve(self, likelihood: _StratifiedLikelihood, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The maximum in phi: with one scale for all, and from there with those of the strata."""
+        theta, information = self._solve_pooled(likelihood, penalty)
         strata = len(likelihood.parts)
         phi = np.append(np.full(strata, np.log(theta[0])), theta[1:] / theta[0])
         return (phi, information) if strata == 1 else maximise(likelihood, phi)

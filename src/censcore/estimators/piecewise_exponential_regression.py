@@ -27,8 +27,9 @@ class PiecewiseExponentialRegression(IntervalRegression):
     ----------
     breaks : int or array
         Where the hazard changes, ascending; a number asks for that many quantiles of the observed times.
-    alpha : float
-        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\beta\|^2` is taken off the log-likelihood.
+    alpha : float or "auto"
+        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\beta\|^2` is taken off the log-likelihood. ``"auto"`` is as
+        for :class:`CoxRegression`.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class PiecewiseExponentialRegression(IntervalRegression):
     (array([0.6]), array([0.5, 0.5, 0.5]))
     """
 
-    def __init__(self, breaks: int | Array = 4, alpha: float = 0.0) -> None:
+    def __init__(self, breaks: int | Array = 4, alpha: float | str = 0.0) -> None:
         self.breaks = breaks
         self.alpha = alpha
 

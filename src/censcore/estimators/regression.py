@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from censcore._validation import as_confidence, as_labels, as_number, name_subje
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
+from censcore.estimators.ridge import Solve, most_likely_penalty
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line, some_of
@@ -40,7 +40,7 @@ class CoefficientInference(SurvivalEstimator):
     was left out and what is held; so does :meth:`summary`.
     """
 
-    alpha: float
+    alpha: float | str
     coef_: np.ndarray
     covariance_: np.ndarray
     standard_errors_: np.ndarray
@@ -69,7 +69,8 @@ class CoefficientInference(SurvivalEstimator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Covariates (n, p) with p = 0 for None, and the weights, of n subjects."""
         check_rows(X, n)
-        as_number(self.alpha, "alpha", least=0, most=1e100)
+        if not (isinstance(self.alpha, str) and self.alpha == "auto"):
+            as_number(self.alpha, "alpha, unless it is 'auto',", least=0, most=1e100)
         weight = check_weights(sample_weight, n)
         matrix = as_matrix(self, X, reset=True)
         if matrix is None:
@@ -88,15 +89,20 @@ class CoefficientInference(SurvivalEstimator):
     def _solved(
         self,
         columns: StandardisedColumns,
-        solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+        solve: Solve,
         others: int = 0,
+        simple: Solve | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The solution under the penalties of the columns, (p,), its curvature, and these penalties.
 
         ``others`` is the number of parameters, the first ones, whose curvature does not matter. Levels of a
         category that separate events from others are held by a small penalty; a column of numbers that does
-        so is an error.
+        so is an error. ``simple`` solves for the coefficients where ``solve`` has other parameters.
         """
+        if self.alpha == "auto":
+            self.alpha_ = most_likely_penalty(simple or solve, len(columns.scale))
+            chosen = np.full(len(columns.scale), self.alpha_)
+            return *solve(chosen), chosen
         indicator = self._encoding.indicator[self._encoding.kept]
         alpha = np.full(len(indicator), float(self.alpha))
         while True:

@@ -130,14 +130,20 @@ class MemberDraws:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J) of draws from J forecasts, and half their squared distances (n, J, J)."""
 
-        def loss(*parts: np.ndarray) -> np.ndarray:
-            forecast = of_draws(mixed(parts), self.causes)
-            return to_numpy(energy_score(y, forecast, C, fair=True, horizon=self.horizon, seed=seed))
+        def loss(*parts: np.ndarray, pairs: str = "auto") -> np.ndarray:
+            F, end = of_draws(mixed(parts), self.causes), self.horizon
+            return to_numpy(energy_score(y, F, C, fair=True, horizon=end, pairs=pairs, seed=seed))
 
         s = np.stack([loss(z) for z in draws], axis=1)
+        # distances do not contain the outcome, whose noise is the larger one: half of the draws will do
+        m = draws[0].shape[1]
+        half = np.random.default_rng(seed).permutation(m)[: (m + 1) // 2]
+        fewer = [np.ascontiguousarray(z[:, half]) for z in draws]
+        pairs = "auto" if draws[0].ndim == 2 else "lagged"  # of a few draws, auto would take all pairs
+        alone = [loss(z, pairs=pairs) for z in fewer]
         D = np.zeros((len(s), len(draws), len(draws)))
         for j, i in combinations(range(len(draws)), 2):
-            D[:, i, j] = D[:, j, i] = 4 * ((s[:, i] + s[:, j]) / 2 - loss(draws[i], draws[j]))
+            D[:, i, j] = D[:, j, i] = 4 * ((alone[i] + alone[j]) / 2 - loss(fewer[i], fewer[j], pairs=pairs))
         return s, D
 
 
