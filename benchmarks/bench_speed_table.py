@@ -18,7 +18,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 import censcore as cs
 from censcore import _kernels
