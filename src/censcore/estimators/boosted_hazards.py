@@ -24,7 +24,7 @@ from censcore.outcomes import OutcomeLike
 _CODES = 40  # values of a covariate that trees tell apart
 _STEP, _PATIENCE = 10, 4  # trees between looks at held-out subjects, at first; looks without a gain
 _SLOPE = 0.3  # standard deviation, beforehand, of the slope of f
-_NUMBERS_PER_THREAD = 1_000_000  # of the matrix of a fit; more threads wait for each other
+_NUMBERS_PER_THREAD = 1_000_000  # of a matrix; more threads wait for each other
 _EVENTS, _PIECES = 10, 60  # events of a piece of the pooled hazard, and pieces at most
 
 
@@ -272,7 +272,7 @@ class BoostedHazards(SurvivalEstimator):
         models = [self._untrained() if d[~held].any() else None for held in inside]
         rates = [np.ones(int(held.sum())) for held in inside]
         best, least, looks, trees = 0, float(w @ e), 0, 0
-        with threadpool_limits(max(1, Z.size // _NUMBERS_PER_THREAD), "openmp"):
+        with _threads_for(Z):
             while trees < self.max_iter:
                 before, trees, loss = trees, min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
                 for model, held, rate in zip(models, inside, rates, strict=True):
@@ -318,8 +318,14 @@ class BoostedHazards(SurvivalEstimator):
         """Exp f of every interval, (n, intervals): the mean of the models."""
         K = int(self._interval[-1]) + 1
         Z = np.column_stack([np.repeat(codes, K, axis=0), np.tile(np.arange(K), len(codes))])
-        factors = [np.ones(len(Z)) if model is None else model.predict(Z) for model in self._models]
+        with _threads_for(Z):
+            factors = [np.ones(len(Z)) if model is None else model.predict(Z) for model in self._models]
         return np.mean(factors, axis=0).reshape(-1, K)
+
+
+def _threads_for(Z: np.ndarray) -> threadpool_limits:
+    """A context with as many threads as a matrix is worth."""
+    return threadpool_limits(max(1, Z.size // _NUMBERS_PER_THREAD), "openmp")
 
 
 def _later_trees(model: Any, first: int) -> Any:
