@@ -220,21 +220,3 @@ def test_extreme_covariates_and_times_stay_finite():
     z = model.sample(np.array([[1e6, -1e6], [0.0, 0.0]]), 200)
     assert np.isfinite(z).all()
     assert (z > 0).all()
-
-
-def test_networks_of_few_folds_are_pooled(tmp_path):
-    data, rows = sample(100), np.arange(100)
-    model = cs.MixtureDensityNetwork(n_networks=2, epochs=2, random_state=0, device="cpu")
-    [(held, whole)] = model.cross_fit(data.X, data.y, [(rows[20:], rows[:20])])
-
-    def density(fitted):
-        return np.exp(-cs.log_score(data.y, fitted.predict_distribution(data.X)))
-
-    np.testing.assert_allclose(density(model), (density(held) + density(whole)) / 2)
-    model.save(tmp_path / "pool")
-    np.testing.assert_allclose(density(cs.load(tmp_path / "pool")), density(model))
-    np.testing.assert_array_equal(
-        cs.load(tmp_path / "pool").sample(data.X[:5], 8), model.sample(data.X[:5], 8)
-    )
-    everybody = [(rows[50:], rows[:50]), (rows[:50], rows[50:])]
-    assert [len(models) for models in model.cross_fit(data.X, data.y, everybody)] == [1, 1]

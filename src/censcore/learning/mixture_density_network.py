@@ -183,11 +183,11 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         sample_weight: Array | None = None,
         *,
         groups: Array | None = None,
-    ) -> list[tuple[Self, ...]]:
+    ) -> list[tuple[Self]]:
         """Fit to all subjects, and side by side to all but each fold; for use by :class:`~censcore.Stacking`.
 
-        Of few folds, which do not hold out everybody, all networks are pooled. Covariates and times are in
-        units of all subjects; ``groups`` are as in :meth:`fit`. No checkpoint is written.
+        Covariates and times are in units of all subjects; ``groups`` are as in :meth:`fit`. No checkpoint is
+        written.
         """
         matrix, outcome, labels = self._in_memory(X, y, groups)
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
@@ -200,26 +200,20 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         self.history_ = histories[0]
         if self.history_.interrupted:
             raise KeyboardInterrupt
-        whole, *others = [self._with(network.double()) for network in networks]
-        if sum(len(held_out) for _, held_out in folds) == len(outcome):
-            self._networks = networks[:1]
-            return [(model,) for model in others]
-        self._networks = networks
-        return [(model, whole, *others[:i], *others[i + 1 :]) for i, model in enumerate(others)]
+        self._networks = [networks[0].double()]
+        return [(self._with(network.double()),) for network in networks[1:]]
 
     # ---- predictions ---------------------------------------------------------------------------
 
     @torch.no_grad()
     def _parameters(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Weights (n, c), and locations and scales (n, c, k) of the log-times of all networks together."""
-        x = x.double().to(self._network.start.device)
-        of_each = [network(x) for network in self._networks]
+        network: Any = self._network
         log_weight, location, log_scale = (
-            torch.cat(parts).movedim(0, 1).flatten(1, 2) for parts in zip(*of_each, strict=True)
+            part.movedim(0, 1).flatten(1, 2) for part in network(x.double().to(network.start.device))
         )
-        count = sum(network.count for network in self._networks)
         center, spread = (location.new_tensor(value) for value in (self._log_center, self._log_spread))
-        return log_weight.exp() / count, center + spread * location, spread * log_scale.exp()
+        return log_weight.exp() / network.count, center + spread * location, spread * log_scale.exp()
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the distribution of the event times.
@@ -232,8 +226,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         self.check_fitted()
         if isinstance(self._structure, Branching):
             return of_draws(self.sample(X), self._causes)
-        for network in self._networks:
-            network.to(pick_device(self.device))
+        self._network.to(pick_device(self.device))
         x = self._standardised(self._check_X(X, None, reset=False))
         parts = [self._parameters(x[rows]) for rows in blocks(*x.shape)]
         return self._distribution([torch.cat(part) for part in zip(*parts, strict=True)])
@@ -269,7 +262,6 @@ class MixtureDensityNetwork(LikelihoodEstimator):
             "log_center": self._log_center.tolist(),
             "log_spread": self._log_spread.tolist(),
             "structure": self._structure.settings,
-            "generators": len(self._networks),
         }
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
