@@ -79,6 +79,16 @@ def test_many_covariates_without_effect_do_no_harm(kind):
     assert np.std(risk) < 0.1 * np.std(kind(alpha=1.0).fit(X, y).predict_distribution(X).sf(np.float64(1.0)))
 
 
+@pytest.mark.parametrize("kind", REGRESSIONS[:4])
+def test_a_strong_effect_beside_columns_without_one_is_not_lost(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    T = np.exp(3 * X[:, 0] + 0.1 * rng.normal(size=60))
+    model = kind(alpha="auto").fit(X, cs.RightCensored(T, np.ones(60, dtype=bool)))
+    assert model.alpha_ < 0.1
+    assert np.corrcoef(model.predict_distribution(X).sf(1.0) > 0.5, T > 1)[0, 1] > 0.9
+
+
 def test_strata_categories_causes_and_no_covariates():
     X, y = sample(200, 2)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-_LARGEST = 1e6  # penalty of standardised columns: their effects vanish
+# Logarithms of penalties: smaller ones hold no coefficient that the data know, with larger ones all are zero.
+_LEVELS = np.linspace(np.log(1e-2), np.log(1e6), 40)
 _ROUNDS, _CLOSE = 20, 1e-3  # of the penalty: updates at most, and a change of its logarithm that ends them
 
 Solve = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -31,8 +32,9 @@ def most_likely_penalty(solve: Solve, p: int) -> float:
     >>> H, best = 50.0, np.array([0.3, -0.5, 0.1])  # each best coefficient has the variance 1/50
     >>> def solve(alpha):
     ...     return H * best / (H + alpha), np.diag(H + alpha)
-    >>> round(most_likely_penalty(solve, 3), 1), round(1 / (np.mean(best**2) - 1 / 50), 1)
-    (10.3, 10.3)
+    >>> alphas = most_likely_penalty(solve, 3), 1 / float(np.mean(best**2) - 1 / H)
+    >>> [round(alpha, 1) for alpha in alphas]
+    [10.3, 10.3]
     """
     alpha = float(p)  # effects of all columns together have the variance one
     for _ in range(_ROUNDS if p else 0):
@@ -46,7 +48,8 @@ def most_likely_penalty(solve: Solve, p: int) -> float:
             total = np.exp(log_alpha) + curvature
             return 0.5 * float(np.sum(np.log(total) - log_alpha - b**2 / total))
 
-        bounds = np.log(1e-3 / _LARGEST), np.log(_LARGEST)
+        best = int(np.argmin([loss(level) for level in _LEVELS]))  # there may be several minima
+        bounds = _LEVELS[max(0, best - 1)], _LEVELS[min(len(_LEVELS), best + 2) - 1]
         before, alpha = alpha, float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
         if abs(np.log(alpha / before)) < _CLOSE:
             break
