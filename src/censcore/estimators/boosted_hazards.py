@@ -24,7 +24,7 @@ from censcore.outcomes import OutcomeLike
 _CODES = 40  # values of a covariate that trees tell apart
 _STEP, _PATIENCE = 10, 4  # trees between looks at held-out subjects, at first; looks without a gain
 _SLOPE = 0.3  # standard deviation, beforehand, of the slope of f
-_NUMBERS_PER_THREAD = 1_000_000  # of a matrix; more threads wait for each other
+_NUMBERS_PER_THREAD = 500_000  # of a matrix; more threads wait for each other
 _EVENTS, _PIECES = 10, 60  # events of a piece of the pooled hazard, and pieces at most
 
 
