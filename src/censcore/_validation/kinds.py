@@ -10,7 +10,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "as_frame", "as_list", "as_names", "check_flag", "check_instance", "check_kind", "check_method",
-    "check_option", "check_same_order", "columns_of", "no_array", "shown",
+    "check_option", "check_same_order", "columns_of", "is_auto", "no_array", "shown",
 ]  # fmt: skip
 
 
@@ -52,6 +52,11 @@ def check_option(value: Any, name: str, options: Collection[Any]) -> None:
     listed = [repr(option) for option in options]
     expected = " or ".join(listed) if len(listed) == 2 else f"one of {', '.join(listed)}"
     raise InvalidInputError(f"{name} must be {expected}; got {shown(value)}.")
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a choice is left to the library."""
+    return isinstance(value, str) and value == "auto"
 
 
 def check_flag(value: Any, name: str) -> None:

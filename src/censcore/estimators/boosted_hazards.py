@@ -269,27 +269,33 @@ class BoostedHazards(SurvivalEstimator):
         e, d, w = e[subject, interval], d[subject, interval], weight[subject]
         Z = np.column_stack([codes[subject], interval])
         inside = [np.isin(subject, held) for _, held in folds]
+        with _threads_for(Z):
+            return self._grown(Z, e, d, w, inside)
+
+    def _grown(
+        self, Z: np.ndarray, e: np.ndarray, d: np.ndarray, w: np.ndarray, inside: list[np.ndarray]
+    ) -> list[Any]:
+        """Models of the rows outside each fold, with the trees that are best for the rows inside."""
         models = [self._untrained() if d[~held].any() else None for held in inside]
         rates = [np.ones(int(held.sum())) for held in inside]
         best, least, looks, trees = 0, float(w @ e), 0, 0
-        with _threads_for(Z):
-            while trees < self.max_iter:
-                before, trees, loss = trees, min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
-                for model, held, rate in zip(models, inside, rates, strict=True):
-                    if model is not None:
-                        train = ~held
-                        model.set_params(max_iter=trees)
-                        model.fit(Z[train], d[train] / e[train], sample_weight=w[train] * e[train])
-                        rate *= _later_trees(model, before).predict(Z[held])
-                    loss += float(w[held] @ (e[held] * rate - d[held] * np.log(rate)))
-                if loss < least:
-                    best, least, looks = trees, loss, 0
-                elif (looks := looks + 1) == _PATIENCE:
-                    break
+        while trees < self.max_iter:
+            before, trees, loss = trees, min(int(self.max_iter), trees + max(_STEP, trees // 4)), 0.0
+            for model, held, rate in zip(models, inside, rates, strict=True):
+                if model is not None:
+                    train = ~held
+                    model.set_params(max_iter=trees)
+                    model.fit(Z[train], d[train] / e[train], sample_weight=w[train] * e[train])
+                    rate *= _later_trees(model, before).predict(Z[held])
+                loss += float(w[held] @ (e[held] * rate - d[held] * np.log(rate)))
+            if loss < least:
+                best, least, looks = trees, loss, 0
+            elif (looks := looks + 1) == _PATIENCE:
+                break
         for model in models:
             if model is not None:
                 del model._predictors[best:]
-        return models if best else [None] * len(folds)
+        return models if best else [None] * len(inside)
 
     def _untrained(self) -> Any:
         from sklearn.ensemble import HistGradientBoostingRegressor

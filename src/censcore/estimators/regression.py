@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_confidence, as_labels, as_number, name_subjects
+from censcore._validation import as_confidence, as_labels, as_number, is_auto, name_subjects
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
@@ -69,7 +69,7 @@ class CoefficientInference(SurvivalEstimator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Covariates (n, p) with p = 0 for None, and the weights, of n subjects."""
         check_rows(X, n)
-        if not (isinstance(self.alpha, str) and self.alpha == "auto"):
+        if not is_auto(self.alpha):
             as_number(self.alpha, "alpha, unless it is 'auto',", least=0, most=1e100)
         weight = check_weights(sample_weight, n)
         matrix = as_matrix(self, X, reset=True)
@@ -99,7 +99,7 @@ class CoefficientInference(SurvivalEstimator):
         category that separate events from others are held by a small penalty; a column of numbers that does
         so is an error. ``simple`` solves for the coefficients where ``solve`` has other parameters.
         """
-        if self.alpha == "auto":
+        if is_auto(self.alpha):
             self.alpha_ = most_likely_penalty(simple or solve, len(columns.scale))
             chosen = np.full(len(columns.scale), self.alpha_)
             return *solve(chosen), chosen

@@ -44,13 +44,16 @@ def most_likely_penalty(solve: Solve, p: int) -> float:
         b = vectors.T @ parameters[-p:] / values
         curvature = np.maximum(1 / values - alpha, 0.0)
 
-        def loss(log_alpha: float, b: np.ndarray = b, curvature: np.ndarray = curvature) -> float:
-            total = np.exp(log_alpha) + curvature
-            return 0.5 * float(np.sum(np.log(total) - log_alpha - b**2 / total))
-
-        best = int(np.argmin([loss(level) for level in _LEVELS]))  # there may be several minima
-        bounds = _LEVELS[max(0, best - 1)], _LEVELS[min(len(_LEVELS), best + 2) - 1]
-        before, alpha = alpha, float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+        best = np.argmin([_loss(level, b, curvature) for level in _LEVELS])  # there may be several minima
+        bounds = _LEVELS[np.clip([best - 1, best + 1], 0, len(_LEVELS) - 1)]
+        found = minimize_scalar(_loss, args=(b, curvature), bounds=bounds, method="bounded")
+        before, alpha = alpha, float(np.exp(found.x))
         if abs(np.log(alpha / before)) < _CLOSE:
             break
     return alpha
+
+
+def _loss(log_alpha: float, b: np.ndarray, curvature: np.ndarray) -> float:
+    """Minus the logarithm of the marginal likelihood, up to a constant."""
+    total = np.exp(log_alpha) + curvature
+    return 0.5 * float(np.sum(np.log(total) - log_alpha - b**2 / total))

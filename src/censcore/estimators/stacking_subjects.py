@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_count
+from censcore._validation import as_count, is_auto
 from censcore.distributions import Distribution
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.cause_times import CauseTimes
@@ -125,7 +125,7 @@ class StackSubjects:
 
 def stack_folds(units: np.ndarray, cv: int | str, seed: int) -> list[Fold]:
     """Training and held-out subjects; a group stays on one side."""
-    automatic = isinstance(cv, str) and cv == "auto"
+    automatic = is_auto(cv)
     if isinstance(cv, str) and not automatic:
         raise InvalidInputError(f"cv must be a number of folds or 'auto'; got {cv!r}.")
     count = FOLDS if automatic else as_count(cv, "cv", least=2)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count
+from censcore._validation import as_count, is_auto
 from censcore.distributions import Distribution, Independent, JointMixture, LogNormal, Mixture
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
@@ -160,7 +160,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     def _recipe(self, n: int) -> Recipe:
         batch = min(n, _BATCH, max(32, n // 8))
         epochs: Any = self.epochs
-        if isinstance(epochs, str) and epochs == "auto":
+        if is_auto(epochs):
             epochs = max(1, round(_STEPS * math.sqrt(n) * batch / n))
         return Recipe(epochs, batch, self.learning_rate, weight_decay=0.01, compile=False)
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
-from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind
+from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind, is_auto
 from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_numbers, count_rows, validated
 from censcore.estimators.folds import seed_of
@@ -239,7 +239,7 @@ class NeuralEstimator(SavedEstimator):
     def _recipe(self, n: int) -> Recipe:
         settings = self._training
         size = settings.batch_size
-        automatic = isinstance(size, str) and size == "auto"
+        automatic = is_auto(size)
         if isinstance(size, str) and not automatic:
             raise InvalidInputError(f"batch_size must be a number or 'auto'; got {size!r}.")
         shared = {f.name: getattr(settings, f.name) for f in fields(Recipe) if hasattr(settings, f.name)}

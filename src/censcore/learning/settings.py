@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from censcore._validation import as_number, check_flag, check_option
+from censcore._validation import as_number, check_flag, check_option, is_auto
 from censcore.exceptions import InvalidInputError
 from censcore.learning.structures import Branching, Structure
 
@@ -139,6 +139,6 @@ class Training:
         check_option(self.objective, "objective", OBJECTIVES)
         check_option(self.time_transform, "time_transform", TRANSFORMS)
         check_option(self.precision, "precision", ("auto", "float32", "bfloat16"))
-        if not (isinstance(self.sparsity, str) and self.sparsity == "auto"):
+        if not is_auto(self.sparsity):
             as_number(self.sparsity, "sparsity", least=0)
         as_number(self.beta, "beta", above=0, below=2)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_number, as_numbers, check_levels, shown
+from censcore._validation import as_number, as_numbers, check_levels, is_auto, shown
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators import KaplanMeier
 from censcore.estimators.covariates import check_weights
@@ -136,7 +136,7 @@ def follow_up(subjects: Sample, groups: np.ndarray | None = None) -> list[Follow
 
 def given_horizon(horizon: float | str) -> float | None:
     """The horizon as a number, None for "auto"; anything else is an error."""
-    if isinstance(horizon, str) and horizon == "auto":
+    if is_auto(horizon):
         return None
     try:
         return as_number(horizon, "horizon", above=0)

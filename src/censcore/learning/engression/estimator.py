@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from censcore._arrays import Array
-from censcore._validation import as_count, check_flag, check_kind
+from censcore._validation import as_count, check_flag, check_kind, is_auto
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.tails import end_of_follow_up
@@ -338,7 +338,7 @@ class CensoredEngression(FittedGenerators):
         check_flag(self.ordered, "ordered")
         as_count(self._training.samples, "samples", least=2, most=MOST_SAMPLES)
         as_count(self.n_samples, "n_samples", most=MOST_SAMPLES)
-        if not (isinstance(self.n_networks, str) and self.n_networks == "auto"):
+        if not is_auto(self.n_networks):
             as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
 
     def _learn_units(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._validation import shown
+from censcore._validation import is_auto, shown
 from censcore.exceptions import InvalidInputError
 
 
@@ -22,7 +22,7 @@ def rank_and_processes() -> tuple[int, int]:
 
 def pick_device(device: str) -> torch.device:
     """A device of torch that exists; ``"auto"`` is a GPU where there is one, in every process another."""
-    if not (isinstance(device, str) and device == "auto"):
+    if not is_auto(device):
         return _named_device(device)
     if not torch.cuda.is_available():
         return torch.device("cpu")
