@@ -19,12 +19,15 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 ORDER := $(if $(SEED),--order $(SEED))
 # One thread per process, as conftest.py has it for the tests: work is parallel over processes already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+# Tests whose numbers could depend on the kernels of OpenBLAS and NumPy.
+NUMERICAL := $(addprefix tests/,agreement contracts distributions estimators evaluation learning matrix metamorphic \
+	properness published scores simulation)
 # Bytecode is kept, whatever the environment asks for: the tests start many processes.
 TESTING := PYTHONDONTWRITEBYTECODE=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest test-newest fuzz lint format bench conformance docs studies clean
+.PHONY: help setup demo test test-kernels test-slow test-bayes test-docs test-lowest test-newest fuzz lint format bench conformance docs studies clean
 
 help: ## Show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*'## '*) \
@@ -34,7 +37,7 @@ setup: $(DEV) ## Build .venv with the library, the studies and the pinned versio
 
 $(READY)-%:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; set PYTHON=/path/to/python"; exit 1; }
-	@echo "installing censcore[$*] into $(VENV); the first time takes a minute or two"
+	@echo "installing censcore[$*] into $(VENV); the first time takes $(if $(filter dev,$*),two to ten,one to five) minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@rm -f $(filter-out $(READY)-%,$(wildcard $(VENV)/installed-*))
 	@$(BIN)/pip install -qq --constraint constraints.txt --editable '.[$*]' \
@@ -46,6 +49,11 @@ demo: $(DEMO) ## Score forecasts on a real data set: a table, and a plot in demo
 
 test: $(DEV) ## Run the tests, the docstring examples and the code blocks of the docs
 	$(TESTING) $(BIN)/pytest -q $(PARALLEL) $(ORDER) -m "not slow"
+
+test-kernels: $(DEV) ## Run the numerical tests under the other kernels of OpenBLAS and NumPy that this processor has
+	@$(BIN)/python .ci/kernels.py | while read -r setting; do \
+		echo "$$setting"; \
+		env $$setting $(TESTING) $(BIN)/pytest -q $(PARALLEL) $(ORDER) -m "not slow" $(NUMERICAL) </dev/null || exit 1; done
 
 test-slow: $(DEV) ## Run the tests that take minutes
 	$(TESTING) $(BIN)/pytest -q $(PARALLEL) -m slow tests studies/tests
@@ -97,6 +105,7 @@ conformance: $(DEV) ## Run the conformance cases on every installed library, for
 	$(ONE_THREAD) $(BIN)/python -m conformance --out docs/results/conformance
 
 docs: $(DEV) ## Build the documentation in docs/_build/html
+	@echo "building the documentation; the first time takes five to ten minutes"
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
