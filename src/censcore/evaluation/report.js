@@ -76,7 +76,7 @@ for (const tabs of all(".tabs")) {
   show(buttons[0]);
 }
 
-// Where the pointer rests, a box tells the values: of points and bars what they hold, of curves what their
+// Where the pointer rests, a box tells the values: of points and bars what is written beside them, of curves what their
 // paths and axes say.
 const box = document.createElement("div");
 box.className = "values";
@@ -89,18 +89,27 @@ const tell = (lines, event) => {
   box.style.left = `${Math.max(0, Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 6))}px`;
   box.style.top = `${Math.max(0, Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 6))}px`;
 };
-for (const title of all("svg .mark > title, svg .bar > title")) {
-  title.parentNode.dataset.tip = title.textContent;
-  title.remove();
-}
-const points = path => {
-  const steps = path.getAttribute("d").match(/-?[\d.]+/g).map(Number), found = [[steps[0], steps[1]]];
-  for (let i = 2; i < steps.length; i += 2) found.push([found.at(-1)[0] + steps[i], found.at(-1)[1] + steps[i + 1]]);
+// Points (x, y) of a curve, or of the outline of a band, in runs: they begin at M, and go on by differences after l.
+const runs = part => {
+  const band = part.matches(".band"), found = [];
+  const drop = band ? Number(part.querySelector("use")?.getAttribute("y") ?? 0) : 0;
+  for (const path of all(band ? "path" : ":scope > path", part)) {
+    for (const [, start, steps] of path.getAttribute("d").matchAll(/M([^Mlz]*)l?([^Mz]*)/g)) {
+      const [x, y] = start.match(/-?[\d.]+/g).map(Number), numbers = (steps.match(/-?(\d+\.?\d*|\.\d+)/g) ?? []).map(Number);
+      const run = [[x, y + drop]];
+      for (let i = 0; i < numbers.length; i += 2) run.push([run.at(-1)[0] + numbers[i], run.at(-1)[1] + numbers[i + 1]]);
+      found.push(run);
+    }
+  }
   return found;
 };
+// Heights at which the lines between these points pass a place.
+const heights = (runs, at) => runs.flatMap(run => run.slice(1).flatMap((b, i) => {
+  const a = run[i];
+  return a[0] !== b[0] && (a[0] - at) * (b[0] - at) <= 0 ? [a[1] + (at - a[0]) / (b[0] - a[0]) * (b[1] - a[1])] : [];
+}));
 const digits = value => String(parseFloat(value.toPrecision(4))).replace("-", "−");
-for (const svg of all("svg[data-axes], .panels svg[viewBox]")) {
-  if (svg.parentNode.closest("svg")) continue;
+for (const svg of all(".panels svg[viewBox]")) {
   const rule = document.createElementNS(svg.namespaceURI, "path");
   rule.setAttribute("class", "pointer");
   svg.append(rule);
@@ -108,36 +117,19 @@ for (const svg of all("svg[data-axes], .panels svg[viewBox]")) {
   svg.addEventListener("pointermove", event => {
     const tip = event.target.closest("[data-tip]")?.dataset.tip;
     if (tip) return tell([tip], event);
-    const shown = what => all(what, svg).filter(part => !part.classList.contains("off")), curves = shown(".curve");
-    if (!svg.dataset.axes || !curves.length && !shown(".points").length) { box.hidden = true; return; }
+    const shown = what => all(what, svg).filter(part => !part.classList.contains("off")), lines = shown(".line");
+    if (!svg.dataset.axes || !lines.length) { box.hidden = true; return; }
     const [left, right, x0, x1, bottom, top, y0, y1] = svg.dataset.axes.split(" ").map(Number);
-    const { x: at, y: height } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const { x: at } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     if (at < left || at > right) { box.hidden = true; return; }
     const value = y => digits(y0 + (bottom - y) / (bottom - top) * (y1 - y0));
-    const time = x => digits(x0 + (x - left) / (right - left) * (x1 - x0));
-    for (const group of shown(".points")) {  // the point under the pointer, with its interval
-      const numbers = (path, what) => [...(path?.getAttribute("d") ?? "").matchAll(what)].map(found => found.slice(1).map(Number));
-      const point = numbers(group.querySelector(".mark"), /M([\d.]+) ([\d.]+)/g).find(([x, y]) => Math.hypot(x - at, y - height) < 5);
-      if (!point) continue;
-      const ends = numbers(group.querySelector(".line"), /M([\d.]+) ([\d.]+)V([\d.]+)/g).find(([x]) => x === point[0]);
-      const interval = ends ? ` (${value(ends[1])} to ${value(ends[2])})` : "";
-      return tell([`${group.dataset.model} at ${time(point[0])}: ${value(point[1])}${interval}`], event);
-    }
-    const there = list => {  // between the two points around the pointer
-      const i = list.findIndex(point => point[0] >= at), [a, b] = [list[Math.max(i - 1, 0)], list[i]];
-      if (i < 0 || (i === 0 && b[0] > at + 1)) return null;
-      const share = b[0] > a[0] ? (at - a[0]) / (b[0] - a[0]) : 0;
-      return a.map((value, k) => value + share * (b[k] - value));
-    };
-    const told = curves.map(curve => {
-      const line = there(all(".line", curve).flatMap(points)), band = there(all(".band", curve).flatMap(path => {
-        const ends = points(path), half = ends.length / 2;
-        return ends.slice(0, half).map(([x, high], i) => [x, high, ends[2 * half - 1 - i][1]]);
-      }));
-      return line && `${curve.dataset.model}: ${value(line[1])}${band ? ` (${value(band[2])} to ${value(band[1])})` : ""}`;
+    const bands = shown(".band"), told = lines.map(line => {
+      const name = line.dataset.model, here = heights(runs(line), at);
+      const around = bands.filter(band => band.dataset.model === name).flatMap(band => heights(runs(band), at));
+      const band = around.length ? ` (${value(Math.max(...around))} to ${value(Math.min(...around))})` : "";
+      return here.length ? `${name}: ${value(here.at(-1))}${band}` : null;
     });
     rule.setAttribute("d", `M${at} ${top}V${bottom}`);
-    if (!curves.length) { box.hidden = true; return; }
-    tell([`at ${time(at)}`, ...told.filter(Boolean)], event);
+    tell([`at ${digits(x0 + (at - left) / (right - left) * (x1 - x0))}`, ...told.filter(Boolean)], event);
   });
 }

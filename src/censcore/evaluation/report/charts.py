@@ -1,7 +1,6 @@
 """Figures as data: what is drawn, in the coordinates of the data.
 
-A chart is drawn by matplotlib for :meth:`Comparison.plot`, and as SVG by
-:mod:`censcore.evaluation.report.svg` for pages, which need no matplotlib.
+Matplotlib draws a chart, for :meth:`Comparison.plot` and for pages.
 """
 
 from __future__ import annotations

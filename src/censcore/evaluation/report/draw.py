@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore.evaluation.report.charts import MARKERS, Bars, Chart, Intervals, Line, Look, Panel
+from censcore.evaluation.report.charts import MARKERS, Bars, Chart, Intervals, Line, Look, Panel, Rule
 from censcore.evaluation.report.style import PALETTE, new_figure, styled
-from censcore.plain_text import one_line
+from censcore.plain_text import html_text, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT, SMALL_HEIGHT, WIDE = 6.0, 4.0, 2.1, 10.0  # inches: but for the wide ones, readable on a phone
+GREY_DASHES: dict[str, Any] = {"color": PALETTE["grey"][0], "lw": 1, "ls": (0, (4, 2))}
 LEGEND_LINE = 0.22  # inches
 LETTERS = 78  # of the legend in the width of a figure
 SIGNS = dict(zip(MARKERS, "os^DvPX", strict=True))  # of markers, as matplotlib writes them
@@ -39,13 +40,13 @@ def figure_of(chart: Chart) -> Figure:
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
         for panel, axes in zip(panels, grid.flat, strict=False):
-            _panel(axes, panel, letters // columns - 8, 0.6 / max(len(chart.legend), 5))
+            draw_panel(axes, panel, letters=letters // columns - 8, alpha=band_alpha(chart))
         if chart.legend:
             from matplotlib.lines import Line2D
 
             handles = [
-                Line2D([], [], label=label_of(name, LETTERS - 20), ms=5, marker=SIGNS[look.marker],
-                       **line_style(look)) for name, look in chart.legend.items()
+                Line2D([], [], label=label_of(name, LETTERS - 20), **key_style(look))
+                for name, look in chart.legend.items()
             ]  # fmt: skip
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
             if any(panel.title for panel in panels):  # which stands where the legend would
@@ -54,6 +55,11 @@ def figure_of(chart: Chart) -> Figure:
                 grid[0, 0].legend(handles=handles, ncols=beside, **place)
         figure.suptitle(label_of(chart.title), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
         return figure
+
+
+def band_alpha(chart: Chart) -> float:
+    """Return the opacity of bands, which is smaller where there are many."""
+    return 0.6 / max(len(chart.legend), 5)
 
 
 def _columns_of(chart: Chart) -> int:
@@ -68,8 +74,13 @@ def _short(name: str, most: int) -> str:
 
 
 def line_style(look: Look) -> dict[str, Any]:
-    """Colour and dashes."""
+    """Return colour and dashes as matplotlib takes them."""
     return {"color": _colour(look), "linestyle": (0, look.dashes) if look.dashes else "-"}
+
+
+def key_style(look: Look) -> dict[str, Any]:
+    """Return the style of a line of the legend."""
+    return {"marker": SIGNS[look.marker], "ms": 5, **line_style(look)}
 
 
 def _colour(look: Look) -> str:
@@ -82,45 +93,116 @@ def label_of(name: str, most: int = LETTERS) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def _panel(axes: Axes, panel: Panel, letters: int, alpha: float) -> None:
+class Tags:
+    """What a page knows of the parts of a figure: classes and data by the id that matplotlib writes."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[str, str] = {}
+
+    def __call__(self, kind: str, model: str = "", tip: str = "") -> str:
+        """Return the id of a part, of a model and with a text that is shown where the pointer rests."""
+        gid, known = f"part {len(self.attributes)}", {"class": kind, "data-model": model, "data-tip": tip}
+        self.attributes[gid] = "".join(
+            f" {name}='{html_text(one_line(text))}'" for name, text in known.items() if text
+        )
+        return gid
+
+
+def draw_panel(
+    axes: Axes,
+    panel: Panel,
+    *,
+    letters: int = LETTERS,
+    alpha: float,
+    tags: Tags | None = None,
+    names_inside: bool = False,
+) -> None:
+    """Draw the marks of a panel with its labels, limits and rows.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Where to draw.
+    panel : Panel
+        What to draw.
+    letters : int
+        How long the title may be.
+    alpha : float
+        Opacity of bands.
+    tags : Tags, optional
+        Collects what a page should know of the parts.
+    names_inside : bool
+        Write the names of rows above their marks, not beside the axis.
+    """
+    tag = tags or (lambda *_: None)
     for mark in panel.marks:
         if isinstance(mark, Line):
-            _line(axes, mark, alpha)
+            _line(axes, mark, alpha, tag)
         elif isinstance(mark, Intervals):
-            ends = [np.abs(mark.low - (mark.x if mark.horizontal else mark.y)),
-                    np.abs(mark.high - (mark.x if mark.horizontal else mark.y))]  # fmt: skip
-            along = {"xerr": ends} if mark.horizontal else {"yerr": ends}
-            axes.errorbar(
-                mark.x, mark.y, fmt=SIGNS[mark.look.marker], ms=4, lw=1.6, color=_colour(mark.look), **along
-            )
+            _intervals(axes, mark, tag)
         elif isinstance(mark, Bars):
-            width = np.diff(mark.edges)
-            axes.bar(mark.edges[:-1], mark.heights, 0.92 * width, align="edge", color=_colour(mark.look))
-            axes.grid(axis="x", visible=False)
-        elif mark.kind == "diagonal":
-            axes.axline((0, 0), slope=1, color=PALETTE["grey"][0], lw=1, ls=(0, (4, 2)))
+            _bars(axes, mark, tag)
         else:
-            draw = axes.axvline if mark.kind == "x" else axes.axhline
-            draw(mark.at, color=PALETTE["grey"][0], lw=1, ls=(0, (4, 2)))
-    axes.set(xlabel=label_of(panel.xlabel), ylabel=label_of(panel.ylabel))
+            _rule(axes, mark)
+    axes.set(xlabel=label_of(panel.xlabel), ylabel=label_of(panel.ylabel), xlim=panel.xlim, ylim=panel.ylim)
     if panel.title:
         axes.set_title(label_of(panel.title, letters), fontsize=10)
-    if panel.xlim is not None:
-        axes.set_xlim(panel.xlim)
-    if panel.ylim is not None:
-        axes.set_ylim(panel.ylim)
     if panel.rows:
-        axes.set_yticks(range(len(panel.rows)), [label_of(row) for row in panel.rows])
-        axes.set_ylim(len(panel.rows) - 0.5, -0.5)
-        axes.grid(axis="y", visible=False)
+        _rows(axes, panel, tag, names_inside)
 
 
-def _line(axes: Axes, line: Line, alpha: float) -> None:
-    step = "post" if line.steps else None
+def _rows(axes: Axes, panel: Panel, tag: Any, names_inside: bool) -> None:
+    names = [label_of(row) for row in panel.rows]
+    axes.set_yticks(range(len(names)), [] if names_inside else names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    if names_inside:
+        axes.tick_params(axis="y", length=0)
+        for j, name in enumerate(names):
+            place = {"xytext": (2, -3), "textcoords": "offset points", "va": "top", "annotation_clip": False}
+            axes.annotate(
+                name,
+                (0, j - 0.5),
+                xycoords=axes.get_yaxis_transform(),
+                gid=tag("name", panel.rows[j]),
+                **place,
+            )
+
+
+def _rule(axes: Axes, rule: Rule) -> None:
+    if rule.kind == "diagonal":
+        axes.axline((0, 0), slope=1, **GREY_DASHES)
+    else:
+        draw = axes.axvline if rule.kind == "x" else axes.axhline
+        draw(rule.at, **GREY_DASHES)
+
+
+def _bars(axes: Axes, mark: Bars, tag: Any) -> None:
+    for a, b, height in zip(mark.edges[:-1], mark.edges[1:], mark.heights, strict=True):
+        gid = tag("bar", "", f"{a:.3g} to {b:.3g}: {height:.4g}")
+        axes.bar(a, height, 0.92 * (b - a), align="edge", color=_colour(mark.look), gid=gid)
+    axes.grid(axis="x", visible=False)
+
+
+def _intervals(axes: Axes, mark: Intervals, tag: Any) -> None:
+    """Draw points with their intervals, each with its values."""
+    style = {"color": _colour(mark.look), "lw": 1.6}
+    for x, y, low, high in zip(mark.x, mark.y, mark.low, mark.high, strict=True):
+        value, at = (x, "") if mark.horizontal else (y, f" at {x:.4g}")
+        known = f" ({low:.4g} to {high:.4g})" if np.isfinite(low + high) else ""
+        gid = tag("mark", mark.name, f"{mark.name}{at}: {value:.4g}{known}")
+        ends = ([low, x, high], [y, y, y]) if mark.horizontal else ([x, x, x], [low, y, high])
+        axes.plot(*ends, marker=SIGNS[mark.look.marker], markevery=[1], ms=4, gid=gid, **style)
+
+
+def _line(axes: Axes, line: Line, alpha: float, tag: Any) -> None:
     if line.low is not None and line.high is not None:
         where = np.isfinite(line.low) & np.isfinite(line.high)
-        colour = {"color": _colour(line.look), "alpha": alpha, "lw": 0}
-        axes.fill_between(line.x, line.low, line.high, where=where, step=step, **colour)
+        style: dict[str, Any] = {"color": _colour(line.look), "alpha": alpha, "lw": 0}
+        axes.fill_between(
+            line.x, line.low, line.high, where=where, step="post" if line.steps else None,
+            gid=tag("band", line.name), **style,
+        )  # fmt: skip
     style = line_style(line.look) | ({"drawstyle": "steps-post"} if line.steps else {})
     if line.look.colour not in ("grey", "ink") and not line.steps:
         every = max(len(line.x) // 6, 1)
@@ -129,4 +211,4 @@ def _line(axes: Axes, line: Line, alpha: float) -> None:
             "markevery": (line.look.number % every, every),
             "ms": 4.5,
         }
-    axes.plot(line.x, line.y, lw=1.8, label=label_of(line.name), **style)
+    axes.plot(line.x, line.y, lw=1.8, label=label_of(line.name), gid=tag("line", line.name), **style)

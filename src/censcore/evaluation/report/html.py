@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from censcore.evaluation.report.embedded_figures import chart_html, swatch, without_repeats
 from censcore.evaluation.report.html_tables import (
     calibration_table,
     differences_table,
@@ -15,7 +16,6 @@ from censcore.evaluation.report.html_tables import (
 from censcore.evaluation.report.page import pairs_table, style_sheet, whole_page
 from censcore.evaluation.report.plots import verdict_chart
 from censcore.evaluation.report.risk_charts import at_time, looks_of
-from censcore.evaluation.report.svg import chart_html, swatch
 from censcore.evaluation.report.table_lines import difference_lines, ranked, verdict_on
 from censcore.evaluation.report.text import (
     capital,
@@ -77,7 +77,7 @@ def page(comparison: Comparison, title: str) -> str:
         *(_outcome(comparison, outcome, i, list(shared)) for i, outcome in enumerate(outcomes)),
         *_sections(shared, ""),
     ]
-    return whole_page(title, body, skip_to="scores")
+    return without_repeats(whole_page(title, body, skip_to="scores"))
 
 
 def _outcome(comparison: Comparison, outcome: str, number: int, shared: list[str]) -> str:

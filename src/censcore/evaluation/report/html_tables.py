@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.lines import Line
+from censcore.evaluation.report.embedded_figures import swatch
 from censcore.evaluation.report.page import cell, table
 from censcore.evaluation.report.risk_charts import at_time, looks_of
-from censcore.evaluation.report.svg import swatch
 from censcore.evaluation.report.table_lines import AMONG_BEST, CLEARLY_BEST, ranked
 from censcore.evaluation.report.text import (
     Cell,
@@ -45,7 +45,8 @@ def legend(grids: list[Grid], sortable: bool = True) -> str:
 def grid_table(comparison: Comparison, grid: Grid, sortable: bool = True) -> str:
     """A table of scores, the best forecast first."""
     order = [model for model in ranked(comparison, grid.outcome) if model in grid.rows]
-    rows = [[_name(comparison, m), *(_scored(comparison, each) for each in grid.rows[m])] for m in order]
+    named = _name if sortable else (lambda _, model: html_text(one_line(model)))  # notebooks show no figures
+    rows = [[named(comparison, m), *(_scored(comparison, each) for each in grid.rows[m])] for m in order]
     times = ["" if np.isnan(t := time_of(comparison, row)) else f"{t:.6g}" for row in grid.rows[order[0]]]
     title = capital(grid.title)
     return table(

@@ -62,8 +62,8 @@ def style_sheet() -> str:
     light, dark = (
         "".join(f"--{name}: {colours[i]}; " for name, colours in PALETTE.items()) for i in range(2)
     )
-    classes = " ".join(f".c-{name} {{ --c: var(--{name}); }}" for name in PALETTE)
     at_night = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}"
+    classes = " ".join(f".c-{name} {{ fill: var(--{name}); stroke: var(--{name}); }}" for name in PALETTE)
     return f":root {{ {light}}}\n{at_night}\n{classes}\n{_file('report.css')}"
 
 

@@ -53,13 +53,15 @@ STYLE: dict[str, Any] = {
 
 
 @contextmanager
-def styled(grid: bool = False) -> Iterator[None]:
+def styled(grid: bool = False, **settings: Any) -> Iterator[None]:
     """Figures that are drawn and saved inside the block share one style; other settings come back after.
 
     Parameters
     ----------
     grid : bool
         Draw lines at the ticks of all axes.
+    **settings
+        Further settings of matplotlib, with underscores in place of dots.
 
     Examples
     --------
@@ -72,7 +74,8 @@ def styled(grid: bool = False) -> Iterator[None]:
         import matplotlib as mpl
     except ModuleNotFoundError as error:
         raise MissingPackageError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
-    with mpl.rc_context(STYLE | {"axes.grid": grid}):
+    more = {name.replace("_", "."): value for name, value in settings.items()}
+    with mpl.rc_context(STYLE | {"axes.grid": grid} | more):
         yield
 
 
@@ -84,11 +87,11 @@ def svg_of(figure: Figure) -> bytes:
     return stream.getvalue()
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
     """An empty figure of so many inches, known to no window system; to be called inside :func:`styled`.
 
     Notebooks show it by themselves, whatever the backend of matplotlib.
     """
     from censcore.evaluation.report.shown_figure import ShownFigure
 
-    return ShownFigure(figsize=(width, height), layout="constrained")
+    return ShownFigure(figsize=(width, height), layout=layout)
