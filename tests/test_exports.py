@@ -199,7 +199,6 @@ for name in cs._SUBMODULES:
         "CopulaWeibull",
         "JointGridModel",
         "MixtureDensityNetwork",
-        "TrainingTable",
     }
     assert set(absent.split()) == set(not_listed.split()) == set(no_members.split()) == names
     assert [fact, facts] == ["True", "True True"]

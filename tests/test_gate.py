@@ -158,10 +158,6 @@ REFUSED = {
         lambda: cs.CopulaWeibull(random_state=-1).fit(None, TWO),
         "random_state must be a whole number from 0 to .*; got -1",
     ),
-    "covariates that are a number": (
-        lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), "t", "d", covariates=1.0),
-        "covariates: got 1.0, expected a list of column names",
-    ),
     "scores of several events that are a number": (
         lambda: cs.compare({"a": JOINT}, TWO, C, scores=np.float32(1.0)),
         "scores: got float32, expected a list of names of scores",
@@ -252,8 +248,8 @@ REFUSED = {
         "shared must be True or False; got ndarray",
     ),
     "a column that is a number": (
-        lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), 1618, "d"),
-        "time: got 1618, expected a list of column names",
+        lambda: cs.OutcomeTable(pd.DataFrame({"t": [1.0], "d": [1]}), 1618, "d"),
+        "time: got 1618, expected a list of names of columns",
     ),
 }
 

@@ -128,7 +128,6 @@ def test_an_outcome_is_not_read_from_columns_of_one_name():
         lambda: cs.CompetingRisks.from_frame(table, cause="event"),
         lambda: cs.RightCensored.from_start_stop(table),
         lambda: cs.at_landmark(table, 1.0),
-        lambda: cs.TrainingTable(table, time="time", event="event"),
     ):
         with pytest.raises(InvalidInputError, match="got the name 'time' of 2 columns"):
             call()

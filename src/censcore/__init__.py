@@ -74,7 +74,6 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.with_censoring import scorers as scorers
     from censcore.learning.best_forecast import BestForecast as BestForecast
     from censcore.learning.copula_weibull import CopulaWeibull as CopulaWeibull
-    from censcore.learning.data.sources import TrainingTable as TrainingTable
     from censcore.learning.engression import CensoredEngression as CensoredEngression
     from censcore.learning.joint_grid_model import JointGridModel as JointGridModel
     from censcore.learning.mixture_density_network import MixtureDensityNetwork as MixtureDensityNetwork
@@ -124,7 +123,6 @@ _EXPORTS = {
         "model_files": "load",
         "learning.copula_weibull": "CopulaWeibull",
         "learning.joint_grid_model": "JointGridModel",
-        "learning.data.sources": "TrainingTable",
         "evaluation": """
             Comparison at_landmark censoring_diagnostic compare_landmarks WithCensoring
             dependent_censoring_sensitivity

@@ -39,14 +39,28 @@ def one_line(name: str) -> str:
     return visible(" ".join(name.split()))
 
 
+def shown(value: object) -> str:
+    """Return what an error message says was got: a number or a text, cut where it is long; else its type.
+
+    >>> shown("crps"), shown([1.0, 2.0]), shown(10**60)
+    ("'crps'", 'list', 'an integer of 50 digits or more')
+    """
+    if isinstance(value, int) and abs(value) >= 10**50:
+        return "an integer of 50 digits or more"
+    if value is None or isinstance(value, int | float | str | bytes):
+        text = repr(value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    return type(value).__name__
+
+
 def some_of(names: Sequence[str], limit: int = 10) -> str:
     """Names in a message, without listing thousands of them.
 
     >>> some_of(["a", "b", "c", "d"], limit=2)
     'a, b and 2 more'
     """
-    shown = ", ".join(one_line(name) for name in names[:limit])
-    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
+    first = ", ".join(one_line(name) for name in names[:limit])
+    return first + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
 def html_text(text: str) -> str:

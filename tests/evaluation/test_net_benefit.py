@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.measures.murphy import elementary_score
+from censcore.evaluation.measures.case import risk_at
+from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines, net_benefit
 from censcore.exceptions import InvalidInputError
+from censcore.scores.inputs import scoring_inputs
 from censcore.scores.known_at import known_at
 
 T0, THETA = 1.0, np.array([0.2, 0.4, 0.6])
@@ -40,9 +42,10 @@ def test_it_is_an_affine_function_of_the_elementary_score():
     x, _, y = drawn(300, np.random.default_rng(1))
     F, C = cs.Exponential(np.exp(x)), cs.Uniform(0.0, 2.5)
     found = net_benefit(y, F, C, T0, THETA)
-    elementary = elementary_score(y, F, C, T0, THETA) / C.sf(T0)
+    known = risk_at(scoring_inputs(y, F, C), T0, "localized")
+    losses = elementary(T0, THETA).values(known) / C.sf(T0)
     had, _ = known_at(y, C, np.array([[T0]]), "ipcw").weights()
-    np.testing.assert_allclose(found, had - elementary / (2 * (1 - THETA)), atol=1e-12)
+    np.testing.assert_allclose(found, had - losses / (2 * (1 - THETA)), atol=1e-12)
 
 
 def test_censoring_does_not_move_its_mean():

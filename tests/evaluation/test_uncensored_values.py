@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.measures.murphy import elementary_score
+from censcore.evaluation.measures.case import risk_at
+from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.measures.net_benefit import decision_lines, net_benefit
 from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.scores.inputs import scoring_inputs
 
 T0, THETA = 3.0, np.array([0.3, 0.5])
 OPTIONS = {"scores": "brier_score", "times": [T0], "reference": None, "discrimination": False}
@@ -152,20 +154,22 @@ def test_the_elementary_score_integrates_to_the_brier_score(scale):
     risks = cs.CompetingRisks(np.minimum(T, C), np.where(C >= T, 1 + (T > 2), 0), entry=a)
     both = cs.CauseSpecificHazards([F, cs.Exponential(np.full(300, 0.1))]).given_survival(a)
     for y, forecast in ((risks.any_cause(), F), (risks.cause(2), both.cause(2))):
-        found = elementary_score(y, forecast, cs.Uniform(0.0, 6.0), T0, theta, scale=scale).mean(axis=1)
+        known = risk_at(scoring_inputs(y, forecast, cs.Uniform(0.0, 6.0), one_cause=True), T0, scale)
+        found = elementary(T0, theta, scale).values(known).mean(axis=1)
         expected = cs.brier_score(y, forecast, cs.Uniform(0.0, 6.0), T0, scale=scale)
         np.testing.assert_allclose(found, expected, atol=2e-3)
 
 
 def test_two_event_times_are_an_error():
     y = cs.RightCensored([[1.0, 2.0], [3.0, 4.0]], [[1, 1], [0, 1]])
-    for ask in (net_benefit, elementary_score):
-        with pytest.raises(InvalidInputError, match="one event time per subject"):
-            ask(y, cs.Independent([cs.Exponential(1.0)] * 2), cs.Uniform(0.0, 9.0), 2.0, THETA)
-    one = cs.RightCensored([1.0, 2.0], [1, 0])
+    with pytest.raises(InvalidInputError, match="one event time per subject"):
+        net_benefit(y, cs.Independent([cs.Exponential(1.0)] * 2), cs.Uniform(0.0, 9.0), 2.0, THETA)
+
+
+def test_thresholds_are_between_zero_and_one():
     for thresholds in ([0.0], [1.5], [[0.5]]):
-        with pytest.raises(InvalidInputError):
-            elementary_score(one, cs.Exponential(1.0), cs.Uniform(0.0, 9.0), 2.0, thresholds)
+        with pytest.raises(InvalidInputError, match="thresholds"):
+            elementary(2.0, thresholds)
 
 
 # ---- standard errors -----------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from tests.contracts.distributions import DISTRIBUTIONS
@@ -127,7 +126,6 @@ EVALUATIONS: dict[str, Callable[[], Any]] = {
     "Folds": lambda: cs.Folds(3, repeats=2),
     "Sample": lambda: cs.Sample(X, Y, weight=np.arange(N), groups=np.arange(N) // 2),
     "OutcomeTable": lambda: cs.OutcomeTable("predictions.parquet", "t", "d"),
-    "TrainingTable": lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0, 2.0], "d": [1, 0]}), "t", "d"),
     "Verdict": lambda: compared().verdict,
 }
 

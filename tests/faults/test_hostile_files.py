@@ -22,6 +22,7 @@ from censcore.evaluation.report.export import latex_table
 from censcore.evaluation.report.page import whole_page
 from censcore.exceptions import ModelFileError
 from censcore.model_files import read_model_file, write_model_file
+from censcore.tables import batches_of
 
 # ---- stores ------------------------------------------------------------------------------------------
 
@@ -97,12 +98,16 @@ def test_versions_that_nobody_wrote(tmp_path, version):
 # ---- tables --------------------------------------------------------------------------------------------
 
 
+def frames_of(path, columns=None, rows=1000):
+    return [frame for batch in batches_of(str(path), rows) for frame in batch.frames(columns, rows, ())]
+
+
 def test_an_index_that_pandas_wrote_into_a_parquet_file_is_a_column(tmp_path):
     file = tmp_path / "a.parquet"
     frame = pd.DataFrame({"id": [7, 8], "t": [1.0, 2.0], "d": [1, 0], "x": [0.1, 0.2]})
     frame.set_index("id").to_parquet(file)
-    ((X, y, _, groups),) = cs.TrainingTable(str(file), "t", "d", covariates=["x"], groups="id")
-    assert (list(X.columns), len(y), groups.tolist()) == (["x"], 2, [7, 8])
+    (frame,) = frames_of(file, ["x", "id"])
+    assert (list(frame.columns), frame["id"].tolist()) == (["x", "id"], [7, 8])
 
 
 def ranged(n=7, **index):
@@ -113,15 +118,11 @@ def ranged(n=7, **index):
 
 def test_an_index_that_a_parquet_file_tells_in_two_numbers_is_a_column(tmp_path):
     ranged().to_parquet(tmp_path / "a.parquet", row_group_size=2)
-    table = cs.TrainingTable(str(tmp_path), "t", "d", covariates=["x"], groups="id", rows=3)
-    batches = list(table)
-    assert len(table) > 1
-    assert np.concatenate([groups for *_, groups in batches]).tolist() == list(range(30, 9, -3))
-    table = cs.TrainingTable(str(tmp_path), "t", "d", rows=3)
-    assert all(list(X.columns) == ["x", "id"] for X, *_ in table)
-    assert [X["id"].tolist() for X, *_ in cs.TrainingTable(str(tmp_path), "t", "d", ["id"])] == [
-        list(range(30, 9, -3))
-    ]
+    frames = frames_of(tmp_path, ["x", "id"], rows=3)
+    assert len(frames) > 1
+    assert np.concatenate([frame["id"] for frame in frames]).tolist() == list(range(30, 9, -3))
+    assert all(list(frame.columns) == ["t", "d", "x", "id"] for frame in frames_of(tmp_path, rows=3))
+    assert [frame["id"].tolist() for frame in frames_of(tmp_path, ["id", "t"])] == [list(range(30, 9, -3))]
 
 
 @pytest.mark.parametrize(
@@ -140,8 +141,8 @@ def test_an_index_that_does_not_fit_its_file_is_no_column(tmp_path, change):
     for told in ([index | change], index | change, [[index]], None):
         text = json.dumps({"index_columns": told})
         parquet.write_table(table.replace_schema_metadata({"pandas": text}), tmp_path / "a.parquet")
-        ((X, *_),) = cs.TrainingTable(str(tmp_path / "a.parquet"), "t", "d")
-        assert list(X.columns) == ["x"]
+        (frame,) = frames_of(tmp_path / "a.parquet")
+        assert list(frame.columns) == ["t", "d", "x"]
 
 
 def test_metadata_of_parquet_files_are_not_read(tmp_path):
@@ -150,13 +151,13 @@ def test_metadata_of_parquet_files_are_not_read(tmp_path):
 
     table = pyarrow.table({"t": [1.0, 2.0], "d": [1, 0]})
     parquet.write_table(table.replace_schema_metadata({"pandas": "{"}), tmp_path / "a.parquet")
-    assert [len(y) for _, y, _, _ in cs.TrainingTable(str(tmp_path / "a.parquet"), "t", "d")] == [2]
+    assert [len(frame) for frame in frames_of(tmp_path / "a.parquet")] == [2]
 
 
 def test_a_file_may_be_called_like_a_pattern(tmp_path):
     file = tmp_path / "visits[1]*.csv"
     file.write_text("t,d\n1.0,1\n2.0,0\n", encoding="utf-8")
-    assert [len(y) for _, y, _, _ in cs.TrainingTable(str(file), "t", "d")] == [2]
+    assert [len(frame) for frame in frames_of(file)] == [2]
 
 
 # ---- pages, papers, folders ----------------------------------------------------------------------------

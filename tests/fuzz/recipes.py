@@ -458,7 +458,6 @@ ESTIMATORS = {
     ),
     "one_event_time": function(cs.estimators.one_event_time, y=Y, estimator="KaplanMeier"),
     "load": function(cs.load, path="nothing.censcore"),
-    "TrainingTable": function(cs.TrainingTable, data=FRAME, time="time", event="event", rows=10),
     "OutcomeTable": function(cs.OutcomeTable, data="nothing.parquet", time="t", event="d", rows=10),
     "Stacking": estimator(
         cs.Stacking,

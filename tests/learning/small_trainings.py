@@ -43,10 +43,6 @@ def sample(n=600, k=2, seed=0, censoring="uniform"):
     return LogNormalScenario(k=k, censoring=censoring).sample(n, seed=seed)
 
 
-def in_batches(X, y, size=100):
-    return [(X[i : i + size], y[i : i + size]) for i in range(0, len(y), size)]
-
-
 def weights_of(model):
     return torch.cat([p.detach().reshape(-1) for p in model._networks[0].parameters()]).numpy()
 

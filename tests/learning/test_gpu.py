@@ -247,14 +247,6 @@ def test_default_settings_on_a_gpu():
     assert score["cuda"] == pytest.approx(score["cpu"], rel=0.02)
 
 
-def test_training_from_batches_on_a_gpu():
-    batches = [(DATA.X[s], DATA.y.take(s)) for s in (slice(0, 700), slice(700, 1500))]
-    settings = SETTINGS | {"epochs": 6}
-    parts = engression(**settings).fit_batches(batches, censoring=cs.Uniform(0.0, 5.0))
-    whole = engression(**settings).fit(DATA.X, DATA.y, censoring=cs.Uniform(0.0, 5.0))
-    np.testing.assert_allclose(losses(parts)[-1], losses(whole)[-1], rtol=0.05)
-
-
 @pytest.mark.parametrize("score", ["crps", "integrated_brier_score", "log_score", "brier_score"])
 def test_outcomes_and_distributions_move_to_a_gpu(score):
     y, F = PAIR.y.marginal(0), cs.Weibull(np.linspace(0.8, 2.0, 1500), np.linspace(1.0, 3.0, 1500))

@@ -9,7 +9,7 @@ from censcore.exceptions import InvalidInputError, ModelFileError
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
-from tests.learning.small_trainings import in_batches, sample  # noqa: E402
+from tests.learning.small_trainings import sample  # noqa: E402
 
 from censcore.learning.mixture_density_network import DensityTask, LogNormalComponents  # noqa: E402
 from censcore.model_files import read_model_file, write_model_file  # noqa: E402
@@ -116,12 +116,6 @@ def test_masked_times_play_no_part():
         for time in (data.y.time, other)
     ]
     np.testing.assert_array_equal(*(model.sample(data.X[:5], 10) for model in models))
-
-
-def test_batches_are_read():
-    data = sample(400)
-    model = cs.MixtureDensityNetwork(**SMALL).fit_batches(in_batches(data.X, data.y))
-    assert model.predict_distribution(data.X[:4]).shape == (4, 2)
 
 
 def test_an_event_at_time_zero_is_an_error():

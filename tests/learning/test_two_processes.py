@@ -13,17 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 import torch.distributed as dist  # noqa: E402
-from tests.learning.small_trainings import (  # noqa: E402
-    SMALL,
-    WITH_TESTS,
-    Regression,
-    engression,
-    in_batches,
-    sample,
-    weights_of,
-)
+from tests.learning.small_trainings import WITH_TESTS, Regression  # noqa: E402
 
-from censcore.learning.data.streamed import StreamedRows  # noqa: E402
 from censcore.learning.training import loop as training  # noqa: E402
 from censcore.learning.training.exchange import same_everywhere  # noqa: E402
 from censcore.learning.training.loop import train  # noqa: E402
@@ -62,27 +53,6 @@ def of_arrays(rank):
     return found
 
 
-def of_batches(rank):
-    """Training on data that are read in batches, of 100 subjects or all of them at once."""
-    seen, epoch = [], StreamedRows.epoch
-
-    def watched(self, seed, number, count):
-        for batch in epoch(self, seed, number, count):
-            seen.append(batch["y"][:, 0].tolist())
-            yield batch
-
-    StreamedRows.epoch = watched
-    data, found = sample(), {}
-    for name, batches in {"parts": in_batches(data.X, data.y), "one": [(data.X, data.y)]}.items():
-        seen.clear()
-        model = engression(**SMALL).fit_batches(batches)
-        found[name] = {
-            "weights": weights_of(model).tolist(), "seen": seen.copy(), "unit": model._times.unit,
-            "centre": model._center.tolist(), "end": model.follow_up_.tolist(),
-        }  # fmt: skip
-    return found
-
-
 def answer(function, folder):
     """Call ``function`` as a process of torchrun would, and write down what it found."""
     torch.set_num_threads(1)
@@ -98,7 +68,7 @@ def answer(function, folder):
 def answer_in_forks(folder):
     """All the answers, each process a fork of this one: what is imported is imported once."""
     torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])  # the first optimizer imports much, too
-    for function, size in ((of_arrays, 1), (of_arrays, 2), (of_batches, 2)):
+    for function, size in ((of_arrays, 1), (of_arrays, 2)):
         address = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         children = []
         for rank in range(size):
@@ -177,19 +147,3 @@ def test_every_process_has_its_share_of_the_subjects(found):
         assert process["batches"]["weights"] == two[0]["batches"]["weights"]
         # other batches, the same behaviour
         np.testing.assert_allclose(process["batches"]["losses"], one["batches"]["losses"], rtol=0.3)
-
-
-def test_each_of_two_processes_reads_its_share(found):
-    two, data = found(of_batches, 2), sample()
-    alone = engression(**SMALL).fit_batches(in_batches(data.X, data.y))
-    for name in ("parts", "one"):
-        first, second = (process[name] for process in two)
-        assert first["weights"] == second["weights"]
-        assert first["unit"] == second["unit"] == pytest.approx(alone._times.unit)
-        np.testing.assert_allclose(first["centre"], alone._center, rtol=1e-5, atol=1e-7)
-        assert first["end"] == alone.follow_up_.tolist()
-        assert len(first["seen"]) == len(second["seen"])  # as many steps
-        shares = [{t for batch in process["seen"] for t in batch} for process in (first, second)]
-        assert not shares[0] & shares[1]
-        assert len(shares[0] | shares[1]) == 480  # all but a fifth
-        assert all(len(share) > 150 for share in shares)

@@ -9,6 +9,7 @@ import numpy as np
 
 from censcore._arrays.libraries import Array, check_not_batched, in_transform, is_neutral, is_torch, namespace
 from censcore.exceptions import InvalidIndexError, InvalidInputError, InvalidTypeError
+from censcore.plain_text import shown
 
 __all__ = [
     "as_float", "as_prototype", "as_rows", "broadcast_to", "check_entries", "check_integers", "common_rows",
@@ -112,14 +113,9 @@ def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         bad = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
-        got = "an integer too large for a float" if isinstance(error, OverflowError) else shown(values[bad])
+        too_large = isinstance(error, OverflowError)
+        got = "an integer too large for a float" if too_large else f"{values[bad]!r:.60}"
         raise InvalidTypeError(f"{name} must hold numbers; got {got} in entry {bad}.") from error
-
-
-def shown(value: object) -> str:
-    """A value as an error message shows it, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _is_number(value: object) -> bool:

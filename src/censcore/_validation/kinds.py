@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.plain_text import shown
 
 __all__ = [
     "as_frame", "as_list", "as_names", "check_flag", "check_instance", "check_kind", "check_method",
@@ -82,18 +83,6 @@ def as_names(names: Any, count: int | None, name: str = "names", of: str = "caus
         expected = "" if count is None else f"{count} "
         raise InvalidInputError(f"{name} must be {expected}different names, one per {of}; got {list(given)}.")
     return given
-
-
-def shown(value: Any) -> str:
-    """What was got: itself if it is short, else its type."""
-    if value is None or isinstance(value, bool | int | float | str):
-        text = (
-            repr(value)
-            if not isinstance(value, int) or abs(value) < 10**50
-            else "an integer of 50 digits or more"
-        )
-        return text if len(text) <= 60 else f"{text[:57]}..."
-    return type(value).__name__
 
 
 # ---- data frames ---------------------------------------------------------------------------------------

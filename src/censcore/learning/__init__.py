@@ -1,8 +1,7 @@
-"""What all networks share: training, batches, model files, and the base classes of neural estimators."""
+"""What all networks share: training, model files, and the base classes of neural estimators."""
 
 import torch  # noqa: F401  (without it no part of this is imported)
 
-from censcore.learning.data.sources import TrainingTable
 from censcore.learning.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Network, Training
@@ -20,6 +19,5 @@ __all__ = [
     "Recipe",
     "Task",
     "Training",
-    "TrainingTable",
     "train",
 ]

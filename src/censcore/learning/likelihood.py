@@ -18,9 +18,8 @@ from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, leave_out_times
-from censcore.learning.data.first_pass import Moments, mean_time
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, Subjects, blocks
-from censcore.learning.data.streamed import StreamedRows
+from censcore.learning.data.units import mean_time
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Training
 from censcore.learning.training.exchange import pick_device
@@ -130,7 +129,7 @@ class LikelihoodEstimator(NeuralEstimator):
         """The distribution whose likelihood is maximised."""
         return self._distribution(raw, 1.0)
 
-    def _fits_at_once(self, in_batches: bool = False) -> bool:
+    def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised, instead of that of minibatches."""
         return False
 
@@ -177,7 +176,7 @@ class LikelihoodEstimator(NeuralEstimator):
         self, X: np.ndarray, y: RightCensored, weight: Any, rows: np.ndarray | slice
     ) -> dict[str, Tensor | OnDemand]:
         """Learn units of covariates and times from some subjects, and give the data of all in them."""
-        self._fit_scaling(Moments.of(X, rows))
+        self._fit_scaling(X, rows)
         training = y.take(rows)
         positive = to_numpy(training.time)[to_numpy(training.time) > 0]
         self._unit = mean_time(np.array([[positive.size], [positive.sum()]]))
@@ -188,42 +187,7 @@ class LikelihoodEstimator(NeuralEstimator):
         """Train a new network, and fit what is left."""
         self._networks = self._new_networks([self._seed])
         self.history_ = self._train(self._task(fold.training.n), fold, callbacks)
-        self._finish(fold.training.sample)
-
-    def fit_batches(
-        self,
-        batches: Any,
-        *,
-        eval_set: tuple[Any, ...] | None = None,
-        callbacks: Sequence[Callback] = (),
-        buffer: int = 65_536,
-    ) -> Self:
-        """Train on data that are read in batches, in every epoch again; memory does not grow with them.
-
-        As :meth:`CensoredEngression.fit_batches`. The network is trained by minibatches (``solver="adam"``)
-        also without hidden layers. What needs times beyond their mean (edges of a grid) and what is fitted
-        after training (a copula given its margins) is learned from a random sample of 20,000 subjects.
-
-        Parameters
-        ----------
-        batches, callbacks, buffer
-            As in :meth:`CensoredEngression.fit_batches`.
-        eval_set : (X, y) or (X, y, mask), optional
-            Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out, at most
-            50,000.
-
-        Returns
-        -------
-        self
-        """
-        self._forget()
-        self._fits_at_once(in_batches=True)  # checks the solver
-        first = self._read(batches, buffer, eval_set)
-        self._check_outcome(first.extreme.y, first.extreme.mask)
-        self._unit = mean_time(first.times)
-        self._fit_units(leave_out_times(self._plain_outcome(first.sample.y), first.sample.mask))
-        self._fit_network(self._folded(first, buffer, eval_set), callbacks)
-        return self
+        self._finish(fold.training.taken)
 
     def _task(self, n: int) -> LikelihoodTask:
         """The network and its loss, for n subjects."""
@@ -233,10 +197,10 @@ class LikelihoodEstimator(NeuralEstimator):
     def _network(self) -> Any:
         return self._networks[0]
 
-    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, needed: bool = False) -> Data:
+    def _rows(self, X: Any, y: Any, mask: Any = None) -> Data:
         outcome = self._plain_outcome(y)
-        outcome = leave_out_times(outcome, check_mask(mask, outcome, needed=needed))
-        return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, weight)
+        outcome = leave_out_times(outcome, check_mask(mask, outcome, needed=True))
+        return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, None)
 
     def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | OnDemand]:
         time = to_numpy(y.time).reshape(len(y), -1)
@@ -328,26 +292,21 @@ class ParameterEstimator(LikelihoodEstimator):
         """The smallest and largest value of every parameter of the network, where L-BFGS needs any."""
         return None
 
-    def _fits_at_once(self, in_batches: bool = False) -> bool:
-        """Whether L-BFGS is the solver, the default without hidden layers and with all subjects at hand."""
+    def _fits_at_once(self) -> bool:
+        """Whether L-BFGS is the solver, the default without hidden layers."""
         self._training.check_for(type(self).__name__)
         check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
         as_count(self.max_iter, "max_iter", most=MOST_EPOCHS)
         linear = not _widths(self.hidden)
-        if in_batches and self.solver == "lbfgs":
-            raise InvalidInputError(
-                "solver='lbfgs' needs all subjects at once; for data read in batches use 'adam' or 'auto'."
-            )
-        return self.solver == "lbfgs" or (self.solver == "auto" and linear and not in_batches)
+        return self.solver == "lbfgs" or (self.solver == "auto" and linear)
 
     def _train(
         self, task: Any, fold: Fold, callbacks: Sequence[Callback], *settings: Any, **options: Any
     ) -> History:
-        rows = fold.training.taken
-        if not self._fits_at_once(isinstance(rows, StreamedRows)):
+        if not self._fits_at_once():
             return super()._train(task, fold, callbacks, *settings, **options)
-        self._recipe(len(rows["x"]))  # checks the settings that both solvers share
+        self._recipe(fold.training.n)  # checks the settings that both solvers share
         others = None if fold.validation is None else fold.validation.taken
         penalty, device = self._training.weight_decay, pick_device(self.device)
-        search = FullBatch(task, rows, others, penalty, device, self._bounds(task.network))
+        search = FullBatch(task, fold.training.taken, others, penalty, device, self._bounds(task.network))
         return search.train(int(self.max_iter), callbacks, self.checkpoint, self.progress)

@@ -23,18 +23,17 @@ from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.saved_models import SavedEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, check_single_precision
-from censcore.learning.data.first_pass import FirstPass, Moments
-from censcore.learning.data.sources import Block, as_source
-from censcore.learning.data.standardised import Data, Fold, Standardised, Subjects, as_arrays, as_tensors
+from censcore.learning.data.standardised import Data, Fold, Standardised, as_arrays, as_tensors
+from censcore.learning.data.units import means_and_spreads
 from censcore.learning.file_checks import check_contents
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure, structure_for
-from censcore.learning.training.exchange import pick_device, rank_and_processes, same_everywhere
+from censcore.learning.training.exchange import pick_device, same_everywhere
 from censcore.learning.training.loop import train
 from censcore.learning.training.side_by_side import SideBySide
 from censcore.learning.training.task import Callback, History, Recipe, Task
 from censcore.model_files import part_of
-from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_followed, as_outcome
+from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_outcome
 
 _MOST_SEED = 2**62  # torch takes seeds below 2**63, and every network has one of its own
 
@@ -91,9 +90,9 @@ class NeuralEstimator(SavedEstimator):
             raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
         return X
 
-    def _fit_scaling(self, moments: Moments) -> None:
-        spread = moments.spread.astype(np.float32)
-        self._center = moments.mean.astype(np.float32)
+    def _fit_scaling(self, X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> None:
+        """Learn how to standardise covariates, from all subjects or some."""
+        self._center, spread = (part.astype(np.float32) for part in means_and_spreads(X, rows))
         self._spread = np.where(spread > 0, spread, np.float32(1))
 
     @property
@@ -142,14 +141,8 @@ class NeuralEstimator(SavedEstimator):
         return matrix, outcome, None if groups is None else as_labels(groups, len(outcome))
 
     @abstractmethod
-    def _rows(self, X: Any, y: Any, mask: Any = None, weight: Any = None, needed: bool = False) -> Data:
-        """The data of other subjects, when units are known; ``needed``: some of their times must count."""
-
-    def _block_tensors(self, block: Block, **options: Any) -> dict[str, Tensor]:
-        """The training data of some subjects that are read in a batch."""
-        rows = self._rows(block.X, block.y, block.mask, block.weight, **options)
-        # sums depend on the layout, which differs between tables and arrays
-        return {name: value[:].contiguous() for name, value in rows.items()}
+    def _rows(self, X: Any, y: Any, mask: Any = None) -> Data:
+        """Return the data of other subjects, some of whose times must count, when units are known."""
 
     def _eval_rows(self, eval_set: Any) -> Data:
         """The data of validation subjects, a tuple that begins with X and y."""
@@ -158,35 +151,7 @@ class NeuralEstimator(SavedEstimator):
             listed = isinstance(eval_set, tuple | list)
             got = f"{len(eval_set)} entries" if listed else type(eval_set).__name__
             raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); got {got}.")
-        return self._rows(**dict(zip(parts, eval_set, strict=False)), needed=True)
-
-    def _read(self, batches: Any, buffer: Any, eval_set: Any, stratify: Any = None) -> FirstPass:
-        """Read this process's share of the batches once, and learn how to standardise covariates."""
-        if not isinstance(buffer, int | np.integer) or buffer < 1:
-            raise InvalidInputError(f"buffer: got {buffer!r}, expected a positive number of subjects.")
-        self.__dict__.pop("n_features_in_", None)
-
-        def matrix(block: Block) -> np.ndarray:
-            return self._check_X(block.X, len(block), reset=not hasattr(self, "n_features_in_"))
-
-        first = FirstPass(
-            as_source(batches).share(*rank_and_processes()),
-            matrix,
-            self._plain_outcome,
-            as_followed,
-            share=0.0 if eval_set is not None else self._held_out_share,
-            seed=self._seed,
-            stratify=stratify,
-            hashed=self.checkpoint is not None,
-        )
-        self._fit_scaling(first.moments)
-        return first
-
-    def _folded(self, first: FirstPass, buffer: int, eval_set: Any) -> Fold:
-        """The training subjects of batches that were read once, and those that validate."""
-        training = first.training(self._block_tensors, int(buffer))
-        others = first.validation(self._block_tensors) if eval_set is None else self._eval_rows(eval_set)
-        return Fold(training, None if others is None else Subjects(others))
+        return self._rows(**dict(zip(parts, eval_set, strict=False)))
 
     def _split(
         self, n: int, groups: np.ndarray | None, others_validate: bool, part: int = 0

@@ -19,10 +19,8 @@ The first form is a finite sum where C is a step function, the second where W is
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,178 +54,108 @@ from censcore.scores.inputs import ScoringInputs
 
 
 def augmented_indicator(inputs: ScoringInputs, W: Univariate, t: Array) -> Array:
-    r"""Z(t) at times t (1 or n, q): (n, q). Its mean is P(T > t) if C or W is right.
+    r"""Return Z(t) at times t (1 or n, q): (n, q). Its mean is P(T > t) if C or W is right.
 
     .. math::
         Z(t)=S_W(t)\begin{cases}D(t)&t<y\\D(y)&t\ge y,\ \delta=0\\
         D(y-)-1/\{S_W(y-)G(y-)\}&t\ge y,\ \delta=1\end{cases}
     """
     xp, y = inputs.xp, inputs.time
-    D = _running(inputs.C, W, xp.minimum(y, t))
+    D = _Running.of(inputs.C, W, xp.minimum(y, t))
     return W._sf(t) * xp.where(y > t, D.at(t), _after_exit(inputs, D))
 
 
 def augmented_integral(inputs: ScoringInputs, W: Univariate, h: Array) -> Array:
-    r""":math:`\int_0^h Z(1-S)^2+(1-Z)S^2\,dt=\int_0^h S^2+Z(1-2S)\,dt` for h (1 or n, 1): (n,)."""
-    xp, F = inputs.xp, inputs.F
+    r"""Return :math:`\int_0^h Z(1-S)^2+(1-Z)S^2\,dt=\int_0^h S^2+Z(1-2S)\,dt` for h (1 or n, 1): (n,)."""
+    xp, F, C = inputs.xp, inputs.F, inputs.C
     start, exit_, end = 0 * inputs.time, xp.minimum(inputs.time, h), h + 0 * inputs.time
 
     def phi(t: Array) -> Array:
         return 1 - 2 * F._sf(t)
 
+    def expected(t: Array) -> Array:
+        return W._sf(t) * phi(t)
+
+    def under(f: Function, smooth: list[Univariate], a: Array, b: Array, weight: Array) -> Array:
+        return integrate_steps(f, panel_edges(smooth, a, b), _order(*smooth), D.edges, weight)
+
     forecast = integrate(lambda t: F._sf(t) ** 2, panel_edges([F], start, end), _order(F, F))
-    D: _Running
-    if W._degree == 0:
-        D = _ByEventModel.of(inputs.C, W, end)
-        S_W, order = W._sf(D.edges), _order(F, interpolate=True)
-        living = integrate_steps(phi, panel_edges([F], start, exit_), order, D.edges, S_W * D.after)
-        rest = integrate_steps(phi, panel_edges([F], exit_, end), order, D.edges, S_W)
+    D = _Running.of(C, W, end if W._degree == 0 else exit_, F)
+    if W._degree == 0:  # and so is Z until the exit, and S_W after it
+        S_W = W._sf(D.edges)
+        living, rest = under(phi, [F], start, exit_, S_W * D.after), under(phi, [F], exit_, end, S_W)
     else:
-        living, D = _integral_while_living(inputs, W, phi, exit_)
-        rest = integrate(lambda t: W._sf(t) * phi(t), panel_edges([F, W], exit_, end), _order(F, W))
+        rest = integrate(expected, panel_edges([F, W], exit_, end), _order(F, W))
+        if C._degree == 0:
+            living = under(phi, [F], start, exit_, inverse(C._sf(D.edges)))
+            living = living + under(expected, [F, W], start, exit_, D.after)
+        else:
+            t, speed = nodes(D.edges[:, :-1], D.edges[:, 1:], ORDER)
+            Z = inverse(at_nodes(C._sf, t)) + at_nodes(W._sf, t) * D.inside
+            panels = xp.vecdot(Z * at_nodes(phi, t) * speed, convert(legendre(ORDER)[1], t), axis=-1)
+            living = xp.sum(panels, axis=-1)
     gone = _after_exit(inputs, D)[:, 0] * rest
     return forecast + living + xp.where((exit_ < end)[:, 0], gone, 0.0)
 
 
-def _integral_while_living(
-    inputs: ScoringInputs, W: Univariate, phi: Function, exit_: Array
-) -> tuple[Array, _ByCensoring]:
-    r""":math:`\int_0^{exit}\{1/G-S_WB\}\varphi\,dt` for a smooth W, (n,), and the integral B within it."""
-    xp, F, C = inputs.xp, inputs.F, inputs.C
-    if C._degree == 0:
-        D = _ByCensoring.of(C, W, exit_)
-        edges, order = panel_edges([F, W], 0 * exit_, exit_), _order(F, W, interpolate=True)
-
-        def weighted_phi(t: Array) -> Array:
-            return W._sf(t) * phi(t)
-
-        by_weights = integrate_steps(phi, edges, order, D.edges, inverse(C._sf(D.edges)))
-        by_model = integrate_steps(weighted_phi, edges, order, D.edges, D.after)
-        return by_weights - by_model, D
-    edges = panel_edges([F, C, W], 0 * exit_, exit_)
-    edges = _within(side_by_side([edges, *_cuts(C, W, exit_)]), 0 * exit_, exit_)
-    D = _ByCensoring.on(C, W, edges)
-    t, speed = nodes(edges[:, :-1], edges[:, 1:], ORDER)
-    G, S_W, value = (at_nodes(f, t) for f in (C._sf, W._sf, phi))
-    Z = inverse(G) - S_W * D.at_nodes
-    weights = convert(legendre(ORDER)[1], edges)
-    return xp.sum(xp.vecdot(Z * value * speed, weights, axis=-1), axis=-1), D
-
-
 def _after_exit(inputs: ScoringInputs, D: _Running) -> Array:
-    """Z(t) / S_W(t) for t from y on, (n, 1): subjects with an event, and those censored at y."""
+    """Return Z(t) / S_W(t) for t from y on, (n, 1): of subjects with an event, and of those censored at y."""
     return inputs.xp.where(inputs.event, D.after_event(inputs.time), D.at(inputs.time))
 
 
-# ---- D(s), in the form that is a finite sum where there is one -------------------------------------
-
-
-@dataclass(frozen=True)
-class _Running(ABC):
-    """An integral over [0, s] at ascending edges, constant or smooth between them."""
+class _Running(NamedTuple):
+    """The sum or integral in D(s) at ascending edges (1 or n, p), constant or smooth between them."""
 
     C: Univariate
     W: Univariate
-    edges: Array  #: (1 or n, p)
-    left: Array  #: without a jump at the edge, (1 or n, p)
-    after: Array  #: with it, (1 or n, p)
-    at_nodes: Any = None  #: at the nodes of every panel, (n, p - 1, ORDER), where it is smooth
+    edges: Array
+    left: Array  #: without a jump at the edge
+    after: Array  #: with it
+    inside: Any = None  #: at the nodes of every panel, (n, p - 1, ORDER), where it is smooth
 
-    @abstractmethod
+    @classmethod
+    def of(cls, C: Univariate, W: Univariate, needed: Array, *others: Univariate) -> _Running:
+        """Return it where D is needed (n, q), with panels on which the ``others`` are smooth as well."""
+        xp = namespace(needed)
+        steps = next((part for part in (W, C) if part._degree == 0), None)
+        if steps is not None:  # all subjects share the edges
+            last = xp.max(needed).reshape(1, 1)
+            edges = _within(steps._breaks(), 0 * last, last)
+        else:
+            end = xp.max(needed, axis=1, keepdims=True)
+            lines = [times_of_falls(part, end, 0.5**0.5) for part in (C, W) if part._degree == 1]
+            edges = side_by_side([panel_edges([C, W, *others], 0 * end, end), needed, *lines])
+            edges = _within(edges, 0 * end, end)
+        if steps is W:
+            jump = (inverse(W._sf(edges)) - inverse(W._sf_left(edges))) * inverse(C._sf_left(edges))
+        else:
+            jump = (inverse(C._sf_left(edges)) - inverse(C._sf(edges))) * inverse(W._sf(edges))
+        first = xp.concat([edges[:, :1] >= 0, edges[:, 1:] > edges[:, :-1]], axis=1)
+        jump = xp.where(first, jump, 0.0)  # once, where an edge is repeated
+        after = xp.cumulative_sum(jump, axis=1) + (1.0 if steps is W else 0.0)
+        if steps is not None:
+            return cls(C, W, edges, after - jump, after)
+        panel, inside = _stieltjes(C, W, edges)
+        after = after - xp.cumulative_sum(xp.concat([0 * panel[:, :1], panel], axis=1), axis=1)
+        return cls(C, W, edges, after - jump, after, after[:, :-1, None] - inside)
+
     def at(self, s: Array) -> Array:
-        """D(s) at times (1 or n, q)."""
+        """Return D(s) at times (1 or n, q)."""
+        found = self._read(self.after, searchsorted(self.edges, detach(s), "right") - 1)
+        return found if self.W._degree == 0 else found + inverse(self.W._sf(s)) * inverse(self.C._sf(s))
 
-    @abstractmethod
     def after_event(self, s: Array) -> Array:
-        """D(s-) - 1/{S_W(s-) G(s-)}."""
-
-    def integral(self, s: Array) -> Array:
-        """The integral over [0, s]."""
-        return self._read(self.after, searchsorted(self.edges, detach(s), "right") - 1)
-
-    def integral_before(self, s: Array) -> Array:
-        """The integral over [0, s)."""
-        last = self.edges.shape[1] - 1
-        index = searchsorted(self.edges, detach(s), "left")
-        beyond = index > last
-        xp = namespace(self.edges)
-        left = self._read(self.left, xp.where(beyond, xp.full_like(index, last), index))
-        return xp.where(beyond, self._read(self.after, xp.full_like(index, last)), left)
+        """Return D(s-) - 1/{S_W(s-) G(s-)}, for s up to the last edge."""
+        index = namespace(s).clip(searchsorted(self.edges, detach(s), "left"), max=self.edges.shape[1] - 1)
+        found = self._read(self.left, index)
+        if self.W._degree == 0:
+            found = found - inverse(self.W._sf_left(s)) * inverse(self.C._sf_left(s))
+        return found
 
     @staticmethod
     def _read(values: Array, index: Array) -> Array:
         n = common_rows(values=values.shape[0], index=index.shape[0])
-        xp = namespace(values)
-        return take_along(values, xp.broadcast_to(index, (n, index.shape[1])))
-
-
-class _ByEventModel(_Running):
-    r""":math:`D(s)=1+\int_{[0,s]}G(u-)^{-1}\,d(1/S_W)`, a finite sum for a step function W."""
-
-    @classmethod
-    def of(cls, C: Univariate, W: Univariate, needed: Array) -> _ByEventModel:
-        """D at all times up to the last of ``needed``."""
-        edges = _until(W._breaks(), needed)
-        jump = (inverse(W._sf(edges)) - inverse(W._sf_left(edges))) * inverse(C._sf_left(edges))
-        jump, jumps = _once(jump, edges)
-        return cls(C, W, edges, 1 + jumps - jump, 1 + jumps)
-
-    def at(self, s: Array) -> Array:
-        return self.integral(s)
-
-    def after_event(self, s: Array) -> Array:
-        return self.integral_before(s) - inverse(self.W._sf_left(s)) * inverse(self.C._sf_left(s))
-
-
-class _ByCensoring(_Running):
-    r""":math:`D(s)=1/\{S_W(s)G(s)\}-B(s)` with :math:`B(s)=\int_{[0,s]}S_W^{-1}\,d(1/G)`."""
-
-    @classmethod
-    def of(cls, C: Univariate, W: Univariate, needed: Array) -> _ByCensoring:
-        """B at all times of ``needed`` (n, q); for a step function C at all times up to the last of them."""
-        xp = namespace(needed)
-        if C._degree == 0:
-            return cls.on(C, W, _until(C._breaks(), needed), smooth=False)
-        end = xp.max(needed, axis=1, keepdims=True)
-        edges = [distribution._panel_edges() for distribution in (C, W)]
-        return cls.on(C, W, _within(side_by_side([needed, *edges, *_cuts(C, W, end)]), 0 * end, end))
-
-    @classmethod
-    def on(cls, C: Univariate, W: Univariate, edges: Array, *, smooth: bool = True) -> _ByCensoring:
-        """B at the given edges, among which are all atoms of C and all bends of both distributions."""
-        xp = namespace(edges)
-        jump = (inverse(C._sf(edges)) - inverse(C._sf_left(edges))) * inverse(W._sf(edges))
-        jump, jumps = _once(jump, edges)
-        if not smooth:
-            return cls(C, W, edges, jumps - jump, jumps)
-        panel, inside = _stieltjes(C, W, edges)
-        areas = xp.cumulative_sum(xp.concat([0 * panel[:, :1], panel], axis=1), axis=1)
-        after = areas + jumps
-        return cls(C, W, edges, after - jump, after, after[:, :-1, None] + inside)
-
-    def at(self, s: Array) -> Array:
-        return inverse(self.W._sf(s)) * inverse(self.C._sf(s)) - self.integral(s)
-
-    def after_event(self, s: Array) -> Array:
-        return -self.integral_before(s)
-
-
-def _running(C: Univariate, W: Univariate, needed: Array) -> _Running:
-    return (_ByEventModel if W._degree == 0 else _ByCensoring).of(C, W, needed)
-
-
-def _once(jump: Array, edges: Array) -> tuple[Array, Array]:
-    """Jumps at edges (1 or n, p), those at a repeated edge counted once, and their running sums."""
-    xp = namespace(edges)
-    repeated = xp.concat([edges[:, :1] < 0, edges[:, 1:] == edges[:, :-1]], axis=1)
-    jump = xp.where(repeated, xp.zeros_like(jump), jump)
-    return jump, xp.cumulative_sum(jump, axis=1)
-
-
-def _until(breaks: Array, needed: Array) -> Array:
-    """Zero, the breaks (1 or n, J) up to the last time needed by anyone, and that time."""
-    last = namespace(needed).max(needed).reshape(1, 1)
-    return _within(breaks, 0 * last, last)
+        return take_along(values, namespace(values).broadcast_to(index, (n, index.shape[1])))
 
 
 def _stieltjes(C: Univariate, W: Univariate, edges: Array) -> tuple[Array, Array]:
@@ -262,13 +190,10 @@ def _integration() -> np.ndarray:
 # ---- panels ----------------------------------------------------------------------------------------
 
 
-def _order(*distributions: Univariate, interpolate: bool = False) -> int:
-    """Nodes that integrate or interpolate a product of piecewise polynomials exactly; many elsewhere."""
+def _order(*distributions: Univariate) -> int:
+    """Nodes that interpolate and integrate a product of piecewise polynomials exactly; many elsewhere."""
     degrees = [distribution._degree for distribution in distributions]
-    if None in degrees:
-        return ORDER
-    degree = int(sum(degrees))  # type: ignore[arg-type]
-    return degree + 1 if interpolate else degree // 2 + 1
+    return ORDER if None in degrees else 1 + int(sum(degrees))  # type: ignore[arg-type]
 
 
 def panel_edges(distributions: list[Univariate], start: Array, end: Array) -> Array:
@@ -278,12 +203,6 @@ def panel_edges(distributions: list[Univariate], start: Array, end: Array) -> Ar
         for distribution in distributions
     ]
     return _within(side_by_side([part for part in parts if part is not None]), start, end)
-
-
-def _cuts(C: Univariate, W: Univariate, end: Array) -> list[Array]:
-    """Panel edges for 1/G and 1/S_W where G or S_W is linear."""
-    lines = [distribution for distribution in (C, W) if distribution._degree == 1]
-    return [times_of_falls(distribution, end, 0.5**0.5) for distribution in lines]
 
 
 def _within(edges: Array, start: Array, end: Array) -> Array:

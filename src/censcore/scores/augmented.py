@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -232,34 +233,37 @@ def augmented_integrated_brier_score(
     if horizon is None:
         raise InvalidInputError("horizon must be a time, the end of the integral; got None.")
     inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
-    W = _as_event_model(event_model, inputs)
     h = check_horizon(horizon, inputs.y).reshape(-1, 1)
-    check_unreached(inputs.n, inputs.C, h, before=True, remedy=EARLIER)
-    check_event_model_support(inputs, W, h, before=True)
-
-    def part(rows: slice) -> Array:
-        return augmented_integral(inputs.take(rows), W.take(rows), h if h.shape[0] == 1 else h[rows])
-
-    numbers = numbers_per_subject(inputs.F, inputs.C, W)
-    loss = chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+    loss = _augmented(augmented_integral, inputs, h, event_model, before=True)
     return loss / h[:, 0] if normalize else loss
 
 
 def _indicator(
     y: Any, forecast: Any, censoring: Any, times: Array, event_model: Any, horizon: Array
 ) -> tuple[ScoringInputs, Array, Array, bool]:
-    """What is scored, the times (1 or n, q), Z(t) at them, (n, q), and whether a single time was given."""
+    """Return what is scored, the times (1 or n, q), Z(t) (n, q), and whether a single time was given."""
     inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
     t, single = evaluation_times(times, inputs.y, horizon)
+    return inputs, t, _augmented(augmented_indicator, inputs, t, event_model), single
+
+
+def _augmented(
+    function: Callable[[ScoringInputs, Univariate, Array], Array],
+    inputs: ScoringInputs,
+    t: Array,
+    event_model: Any,
+    before: bool = False,
+) -> Array:
+    """Apply ``function`` to subjects, event model and times (1 or n, q), checked and some rows at a time."""
     W = _as_event_model(event_model, inputs)
-    check_unreached(inputs.n, inputs.C, t, remedy=EARLIER)
-    check_event_model_support(inputs, W, t)
+    check_unreached(inputs.n, inputs.C, t, before=before, remedy=EARLIER)
+    check_event_model_support(inputs, W, t, before=before)
 
     def part(rows: slice) -> Array:
-        return augmented_indicator(inputs.take(rows), W.take(rows), t if t.shape[0] == 1 else t[rows])
+        return function(inputs.take(rows), W.take(rows), t if t.shape[0] == 1 else t[rows])
 
-    numbers = numbers_per_subject(inputs.C, W) + t.shape[1]
-    return inputs, t, chunked_rows(part, inputs.n, numbers, like=inputs.y.time), single
+    numbers = numbers_per_subject(inputs.F, inputs.C, W) + t.shape[1]
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
 
 
 def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:

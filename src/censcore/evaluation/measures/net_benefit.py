@@ -85,7 +85,7 @@ def net_benefit(
 
     See Also
     --------
-    censcore.evaluation.measures.murphy.elementary_score : The same decision as a loss.
+    censcore.evaluation.measures.murphy.elementary : The same decision as a loss.
 
     References
     ----------

@@ -1,1 +1,1 @@
-"""What networks are trained on: standardised covariates, batches from files and memory, masks."""
+"""What networks are trained on: standardised covariates, units, masks."""

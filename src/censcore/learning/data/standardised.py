@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -94,6 +94,15 @@ class Standardised(OnDemand):
         return torch.from_numpy(((taken - self._center) / self._spread).astype(np.float32, copy=False))
 
 
+def subjects_in(data: Data) -> int:
+    """Count the subjects of training data.
+
+    >>> subjects_in({"x": torch.zeros(3, 1)})
+    3
+    """
+    return len(next(iter(data.values())))
+
+
 def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
     """Some subjects of every entry.
 
@@ -118,11 +127,6 @@ class Subjects:
         return rows_of(self.data, self.rows)
 
     @property
-    def sample(self) -> Data:
-        """Those that what is needed before training is learned from: all."""
-        return self.taken
-
-    @property
     def n(self) -> int:
         """Number of subjects."""
         return len(self.numbers)
@@ -130,14 +134,14 @@ class Subjects:
     @property
     def numbers(self) -> np.ndarray:
         """Their places in the data."""
-        return np.arange(len(next(iter(self.data.values()))))[self.rows]
+        return np.arange(subjects_in(self.data))[self.rows]
 
 
 @dataclass(frozen=True)
 class Fold:
     """Subjects that train a network, with their groups, and those held out for its validation, if any."""
 
-    training: Any
+    training: Subjects
     validation: Subjects | None = None
     groups: np.ndarray | None = None
 

@@ -11,19 +11,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from censcore._arrays import Array
 from censcore._validation import as_count, check_flag, check_kind, is_auto
-from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import as_past, check_mask, check_order, warn_of_ties
-from censcore.learning.data.first_pass import FirstPass, Moments
-from censcore.learning.data.sources import Block
 from censcore.learning.data.standardised import Data, Fold, Subjects
-from censcore.learning.engression.loss import LEVELS, TimeScale, is_worse
+from censcore.learning.engression.loss import TimeScale, is_worse
 from censcore.learning.engression.sampling import FittedGenerators
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.settings import Network, Training
@@ -234,7 +230,7 @@ class CensoredEngression(FittedGenerators):
         counts = check_mask(mask, outcome)
         outcome = as_past(outcome, counts)
         self._learn_units(X, outcome, counts, labels, censoring)
-        self._fit_scaling(Moments.of(matrix))
+        self._fit_scaling(matrix)
         everything = self._tensors(
             self._standardised(matrix), self._as_seen(outcome), self.censoring_, counts, sample_weight
         )
@@ -264,73 +260,6 @@ class CensoredEngression(FittedGenerators):
         count = (_FOLDS if n <= _FEW else 1) if automatic else int(self.n_networks)
         return [fold(*self._split(n, groups, False, i)) for i in range(count)]
 
-    def fit_batches(
-        self,
-        batches: Any,
-        *,
-        censoring: Any = None,
-        eval_set: tuple[Any, ...] | None = None,
-        callbacks: Sequence[Callback] = (),
-        buffer: int = 65_536,
-    ) -> Self:
-        """Train on data that are read in batches, in every epoch again; memory does not grow with them.
-
-        One pass finds the number of subjects, the moments of the covariates, the unit of time, the
-        Kaplan-Meier estimate of C (of times that are rounded up to 65,536 different ones), and a random
-        sample. A share of the subjects, at most 50,000, is held out for validation; which ones follows from
-        their groups or else their places in the data. Estimators of C other than Kaplan-Meier are fitted to a
-        sample of 20,000 others. In every epoch parts of the data are read in
-        random order, four side by side, and their subjects are shuffled in a buffer. There is one
-        generator, unless ``n_networks`` is a number.
-
-        Parameters
-        ----------
-        batches : TrainingTable, sequence or callable
-            A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
-            when they are asked for; or a function without arguments that returns an iterator of batches, the
-            same every time. A batch may have weights, groups and a mask as in :meth:`fit`, or None in their
-            places: ``(X, y, sample_weight, groups, mask)``. Subjects of one group are not separated by the
-            validation split, but may share a minibatch.
-        censoring : Distribution, estimator or "auto", optional
-            As in :meth:`fit`; a distribution must serve all subjects.
-        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
-            Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out.
-        callbacks : sequence of callables
-            Called after every epoch with ``(epoch, network)``; True stops the training.
-        buffer : int
-            Subjects that are shuffled at a time.
-
-        Returns
-        -------
-        self
-
-        See Also
-        --------
-        censcore.TrainingTable : Files that are read in batches.
-
-        Examples
-        --------
-        >>> import censcore as cs
-        >>> from censcore.simulation import LogNormalScenario
-        >>> parts = [LogNormalScenario(k=2, censoring="uniform").sample(200, seed=s) for s in range(3)]
-        >>> model = cs.CensoredEngression(epochs=2, n_networks=1, random_state=0)
-        >>> model = model.fit_batches([(part.X, part.y) for part in parts])
-        >>> model.predict_distribution(parts[0].X[:5], n_samples=100)
-        Ensemble(shape=(5, 2), m=100)
-        """
-        self._check_settings()
-        self._forget()
-        estimator = getattr(censoring, "estimator", censoring)
-        stratify = estimator.stratify if isinstance(estimator, KaplanMeier) else None
-        first = self._read(batches, buffer, eval_set, stratify)
-        self._check_outcome(first.extreme.y, first.extreme.mask)
-        sample = first.sample
-        outcome = self._other_outcome(sample.y)
-        self._learn_units(sample.X, outcome, sample.mask, sample.groups, censoring, first)
-        count = 1 if self.n_networks == "auto" else int(self.n_networks)
-        self._fit_generators([self._folded(first, buffer, eval_set)] * count, callbacks)
-        return self
-
     def _check_settings(self) -> None:
         check_kind(self._shape, "network", Network, "Network(width=..., ...)")
         self._shape.check()
@@ -341,23 +270,16 @@ class CensoredEngression(FittedGenerators):
         if not is_auto(self.n_networks):
             as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
 
-    def _learn_units(
-        self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, first: FirstPass | None = None
-    ) -> None:
-        """The censoring distribution, the end of follow-up and the unit of time, of all or of a sample."""
+    def _learn_units(self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any) -> None:
+        """Learn the censoring distribution, the end of follow-up and the unit of time."""
         if isinstance(y, RightCensored) and not self.ordered:
             warn_of_ties(y, mask)
-        counted = None if first is None else first.follow_up
-        chosen = self._training_censoring = TrainingCensoring.choose(
-            self._training.objective, X, as_followed(y), censoring, groups, counted
-        )
+        chosen = TrainingCensoring.choose(self._training.objective, X, as_followed(y), censoring, groups)
+        assert chosen.distribution is not None  # only a model read from a file has none
+        self._training_censoring = chosen
         _log.info("censoring distribution for censored engression: %s", chosen.words)
-        latest, drawn = y, y
-        if first is not None:
-            latest, drawn = self._other_outcome(first.extreme.y), self._other_outcome(first.drawn.y)
-        self._follow_up = end_of_follow_up(latest, chosen.widest(X, as_followed(latest)))
-        sums = None if first is None else first.times
-        self._times = TimeScale.of(self._as_seen(drawn), self._training.transform(self._structure), sums)
+        self._follow_up = end_of_follow_up(y, chosen.distribution)
+        self._times = TimeScale.of(self._as_seen(y), self._training.transform(self._structure))
 
     # ---- outcomes ------------------------------------------------------------------------------
 
@@ -375,13 +297,6 @@ class CensoredEngression(FittedGenerators):
                 f"got {objective!r}, {self.ordered} and {transform!r}."
             )
         return outcome
-
-    def _block_tensors(self, block: Block, **options: Any) -> dict[str, Tensor]:
-        chosen = self._training_censoring
-        rows = super()._block_tensors(block, censoring=None if chosen.estimated else chosen.distribution)
-        if rows["c"].shape[1] == 1 and not chosen.known:  # by chance every time of this block is known
-            rows["c"] = rows["c"].expand(-1, LEVELS, -1)
-        return rows
 
     # ---- generators ----------------------------------------------------------------------------
 

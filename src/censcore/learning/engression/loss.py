@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
 from censcore.distributions import Grouped, Independent, Step
-from censcore.learning.data.first_pass import mean_time, time_sums
 from censcore.learning.data.standardised import OnDemand, Subjects
+from censcore.learning.data.units import mean_time, time_sums
 from censcore.learning.engression.generator import Generator
 from censcore.learning.structures import Free, Structure
 from censcore.learning.training.side_by_side import with_penalty
@@ -49,10 +49,10 @@ class TimeScale:
     centre: tuple[float, ...]
 
     @classmethod
-    def of(cls, y: RightCensored, transform: str, sums: np.ndarray | None = None) -> Self:
-        """The scale of these observed times, or of those with other sums, of which y is a sample."""
+    def of(cls, y: RightCensored, transform: str) -> Self:
+        """The scale of these observed times."""
         time = to_numpy(y.time).reshape(len(y), -1)
-        sums = time_sums(time) if sums is None else sums
+        sums = time_sums(time)
         unit = mean_time(sums)
         count, _, log, log_log = sums
         if transform == "log1p":
@@ -282,13 +282,13 @@ def bounded(z: Tensor) -> Tensor:
     return 1 - 1 / (1 + z)
 
 
-def scale_of_loss(y: Tensor, c: Tensor, on_bounded: bool) -> float:
+def scale_of_loss(times: Tensor | OnDemand, quantiles: Tensor | OnDemand, on_bounded: bool) -> float:
     """Half the mean distance of two subjects up to the earlier of their censoring times.
 
     Differences of C are no part of the loss: with late and early ends of follow-up they would be most of
     the distance between observed times.
     """
-    y, c = y[:_SCALE_SUBJECTS], c[:_SCALE_SUBJECTS]
+    y, c = times[:_SCALE_SUBJECTS], quantiles[:_SCALE_SUBJECTS]
     c = c[:, c.shape[1] // 2]  # the median of C given the observation
     if on_bounded:
         y, c = bounded(y), bounded(c)

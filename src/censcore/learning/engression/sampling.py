@@ -23,7 +23,7 @@ from censcore.estimators.stacking_weights import shares
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.learning.data.checks import as_past, check_mask, check_order
-from censcore.learning.data.standardised import OnDemand, Standardised, blocks
+from censcore.learning.data.standardised import OnDemand, Standardised, Subjects, blocks
 from censcore.learning.engression.generator import Generator
 from censcore.learning.engression.loss import EngressionTask, TimeScale, censoring_quantiles, scale_of_loss
 from censcore.learning.engression.training_censoring import TrainingCensoring
@@ -160,7 +160,7 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
             network, scale, samples, beta, mixed, self._structure, self._times.bounded, sparsity
         )
 
-    def _penalty(self, subjects: Any) -> float:
+    def _penalty(self, subjects: Subjects) -> float:
         r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
 
         That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
@@ -169,7 +169,8 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
         if not isinstance(self._training.sparsity, str):
             return float(self._training.sparsity)
         excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
-        scale = scale_of_loss(subjects.sample["y"], subjects.sample["c"], self._times.bounded)
+        data = subjects.taken
+        scale = scale_of_loss(data["y"], data["c"], self._times.bounded)
         return _SPARSITY * scale * float(np.sqrt(excess / subjects.n))
 
     def _tensors(
@@ -270,23 +271,15 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
         naive = self._training.objective == "naive"
         return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if naive else y
 
-    def _rows(
-        self,
-        X: Any,
-        y: Any,
-        mask: Any = None,
-        weight: Any = None,
-        needed: bool = False,
-        censoring: Any = None,
-    ) -> dict[str, Tensor | OnDemand]:
+    def _rows(self, X: Any, y: Any, mask: Any = None, censoring: Any = None) -> dict[str, Tensor | OnDemand]:
         outcome = self._as_seen(self._other_outcome(y))
-        counts = check_mask(mask, outcome, needed=needed)
+        counts = check_mask(mask, outcome, needed=True)
         outcome = as_past(outcome, counts)
         if self.ordered:
             check_order(outcome, counts)
         matrix = self._check_X(X, len(outcome), reset=False)
         followed = self._training_censoring.followed(X, outcome, censoring)
-        return self._tensors(self._standardised(matrix), *followed, counts, weight)
+        return self._tensors(self._standardised(matrix), *followed, counts)
 
     # ---- draws ---------------------------------------------------------------------------------
 

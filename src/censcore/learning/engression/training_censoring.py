@@ -8,11 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.censoring_choice import ALARM, censoring_test, choose_censoring, is_automatic
-from censcore.estimators.counted_follow_up import CountedFollowUp
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
@@ -26,8 +24,8 @@ _TESTED = 20_000  # subjects, at most, that the test looks at
 class TrainingCensoring:
     """A censoring distribution, where it came from in words, and whether it is an estimate.
 
-    The distribution is that of the training subjects; None in a model read from a file, and where an
-    estimator, ready for other subjects, gives it in batches.
+    The distribution is that of the training subjects; None in a model read from a file. An ``estimator`` has
+    been fitted to them and is ready for other subjects.
     """
 
     words: str
@@ -43,85 +41,44 @@ class TrainingCensoring:
         y: RightCensored,
         censoring: Any,
         groups: np.ndarray | None = None,
-        counted: CountedFollowUp | None = None,
     ) -> Self:
-        """Choose it: as given; else what is known; else a Kaplan-Meier estimate.
-
-        Where subjects are read in batches, (X, y) is a sample of them. A Kaplan-Meier estimate is that of
-        all subjects, from their counts; other estimators are fitted to the sample.
-        """
-        chosen = cls._without_estimate(objective, y, censoring, counted)
+        """Choose the distribution: as given; else what is known; else a Kaplan-Meier estimate."""
+        chosen = cls._without_estimate(objective, y, censoring)
         if chosen is not None:
             return chosen
         automatic = is_automatic(censoring)
         covariates = X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0
-        source, why = "the training subjects", ""
-        sampled = source if counted is None else f"a sample of {len(y):,} training subjects"
-        estimator = KaplanMeier() if censoring is None or automatic else censoring
+        estimator, why = censoring, ""
         if automatic and covariates:
             choice = choose_censoring(X, y, groups=groups)
-            told = choice.words if counted is None else f"{sampled}: {choice.words}"
-            estimator, why = choice.censoring, f" ({told})"
-        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-        distribution = fitted = None
-        if counted is None:
-            fitted = estimator.fit(X, y)
-            distribution = fitted.predict_distribution(X)
-        elif not isinstance(estimator.estimator, KaplanMeier):
-            source, fitted = sampled, estimator.fit(X, y)
-        elif estimator.estimator.stratify is not None:
-            fitted = counted.by_stratum(estimator, estimator.estimator.stratify, X)
-        else:
-            distribution = counted.pooled(estimator)
-        if distribution is not None and len(distribution) == 1 and covariates and not automatic:
+            estimator, why = choice.censoring, f" ({choice.words})"
+        elif automatic or censoring is None:
+            estimator = KaplanMeier()
+        fitted = (estimator if isinstance(estimator, Censoring) else Censoring(estimator)).fit(X, y)
+        distribution = fitted.predict_distribution(X)
+        if len(distribution) == 1 and covariates and not automatic:
             _warn_if_covariates_predict(X, y, groups)
-        return cls(f"estimated from {source} by {estimator!r}{why}", distribution, fitted, True)
+        return cls(f"estimated from the training subjects by {fitted!r}{why}", distribution, fitted, True)
 
     @classmethod
-    def _without_estimate(
-        cls, objective: str, y: RightCensored, censoring: Any, counted: CountedFollowUp | None
-    ) -> Self | None:
-        """What the objective, the user or the data decide."""
+    def _without_estimate(cls, objective: str, y: RightCensored, censoring: Any) -> Self | None:
+        """Return what the objective, the user or the data decide."""
         never = PointMass(np.array([np.inf]))
         if objective == "naive":
             return cls("ignored: objective='naive' treats censored times as event times", never)
         if objective == "latent":
-            if not y.event.all() if counted is None else counted.censored:
+            if not y.event.all():
                 raise InvalidInputError(
                     "objective='latent' needs event times without censoring; got censored subjects."
                 )
             return cls("none: objective='latent' expects uncensored times", never)
         if isinstance(censoring, Distribution):
-            if counted is not None and len(censoring) > 1:
-                raise InvalidInputError(
-                    f"censoring: got distributions for {len(censoring)} subjects; for subjects read in "
-                    "batches expected one for all, an estimator, or censoring times in the outcome."
-                )
             return cls("the distribution passed to fit", censoring)
         if censoring is not None and not is_automatic(censoring):
             return None
-        if counted is None:
-            known = known_censoring(y)
-            words = "known: the outcome has all censoring times, or nothing is censored"
-            return None if known is None else cls(words, known)
-        if counted.known:
-            return cls("known: the outcome has all censoring times")
-        return None if counted.censored else cls("known: nothing is censored", never)
-
-    def widest(self, X: Any, y: RightCensored) -> Distribution:
-        """A censoring distribution that reaches as far as any, of a sample of covariates and the latest y."""
-        if self.distribution is not None:
-            return self.distribution
-        known: Any = known_censoring(y)
-        return known if self.estimator is None else self.estimator.predict_distribution(X)
-
-    @property
-    def known(self) -> bool:
-        """Whether one censoring time is possible for every subject."""
-        C = self.distribution
-        if C is None:
-            return self.estimator is None
-        return not any(np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
+        known = known_censoring(y)
+        words = "known: the outcome has all censoring times, or nothing is censored"
+        return None if known is None else cls(words, known)
 
     def followed(self, X: Any, y: Any, censoring: Any = None) -> tuple[Any, Distribution]:
         """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 import torch
@@ -56,18 +55,11 @@ def _named_device(device: str) -> torch.device:
 
 
 def same_everywhere(number: int) -> int:
-    """The number of the first process, in every process."""
-    return int(gathered(number)[0])
-
-
-def gathered(value: Any) -> list[Any]:
-    """The values of all processes, in their order."""
-    processes = rank_and_processes()[1]
-    if processes == 1:
-        return [value]
-    values: list[Any] = [None] * processes
-    torch.distributed.all_gather_object(values, value)
-    return values
+    """Return the number of the first process, in every process."""
+    numbers = [number]
+    if rank_and_processes()[1] > 1:
+        torch.distributed.broadcast_object_list(numbers)
+    return numbers[0]
 
 
 def share_of(n: int, groups: np.ndarray | None, rank: int, processes: int) -> np.ndarray:

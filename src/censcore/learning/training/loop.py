@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.learning.data.standardised import Data, gather
-from censcore.learning.data.streamed import StreamedRows, subjects_in
+from censcore.learning.data.standardised import Data, gather, subjects_in
 from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
 from censcore.learning.training.minibatches import Batches
@@ -23,7 +22,7 @@ from censcore.model_files import part_of
 
 def train(
     task: Task,
-    rows: Data | StreamedRows,
+    rows: Data,
     validation: Data | None,
     recipe: Recipe,
     *,
@@ -43,8 +42,7 @@ def train(
     rows, validation : mappings of tensors with the subjects as first axis
         Training and validation data; an entry ``"weight"`` holds weights. They may stay in CPU memory, and
         covariates in a mapped file (:class:`~censcore.learning.data.standardised.Standardised`):
-        batches are copied to the device. Training data that are too large for that are read again in every
-        epoch (:class:`~censcore.learning.data.streamed.StreamedRows`).
+        batches are copied to the device.
     recipe : Recipe
         How to train.
     seed : int
@@ -94,7 +92,7 @@ class _Run(Run):
     def __init__(
         self,
         task: Task,
-        rows: Data | StreamedRows,
+        rows: Data,
         validation: Data | None,
         recipe: Recipe,
         seed: int,
@@ -110,16 +108,15 @@ class _Run(Run):
         self.subjects: np.ndarray | None = None
         self.shared: SharedGradient | None = None
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            if not isinstance(rows, StreamedRows):  # which has the share of this process already
-                self.subjects = share_of(n, groups, self.rank, self.processes)
-                own = None if groups is None else np.asarray(groups)[self.subjects]
-                self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
+            self.subjects = share_of(n, groups, self.rank, self.processes)
+            own = None if groups is None else np.asarray(groups)[self.subjects]
+            self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
             self.shared = SharedGradient(self.network)
-        captured &= device.type == "cuda" and not isinstance(rows, StreamedRows)
+        captured &= device.type == "cuda"
         self.optimizer = _optimizer(self.network, recipe, device if captured else None)
         self.averaged, self.kept = (copy.deepcopy(self.network).requires_grad_(False) for _ in range(2))
         self.graphed: GraphedEpochs | None = None
-        if captured and not isinstance(rows, StreamedRows):  # epochs are replays of one captured step
+        if captured:  # epochs are replays of one captured step
             resident = fits_on_device(rows, device, self.processes)
             self.graphed = GraphedEpochs(
                 task, recipe, self, rows, self.batches, resident, self.subjects, self.shared
@@ -144,19 +141,13 @@ class _Run(Run):
         """One epoch; sums of losses and of weights."""
         generator = torch.Generator(self.device).manual_seed(noise_seed)
         total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        for batch in self._minibatches(seed, number):
-            if _size(batch) or self.shared is not None:  # every process takes part in every exchange
+        for index in self.batches.epoch(seed, number):
+            own = index if self.subjects is None else self.subjects[index]
+            batch = gather(self.rows, own, self.device)
+            if subjects_in(batch) or self.shared is not None:  # every process takes part in every exchange
                 loss, size = self.step(batch, generator)
                 total, weight = total + loss, weight + size
         return total, weight
-
-    def _minibatches(self, seed: int, number: int) -> Iterator[dict[str, Tensor]]:
-        if isinstance(self.rows, StreamedRows):
-            for batch in self.rows.epoch(seed, number, len(self.batches)):
-                yield {name: value.to(self.device) for name, value in batch.items()}
-            return
-        for index in self.batches.epoch(seed, number):
-            yield gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
 
     def _noise_seed(self, number: int) -> int:
         """The seed of an epoch's noise, another one in every process."""
@@ -165,7 +156,7 @@ class _Run(Run):
 
     def step(self, batch: Rows, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """One update; the sums of losses and of weights, over all processes."""
-        n = _size(batch)
+        n = subjects_in(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
         random = self.task.draw(n, generator, self.device)
@@ -245,7 +236,3 @@ def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None)
         group["lr"] = torch.tensor(recipe.learning_rate, device=graphed)
     # the compiler makes one kernel for all parameters of the foreach version; the fused one is closed to it
     return torch.optim.AdamW(groups, foreach=recipe.compile, fused=not recipe.compile, capturable=True)
-
-
-def _size(batch: Rows) -> int:
-    return len(next(iter(batch.values())))

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.learning.data.standardised import Data, as_arrays, as_tensors, digest
-from censcore.learning.data.streamed import StreamedRows
 from censcore.learning.training.task import Callback, Epoch, History, Recipe, Task, seeded
 from censcore.model_files import read_model_file, write_model_file
 from censcore.progress import ProgressBar
@@ -197,10 +196,8 @@ def _among_best(losses: Tensor, best: Tensor | None, tolerance: float) -> tuple[
     return best, float(worse.mean()) <= tolerance * error
 
 
-def digests(rows: Data | StreamedRows) -> Any:
-    """Hashes of the data, by which a checkpoint knows them."""
-    if isinstance(rows, StreamedRows):
-        return rows.digest
+def digests(rows: Data) -> dict[str, str]:
+    """Return hashes of the data, by which a checkpoint knows them."""
     return {name: digest(value) for name, value in rows.items()}
 
 

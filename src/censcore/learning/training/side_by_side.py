@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.learning.data.first_pass import content_hash
-from censcore.learning.data.standardised import Data, Fold, gather
+from censcore.learning.data.standardised import Data, Fold, digest, gather
 from censcore.learning.training.minibatches import Batches
 from censcore.learning.training.runs import Run, digests
 from censcore.learning.training.task import Recipe, Task, mix_seed
@@ -83,9 +82,10 @@ class SideBySide(Run):
 
     @property
     def _data(self) -> dict[str, Any]:
-        held_out = [None if part is None else part.numbers for part in self.held_out]
-        validation = next((part.data for part in self.held_out if part is not None), {})
-        data = [digests(self.data), digests(validation), content_hash(self.numbers), content_hash(held_out)]
+        held_out = [part for part in self.held_out if part is not None]
+        validation = held_out[0].data if held_out else {}
+        rows = [*self.numbers, *(part.numbers for part in held_out)]
+        data = [digests(self.data), digests(validation), [digest(torch.from_numpy(own)) for own in rows]]
         return {"seeds": list(self.seeds), "data": data}
 
     @property

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._validation import as_count, as_number, check_flag, check_option
-from censcore.learning.data.standardised import Data, gather
-from censcore.learning.data.streamed import subjects_in
+from censcore.learning.data.standardised import Data, gather, subjects_in
 
 
 @dataclass(frozen=True)
