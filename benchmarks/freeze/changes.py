@@ -14,6 +14,7 @@ from typing import Any
 
 RELATIVE = 1e-10
 ROUNDING = 1e-13  # of a number, relative to what it is computed from: a few hundred units in the last place
+DRAWN = 0.03  # of a p-value by draws in directions whose signs are rounding
 ROOT = 4e-10  # of ends of a skill's interval, relative to its standard error: they are found by iteration
 Where = tuple[Any, ...]
 SUBJECT = ("by", "group", "score", "outcome", "at")  # what a line is about, apart from models
@@ -122,7 +123,8 @@ def _floors(line: dict[str, Any], sizes: dict[Where, float]) -> dict[str, float]
         floors = {"": ROUNDING * _largest(line, ("mean", "standard_error"))}
         floors |= dict.fromkeys(("skill", "skill_standard_error"), ROUNDING)
         return floors | dict.fromkeys(("skill_low", "skill_high"), ROUNDING + ROOT * error)
-    return {"": ROUNDING * max((abs(v) for v in line.values() if isinstance(v, float)), default=0.0)}
+    drawn = {"p_value": DRAWN} if "ici" in line else {}
+    return drawn | {"": ROUNDING * max((abs(v) for v in line.values() if isinstance(v, float)), default=0.0)}
 
 
 # ---- permitted changes --------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def _one(d: _Drawn) -> Seen:
     forecasts = {
         "both": truth,
         "x alone": d.weibull(1.3, 2.1, 0.5, 0.0),
-        "bold": d.weibull(2.0, 2.0, 0.9, 0.7),
+        "bold": d.weibull(2.0, 2.0, 0.9, 0.2),
     }
     return (
         cs.RightCensored(time, event), cs.RightCensored(time, event, d.c),
