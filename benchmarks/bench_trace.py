@@ -1,21 +1,27 @@
-"""How much of the library a comparison passes through: files visited, and changes from one file to another.
+"""How large the library is, and how much of it a comparison passes through.
 
     python -m benchmarks.bench_trace                      # this code alone
     python -m benchmarks.bench_trace --before PATH/src    # and the package under PATH/src
 
-Calls of Python functions of the library are traced in the second call of each comparison of 400 subjects, two
-forecasts and an estimated censoring distribution at default settings. The null model is left out, which
-older versions did not have.
+Lines of code are counted by package, without docstrings, comments and blanks. Files that are visited, changes
+from one file to another, and calls of Python functions of the library (and of ``evaluation/`` alone) are
+traced in the second call of each comparison at default settings. Three are of 400 subjects, two forecasts and
+an estimated censoring distribution, without the null model, which older versions did not have. Two are of a
+Cox and a Weibull regression: fitted to 1,000 subjects and judged on 1,000 others, and in three folds.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import io
 import json
 import os
 import subprocess
 import sys
+import tokenize
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -24,12 +30,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 ROOT = Path(__file__).parents[1]
 
 
 def comparisons() -> dict[str, Callable[[], Any]]:
-    """One time, two causes, and a table that is read in four batches."""
+    """Fitted models, models in folds, one time, two causes, and a table that is read in four batches."""
     import censcore as cs
 
     rng, n, km = np.random.default_rng(0), 400, cs.Censoring(cs.KaplanMeier())
@@ -48,7 +55,17 @@ def comparisons() -> dict[str, Callable[[], Any]]:
     plain = cs.Weibull(1.5, 1.0)
     fixed = {"with x": cs.Weibull(1.5, np.exp(0.5 * x)), "without": plain}
     by_rows = {"with x": lambda rows: cs.Weibull(1.5, np.exp(0.5 * rows["x"].to_numpy())), "without": plain}
+    n = 2000
+    X = rng.normal(size=(n, 2))
+    T, C = np.exp(0.5 * X[:, 0]) * rng.weibull(1.5, n), rng.uniform(0, 3, n)
+    every = cs.RightCensored(np.minimum(T, C), T <= C)
+    a, b = np.arange(1000), np.arange(1000, n)
+    models: dict[str, Any] = {"cox": cs.CoxRegression(), "weibull": cs.WeibullRegression()}
+    fitted = {name: clone(model).fit(X[a], every.take(a)) for name, model in models.items()}
+    train = (X[a], every.take(a))
     return {
+        "models": lambda: cs.compare(fitted, every.take(b), km, X=X[b], train=train),
+        "folds": lambda: cs.cross_validate(models, X[a], every.take(a), cv=3),
         "one time": lambda: cs.compare(fixed, y, km, reference=None),
         "causes": lambda: cs.compare({"truth": truth, "other": other}, causes, km, reference=None),
         "stream": lambda: cs.compare(by_rows, table, km, reference=None),
@@ -56,7 +73,7 @@ def comparisons() -> dict[str, Callable[[], Any]]:
 
 
 def traced(work: Callable[[], Any], root: str) -> list[int]:
-    """Files of the library that are visited, changes of file, and calls."""
+    """Files of the library that are visited, changes of file, and calls: of all, and of ``evaluation/``."""
     work()
     visited: list[str] = []
 
@@ -70,7 +87,41 @@ def traced(work: Callable[[], Any], root: str) -> list[int]:
     finally:
         sys.setprofile(None)
     changes = sum(a != b for a, b in pairwise(visited))
-    return [len(set(visited)), changes, len(visited)]
+    inside = str(Path(root, "evaluation", ""))
+    return [
+        len(set(visited)),
+        changes,
+        len(visited),
+        sum(file.startswith(inside + os.sep) for file in visited),
+    ]
+
+
+NOT_CODE = (
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
+)  # fmt: skip
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def code_lines(source: str) -> int:
+    """Lines of code without docstrings, comments and blanks."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in NOT_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            lines.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(lines)
+
+
+def sizes(source: Path) -> Counter[str]:
+    """Lines of code of the library under a folder, by package; modules at the top are one."""
+    count: Counter[str] = Counter()
+    top = source / "censcore"
+    for path in top.rglob("*.py"):
+        *packages, _ = path.relative_to(top).parts
+        count[packages[0] if packages else "top"] += code_lines(path.read_text(encoding="utf-8"))
+    return count
 
 
 def numbers(source: Path) -> dict[str, list[int]]:
@@ -82,7 +133,7 @@ def numbers(source: Path) -> dict[str, list[int]]:
 
 
 def main() -> None:
-    """Print a line per comparison."""
+    """Print a line per package, and one per comparison."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_trace")
     parser.add_argument("--before", type=Path, help="the folder of another package, PATH/src")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
@@ -95,12 +146,17 @@ def main() -> None:
         print(json.dumps({name: traced(work, root) for name, work in comparisons().items()}))
         return
     sources = {"now": ROOT / "src"} if asked.before is None else {"before": asked.before, "now": ROOT / "src"}
-    print(f"{'':10}{'':8}{'files':>8}{'changes':>10}{'calls':>10}")
+    lines = {when: sizes(source) for when, source in sources.items()}
+    print(f"{'lines of code':20}" + "".join(f"{when:>10}" for when in lines))
+    for package in sorted(lines["now"]):
+        print(f"{package:20}" + "".join(f"{count[package]:10,}" for count in lines.values()))
+    print(f"{'all':20}" + "".join(f"{count.total():10,}" for count in lines.values()))
+    print(f"\n{'':10}{'':8}{'files':>8}{'changes':>10}{'calls':>10}{'evaluation':>12}")
     found = {when: numbers(source) for when, source in sources.items()}
     for name in found["now"]:
         for when, rows in found.items():
-            files, changes, calls = rows[name]
-            print(f"{name:10}{when:8}{files:8,}{changes:10,}{calls:10,}")
+            files, changes, calls, inside = rows[name]
+            print(f"{name:10}{when:8}{files:8,}{changes:10,}{calls:10,}{inside:12,}")
 
 
 if __name__ == "__main__":

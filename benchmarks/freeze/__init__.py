@@ -1,0 +1,1 @@
+"""What comparisons gave at another commit, and what they give now: numbers, notes, verdicts and JSON."""
