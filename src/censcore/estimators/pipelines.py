@@ -5,8 +5,10 @@ from __future__ import annotations
 from inspect import Parameter, signature
 from typing import Any
 
+from sklearn import config_context, get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object
 
 from censcore.estimators.survival_estimator import NotFitted
 from censcore.exceptions import InvalidInputError
@@ -34,13 +36,62 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     return model, X
 
 
+def fit_weighted(
+    model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **options: Any
+) -> Any:
+    """Call ``model.fit`` with the weights and the groups of the subjects, where there are any.
+
+    Weights that the model does not take are an error; a ``Pipeline`` receives them for its last step. Groups
+    go to everything that takes them: the model or, in pipelines and searches of scikit-learn, every step,
+    splitter and model, by its routing of metadata.
+    """
+    if groups is not None and takes_groups(model):
+        options["groups"] = groups
+        if _is_router(model):
+            with config_context(enable_metadata_routing=True):
+                _request_weights(model)
+                return model.fit(X, y, **weights_for(model, sample_weight), **options)
+    return model.fit(X, y, **weights_for(model, sample_weight), **options)
+
+
+def takes_groups(model: Any) -> bool:
+    """Whether ``model.fit`` takes groups, or something inside a pipeline or search that it hands them to."""
+    if _is_router(model):
+        return bool(get_routing_for_object(model).consumes("fit", ["groups"]))
+    return "groups" in signature(model.fit).parameters
+
+
+def accepted(function: Any, **options: Any) -> dict[str, Any]:
+    """Those of the options that a function takes, without any that is None."""
+    names = signature(function).parameters
+    return {name: value for name, value in options.items() if name in names and value is not None}
+
+
+def _is_router(model: Any) -> bool:
+    """Whether a model of scikit-learn hands on what its ``fit`` is given."""
+    try:
+        return isinstance(get_routing_for_object(model), MetadataRouter)
+    except NotImplementedError:  # models of scikit-learn that do not hand on anything yet
+        return False
+
+
+def _request_weights(model: Any) -> None:
+    """Have weights go to the last estimator alone, as without routing, but where a request says otherwise."""
+    last = last_estimator(model)
+    for part in model.get_params(deep=True).values():
+        for method in ("fit", "score"):
+            request = None if isinstance(part, type) else getattr(part, f"set_{method}_request", None)
+            if request is None or "sample_weight" not in signature(getattr(part, method)).parameters:
+                continue
+            if getattr(part.get_metadata_routing(), method).requests["sample_weight"] is None:
+                request(sample_weight=part is last and method == "fit")
+
+
 def weight_argument(model: Any) -> str | None:
     """The argument of ``model.fit`` that takes the weights of subjects; None where there is none.
 
     Pipelines take the weights of their last step as ``step__sample_weight``.
     """
-    from sklearn import get_config
-
     if get_config().get("enable_metadata_routing"):  # then pipelines and searches pass weights on themselves
         return "sample_weight" if _takes_weights(last_estimator(model)) else None
     if isinstance(model, Pipeline):

@@ -261,9 +261,7 @@ def _fitted_censoring(kind: Kind, censoring: Any, sample: Sample) -> Any:
     """An estimator fitted to all subjects; a distribution, or None where C is known."""
     if censoring is None or isinstance(censoring, Distribution):
         return censoring
-    return (
-        clone(as_censoring(censoring)).set_params(cv=None).fit(sample.X, kind.followed(kind.y), sample.weight)
-    )
+    return replace(sample, y=kind.followed(kind.y)).fit(clone(as_censoring(censoring)).set_params(cv=None))
 
 
 def _censoring_of(

@@ -291,7 +291,8 @@ def _censoring_of(
             )
         return censoring.take(tested) if len(tested) < len(subjects) else censoring
     plain = clone(as_censoring(censoring)).set_params(cv=None)
-    C = plain.fit_folds(subjects.X, subjects.y, [(s.train, s.test) for s in splits], subjects.weight)
+    parts = [(s.train, s.test) for s in splits]
+    C = plain.fit_folds(subjects.X, subjects.y, parts, subjects.weight, groups=subjects.groups)
     X, n = take_rows(subjects.X, tested), len(subjects)
     who = Shared(np.column_stack([np.arange(len(tested)), tested]))
     name = f"{describe(plain.fold_estimators_[0])}, fitted to the training subjects of each fold"

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from censcore._arrays import Array
 from censcore._validation import as_count, check_flag, check_kind, is_auto
+from censcore.estimators.covariates import check_weights
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.tails import end_of_follow_up
@@ -233,7 +234,8 @@ class CensoredEngression(FittedGenerators):
         matrix, outcome, labels = self._in_memory(X, y, groups, mask)
         counts = check_mask(mask, outcome)
         outcome = as_past(outcome, counts)
-        self._learn_units(X, outcome, counts, labels, censoring)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
+        self._learn_units(X, outcome, counts, labels, censoring, weight=weight)
         self._fit_scaling(Moments.of(matrix))
         everything = self._tensors(
             self._standardised(matrix), self._as_seen(outcome), self.censoring_, counts, sample_weight
@@ -342,14 +344,21 @@ class CensoredEngression(FittedGenerators):
             as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
 
     def _learn_units(
-        self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, first: FirstPass | None = None
+        self,
+        X: Any,
+        y: Any,
+        mask: Any,
+        groups: Any,
+        censoring: Any,
+        first: FirstPass | None = None,
+        weight: np.ndarray | None = None,
     ) -> None:
         """The censoring distribution, the end of follow-up and the unit of time, of all or of a sample."""
         if isinstance(y, RightCensored) and not self.ordered:
             warn_of_ties(y, mask)
         counted = None if first is None else first.follow_up
         chosen = self._training_censoring = TrainingCensoring.choose(
-            self._training.objective, X, as_followed(y), censoring, groups, counted
+            self._training.objective, X, as_followed(y), censoring, groups, counted, weight
         )
         _log.info("censoring distribution for censored engression: %s", chosen.words)
         latest, drawn = y, y

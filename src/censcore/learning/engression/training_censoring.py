@@ -44,6 +44,7 @@ class TrainingCensoring:
         censoring: Any,
         groups: np.ndarray | None = None,
         counted: CountedFollowUp | None = None,
+        weight: np.ndarray | None = None,
     ) -> Self:
         """Choose it: as given; else what is known; else a Kaplan-Meier estimate.
 
@@ -59,16 +60,16 @@ class TrainingCensoring:
         sampled = source if counted is None else f"a sample of {len(y):,} training subjects"
         estimator = KaplanMeier() if censoring is None or automatic else censoring
         if automatic and covariates:
-            choice = choose_censoring(X, y, groups=groups)
+            choice = choose_censoring(X, y, sample_weight=weight, groups=groups)
             told = choice.words if counted is None else f"{sampled}: {choice.words}"
             estimator, why = choice.censoring, f" ({told})"
         estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
         distribution = fitted = None
         if counted is None:
-            fitted = estimator.fit(X, y)
+            fitted = estimator.fit(X, y, weight, groups=groups)
             distribution = fitted.predict_distribution(X)
         elif not isinstance(estimator.estimator, KaplanMeier):
-            source, fitted = sampled, estimator.fit(X, y)
+            source, fitted = sampled, estimator.fit(X, y, weight, groups=groups)
         elif estimator.estimator.stratify is not None:
             fitted = counted.by_stratum(estimator, estimator.estimator.stratify, X)
         else:
