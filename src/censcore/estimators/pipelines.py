@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn import config_context, get_config
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object
 
@@ -43,22 +44,25 @@ def fit_weighted(
 
     Weights that the model does not take are an error; a ``Pipeline`` receives them for its last step. Groups
     go to everything that takes them: the model or, in pipelines and searches of scikit-learn, every step,
-    splitter and model, by its routing of metadata.
+    splitter and model, by its routing of metadata, for which requests are set in ``model``.
     """
-    if groups is not None and takes_groups(model):
-        options["groups"] = groups
-        if _is_router(model):
-            with config_context(enable_metadata_routing=True):
-                _request_weights(model)
-                return model.fit(X, y, **weights_for(model, sample_weight), **options)
-    return model.fit(X, y, **weights_for(model, sample_weight), **options)
+    if groups is None or not _is_router(model):
+        options |= accepted(model.fit, groups=groups)
+        return model.fit(X, y, **weights_for(model, sample_weight), **options)
+    with config_context(enable_metadata_routing=True):
+        _request(model)
+        taken = get_routing_for_object(model).consumes("fit", ["groups"])
+        if taken:
+            return model.fit(X, y, groups=groups, **weights_for(model, sample_weight), **options)
+    return fit_weighted(model, X, y, sample_weight, **options)
 
 
-def takes_groups(model: Any) -> bool:
-    """Whether ``model.fit`` takes groups, or something inside a pipeline or search that it hands them to."""
-    if _is_router(model):
-        return bool(get_routing_for_object(model).consumes("fit", ["groups"]))
-    return "groups" in signature(model.fit).parameters
+def ignores_groups(model: Any) -> bool:
+    """Whether a search over parameters, inside a model or the model itself, splits subjects of one group."""
+    parts = [model, *(model.get_params(deep=True).values() if hasattr(model, "get_params") else [])]
+    searches = [part for part in parts if _is_search(part) and hasattr(part, "cv")]
+    splitters = [get_routing_for_object(check_cv(search.cv)) for search in searches]
+    return any(not splitter.consumes("split", ["groups"]) for splitter in splitters)
 
 
 def accepted(function: Any, **options: Any) -> dict[str, Any]:
@@ -75,16 +79,16 @@ def _is_router(model: Any) -> bool:
         return False
 
 
-def _request_weights(model: Any) -> None:
-    """Have weights go to the last estimator alone, as without routing, but where a request says otherwise."""
+def _request(model: Any) -> None:
+    """Request groups wherever they are taken, and weights for the last estimator; a request stays as it is."""
     last = last_estimator(model)
     for part in model.get_params(deep=True).values():
         for method in ("fit", "score"):
-            request = None if isinstance(part, type) else getattr(part, f"set_{method}_request", None)
-            if request is None or "sample_weight" not in signature(getattr(part, method)).parameters:
-                continue
-            if getattr(part.get_metadata_routing(), method).requests["sample_weight"] is None:
-                request(sample_weight=part is last and method == "fit")
+            request = getattr(get_routing_for_object(part), method, None)
+            for name, value in {} if request is None else request.requests.items():
+                if value is None and name in ("groups", "sample_weight"):
+                    wanted = method == "fit" and (name == "groups" or part is last)
+                    getattr(part, f"set_{method}_request")(**{name: wanted})
 
 
 def weight_argument(model: Any) -> str | None:

@@ -105,8 +105,6 @@ class SurvivalEstimator(BaseEstimator, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Complete docstrings by the sections that they lack: of methods, and parameters and attributes."""
-        if "groups" in signature(cls.fit).parameters:  # scikit-learn hands them on unless told otherwise
-            cls.__metadata_request__fit = {"groups": True}
         super().__init_subclass__(**kwargs)
         for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution, CrossFitted.cross_fit):
             own = vars(cls).get(shared.__name__)
