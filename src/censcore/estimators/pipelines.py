@@ -80,7 +80,7 @@ def _is_router(model: Any) -> bool:
 
 
 def _request(model: Any) -> None:
-    """Request groups wherever they are taken, and weights for the last estimator; a request stays as it is."""
+    """Request groups wherever they are taken, and weights for the last estimator, where no request is set."""
     last = last_estimator(model)
     for part in model.get_params(deep=True).values():
         for method in ("fit", "score"):

@@ -333,8 +333,8 @@ def notes_on_searches(models: Mapping[str, Any]) -> list[str]:
     """Searches over parameters whose own folds put subjects of one group on both sides."""
     names = [name for name, model in models.items() if ignores_groups(model_and_covariates(model, None)[0])]
     return [
-        f"The search of {name!r} puts subjects of one group (of a bootstrap sample, copies of one subject) into "
-        "training and validation sets, and prefers models that remember subjects. Use cv=GroupKFold(5) in it, "
-        "which receives the groups."
+        f"The search of {name!r} puts subjects of one group (copies of a subject, in bootstrap samples) into "
+        "its training and validation sets, and prefers models that remember subjects. Pass it "
+        "cv=GroupKFold(5), which receives the groups."
         for name in names
     ]
