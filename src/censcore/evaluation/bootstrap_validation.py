@@ -331,8 +331,8 @@ def refit_influence(
     As in folds (:func:`~censcore.evaluation.designs.cross_validation.refit_influence`), the spread over
     subjects of their mean losses holds the squares :math:`\varphi_{ij}^2`, not the products
     :math:`\varphi_{ij}\varphi_{ji}` of subjects who train each other's models, which by Cauchy and Schwarz
-    are as large at most, and are so for models that are fitted by a criterion like the score. The losses of
-    one subject under all its models have the variance
+    are as large at most, and are so for models that are fitted by a criterion like the score. Less
+    :math:`R_b`, the losses of one subject under all its models have the variance
     :math:`\mathrm{var}(N)\sum_j\varphi_{ij}^2/m^2`, so that what is missing is
 
     .. math:: \frac{(\mathrm EN)^2}{\mathrm{var}(N)}\sum_iw_i^2\,\widehat{\mathrm{var}}_b(\ell_i^{(b)}),
@@ -341,10 +341,13 @@ def refit_influence(
     """
     used = weight > 0
     pair, number = np.unique(cluster[used] * len(drawn) + sample[used], return_inverse=True)
+    share = np.bincount(number, weight[used])[:, None]
     sums = sums_within(weight[used, None] * losses[used], number, len(pair))
-    unit = np.unique(pair // len(drawn), return_inverse=True)[1]
+    unit, model = np.unique(pair // len(drawn), return_inverse=True)[1], pair % len(drawn)
     count = np.bincount(unit)
     deviation = sums - (sums_within(sums, unit, len(count)) / count[:, None])[unit]
+    total = sums_within(np.hstack([deviation, share]), model, len(drawn))
+    deviation -= share * (total[:, :-1] / np.where(total[:, -1:] > 0, total[:, -1:], 1.0))[model]
     scale = count / np.sqrt(np.maximum(count - 1, 1)) * drawn.mean() / drawn.std()
     return scale[unit, None] * deviation
 
