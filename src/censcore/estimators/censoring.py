@@ -280,6 +280,7 @@ class Censoring(SurvivalEstimator):
         if self.cv is None:
             return self.predict_distribution(X)
         y = as_followed(y)
+        groups = None if groups is None else as_labels(groups, len(y))
         return self._fit_folds(X, y, self._folds(y, groups), sample_weight, groups)
 
     def fit_folds(

@@ -335,7 +335,7 @@ def refit_influence(
     :math:`R_b`, the losses of one subject under all its models have the variance
     :math:`\mathrm{var}(N)\sum_j\varphi_{ij}^2/m^2`, so that what is missing is
 
-    .. math:: \frac{(\mathrm EN)^2}{\mathrm{var}(N)}\sum_iw_i^2\,\widehat{\mathrm{var}}_b(\ell_i^{(b)}),
+    .. math:: \frac{(\mathrm EN)^2}{\mathrm{var}(N)}\sum_iw_i^2\,\widehat{\mathrm{var}}_b(\ell_i^{(b)}-R_b),
 
     the sum of squares of these influences.
     """

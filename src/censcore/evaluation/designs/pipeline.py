@@ -116,7 +116,8 @@ class Plan:
         asked = self.asked
         self.notes += check_units(y, followed) + notes_on_training(X, y, followed)
         self.notes += notes_on_censoring(asked.censoring, X, followed)
-        self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, self.groups)
+        groups = asked.sample.groups
+        self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, groups)
         labels = asked.train_groups if asked.train is None else asked.train.groups
         n_train = self.censoring.n_train or (0 if train is None else len(train))
         self.train_groups = common_codes(asked.sample.groups, labels, n_train)
