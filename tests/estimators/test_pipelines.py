@@ -13,8 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import censcore as cs
 from censcore.estimators.censoring_choice import censoring_estimator
-from censcore.estimators.covariates import fit_weighted
-from censcore.estimators.pipelines import last_estimator, last_step, weight_argument
+from censcore.estimators.pipelines import fit_weighted, last_estimator, last_step, weight_argument
 from censcore.exceptions import InvalidInputError, InvalidTypeError, NotFittedError
 
 T = np.array([[0.2, 0.6, 1.1]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.bootstrap_validation import plus_weight
+from censcore.evaluation.bootstrap_validation import plus_weight, refit_influence
 from censcore.exceptions import CenscoreError, InvalidInputError
 
 PLAIN = {"scores": ["brier_score:ipcw", "crps"], "times": [0.8], "horizon": 2.0, "discrimination": False}
@@ -60,15 +60,60 @@ def test_the_mean_is_the_leave_one_out_bootstrap():
     assert known.frame()["mean"].to_numpy() == pytest.approx(found.frame()["mean"].to_numpy(), rel=1e-12)
 
 
-def test_the_error_is_that_of_the_losses_averaged_over_samples():
-    """With a known censoring distribution: one loss per subject, however many samples leave it out."""
+def test_the_error_is_that_of_the_losses_averaged_over_samples_and_of_the_refits():
+    """With a known censoring distribution: one loss per subject, and how its losses vary over the samples."""
     x, y = drawn()
     C = cs.Uniform(0.0, 4.0)
     cv = cs.Bootstrap(25)
     found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cv, censoring=C, **PLAIN)
     line = found.frame().query("model == 'cox' and score == 'brier_score:ipcw'").iloc[0]
-    losses = by_hand(x, y, cv, C, cs.CoxRegression())
-    assert line["standard_error"] == pytest.approx(losses.std(ddof=1) / np.sqrt(80), rel=1e-10)
+    losses = np.full((80, 25), np.nan)
+    for b, (train, test) in enumerate(cv.split(x)):
+        F = cs.CoxRegression().fit(x[train], y.take(train)).predict_distribution(x[test])
+        losses[test, b] = cs.brier_score(y.take(test), F, C, [0.8], scale="ipcw")[:, 0]
+    spread = np.nanmean(losses, axis=1).std(ddof=1) / np.sqrt(80)
+    estimate = found.estimate("cox", "brier_score:ipcw")
+    assert np.sqrt((estimate.influence[:80] ** 2).sum()) == pytest.approx(spread, rel=1e-10)
+    deviation = losses - np.nanmean(losses, axis=1, keepdims=True)
+    left_out = ~np.isnan(losses)
+    share = left_out / left_out.sum(axis=1, keepdims=True)
+    deviation -= np.nansum(share * deviation, axis=0) / share.sum(axis=0)
+    drawn_times = np.stack([np.bincount(train, minlength=80) for train, _ in cv.split(x)])
+    varied = np.nansum(deviation**2, axis=1) / (left_out.sum(axis=1) - 1)
+    refits = np.sqrt(varied.sum()) / 80 / drawn_times.std()
+    assert 0.1 * spread < refits < spread
+    assert line["standard_error"] == pytest.approx(np.hypot(spread, refits), rel=1e-10)
+    assert "with the term of the refits" in found.means.method
+
+
+def test_the_term_of_the_refits_of_a_symmetric_effect_is_what_the_spread_misses():
+    r"""Losses :math:`\sum_jN_{bj}\varphi_{ij}/n` of a symmetric :math:`\varphi`: the truth is known."""
+    n, B = 60, 400
+    rng = np.random.default_rng(1)
+    phi = rng.normal(size=(n, n))
+    phi = (phi + phi.T) / np.sqrt(2)
+    np.fill_diagonal(phi, 0.0)
+    phi -= phi.mean(axis=0) + phi.mean(axis=1)[:, None] - phi.mean()
+    times = rng.multinomial(n, np.full(n, 1 / n), size=B)
+    sample, subject = np.nonzero(times == 0)
+    losses = (times[sample] * phi[subject]).sum(axis=1, keepdims=True) / n
+    left_out = np.bincount(subject, minlength=n)
+    weight = 1 / n / left_out[subject]
+    more = refit_influence(losses, weight, subject, sample, times)
+    assert (more**2).sum() == pytest.approx((phi**2).sum() / n**4, rel=0.1)
+    shift = refit_influence(losses + rng.normal(size=B)[sample, None], weight, subject, sample, times)
+    np.testing.assert_allclose(shift, more, atol=2e-3)  # what a model loses with everybody is no term of it
+
+
+def test_groups_are_the_units_of_the_term_of_the_refits():
+    """Copies of every subject with one label change nothing."""
+    x, y = drawn(40)
+    copies = np.repeat(np.arange(40), 3)
+    options = {"cv": cs.Bootstrap(12), "censoring": cs.Uniform(0.0, 4.0), **PLAIN}
+    once = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, **options)
+    thrice = cs.cross_validate({"cox": cs.CoxRegression()}, x[copies], y[copies], groups=copies, **options)
+    expected = once.frame()[["mean", "standard_error"]].to_numpy()
+    np.testing.assert_allclose(thrice.frame()[["mean", "standard_error"]], expected, rtol=1e-6)
 
 
 def test_samples_drawn_elsewhere_and_who_is_never_left_out():

@@ -98,18 +98,36 @@ class Adapted(SurvivalEstimator):
         model = last_estimator(self.model)
         return bool(getattr(model, "represents_atoms", type(model).__name__ in _PRODUCT_LIMIT))
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
+    ) -> Self:
         """Fit a copy of the model to one event time per subject; weights that it does not take are an error.
 
         A pipeline or a search that ends in an estimator with ``predict_distribution`` receives the outcome as
         it is: also entries, intervals, several times.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`SurvivalEstimator.fit`.
+        groups : array, (n,), optional
+            For the model, where it takes labels of subjects that stay together.
+
+        Returns
+        -------
+        self
         """
         check_method(self.model, "model", "fit", "a model with fit(X, y)")
         outcome = self._outcome(y)
         check_rows(X, len(outcome))
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         model = clone(self.model) if isinstance(self.model, BaseEstimator) else copy.deepcopy(self.model)
-        self.model_ = fit_model(model, X, outcome, weight)
+        self.model_ = fit_model(model, X, outcome, weight, groups)
         self._train = (X, outcome) if isinstance(outcome, RightCensored) else None
         self._reference = outcome._reference[:0]
         return self

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, as_number
+from censcore._validation import as_count, as_labels, as_number
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, read_numbers
@@ -123,17 +123,43 @@ class BoostedHazards(SurvivalEstimator):
         self.l2_regularization = l2_regularization
         self.random_state = random_state
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Fit the trees; without covariates the pooled hazard is the forecast."""
-        self.cross_fit(X, y, (), sample_weight)
+    def fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
+    ) -> Self:
+        """Fit the trees; without covariates the pooled hazard is the forecast.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`SurvivalEstimator.fit`.
+        groups : array, (n,), optional
+            Subjects of one group (visits of a patient) are held out together.
+
+        Returns
+        -------
+        self
+        """
+        self.cross_fit(X, y, (), sample_weight, groups=groups)
         return self
 
     def cross_fit(
-        self, X: Array | None, y: OutcomeLike, folds: Sequence[Fold], sample_weight: Array | None = None
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        folds: Sequence[Fold],
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
     ) -> list[tuple[Self, ...]]:
         """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
 
-        Subjects that nobody holds out are held out in further folds, up to five in all.
+        Subjects that nobody holds out are held out in further folds, up to five in all; ``groups`` are as in
+        :meth:`fit`.
         """
         self._check_settings()
         outcome = one_event_time(y, type(self).__name__, entry=True).like(np.empty(0))
@@ -143,7 +169,8 @@ class BoostedHazards(SurvivalEstimator):
         entry = np.zeros(len(time)) if outcome.entry is None else to_numpy(outcome.entry)
         self._pool(time, event, entry, weight)
         codes = self._codes(X, reset=True)
-        everyone = completed_folds(len(time), folds, seed_of(self.random_state))
+        units = np.arange(len(time)) if groups is None else as_labels(groups, len(time))
+        everyone = completed_folds(units, folds, seed_of(self.random_state))
         self._slope, self._models = 1.0, self._boosted(codes, time, event, entry, weight, everyone)
         self.n_trees_ = max(0 if model is None else model.n_iter_ for model in self._models)
         alone = [copy(self) for _ in self._models]

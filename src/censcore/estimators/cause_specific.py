@@ -9,7 +9,8 @@ from sklearn.base import clone
 from censcore._arrays import Array
 from censcore.distributions import CauseSpecificHazards
 from censcore.estimators.aalen_johansen import check_every_cause
-from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.pipelines import fit_weighted
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_competing_risks
@@ -72,8 +73,22 @@ class CauseSpecific(SurvivalEstimator):
         models = self.estimator if isinstance(self.estimator, list) else [self.estimator]
         return all(getattr(model, "represents_atoms", False) for model in models)
 
-    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Fit one model per cause of CompetingRisks."""
+    def fit(
+        self, X: Array | None, y: Any, sample_weight: Array | None = None, *, groups: Array | None = None
+    ) -> Self:
+        """Fit one model per cause of CompetingRisks.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`SurvivalEstimator.fit`.
+        groups : array, (n,), optional
+            For the models that take labels of subjects that stay together.
+
+        Returns
+        -------
+        self
+        """
         outcome = as_competing_risks(y)
         check_every_cause(outcome, "CauseSpecific")
         check_rows(X, len(outcome))
@@ -82,7 +97,7 @@ class CauseSpecific(SurvivalEstimator):
         self.estimators_ = []
         for j, model in enumerate(models, start=1):
             of_cause = RightCensored(outcome.time, outcome.causes == j, entry=outcome.entry)
-            self.estimators_.append(fit_weighted(model, X, of_cause, weight))
+            self.estimators_.append(fit_weighted(model, X, of_cause, weight, groups))
         self.names_ = outcome.names
         return self
 

@@ -12,14 +12,14 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_count, check_flag, check_method, name_subjects
+from censcore._validation import as_count, as_labels, check_flag, check_method, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
-from censcore.estimators.covariates import check_rows, check_weights, count_rows, fit_weighted, take_rows
+from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import DropOut, KaplanMeier
-from censcore.estimators.pipelines import last_estimator
+from censcore.estimators.pipelines import fit_weighted, last_estimator
 from censcore.estimators.risk_sets import RiskSets, entries_of
 from censcore.estimators.subjects import SubjectKeys
 from censcore.estimators.survival_estimator import SurvivalEstimator
@@ -141,15 +141,31 @@ class Censoring(SurvivalEstimator):
     _of_subjects = ("subjects_", "trained_on_")
 
     def fit(
-        self, X: Array | None, y: OutcomeLike | SemiCompetingRisks, sample_weight: Array | None = None
+        self,
+        X: Array | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
     ) -> Self:
         """Fit the censoring distribution.
 
         The outcome, of any kind, is (n,) or (n, k); censored times are the events of C. For intervals with
         all planned visits, it is drop-out. Several times of which one event ends the follow-up of another, as
         death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`SurvivalEstimator.fit`.
+        groups : array, (n,), optional
+            For an estimator that takes labels of subjects that stay together.
+
+        Returns
+        -------
+        self
         """
-        return self._fit_parts(X, self._know(X, y), sample_weight)
+        return self._fit_parts(X, self._know(X, y), sample_weight, groups)
 
     def _know(self, X: Any, y: Any) -> RightCensored:
         """Settle what holds for all fits to the subjects, and give how long they were followed."""
@@ -163,19 +179,20 @@ class Censoring(SurvivalEstimator):
         self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
         return y
 
-    def _fit_parts(self, X: Any, y: RightCensored, sample_weight: Any) -> Self:
+    def _fit_parts(self, X: Any, y: RightCensored, sample_weight: Any, groups: Any) -> Self:
         """Fit the distribution of each C."""
         sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        groups = None if groups is None else as_labels(groups, len(y))
         if self.shared_:
             check_no_event_ends_follow_up(y)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
         self._reference = y.time[:0]
-        fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
+        fits = [self._fit_flipped(X, part, sample_weight, groups) for part in parts]
         self.estimators_, self.subjects_, self.ends_ = (list(part) for part in zip(*fits, strict=True))
         return self
 
     def _fit_flipped(
-        self, X: Any, y: RightCensored, sample_weight: Any
+        self, X: Any, y: RightCensored, sample_weight: Any, groups: Any
     ) -> tuple[Any, np.ndarray, float | None]:
         """The estimator fitted to the outcome of C, the subjects it saw, and the end treated here."""
         subjects = np.nonzero(to_numpy(y.informs_censoring))[0]
@@ -202,7 +219,9 @@ class Censoring(SurvivalEstimator):
             if not (isinstance(last, CoxRegression) and last.ties == "efron"):  # -log(1 - d / n), up to 1 / n
                 _check_no_atoms(earlier, weight, estimator)
             flipped = earlier
-        return fit_weighted(estimator, X, flipped, None if sample_weight is None else weight), subjects, end
+        used = None if sample_weight is None else weight
+        together = None if groups is None else groups[subjects]
+        return fit_weighted(estimator, X, flipped, used, together), subjects, end
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the censoring distribution.
@@ -257,11 +276,12 @@ class Censoring(SurvivalEstimator):
         Distribution
             The distribution of C for each subject, fitted without the subject's fold.
         """
-        self.fit(X, y, sample_weight)
+        self.fit(X, y, sample_weight, groups=groups)
         if self.cv is None:
             return self.predict_distribution(X)
         y = as_followed(y)
-        return self._fit_folds(X, y, self._folds(y, groups), sample_weight)
+        groups = None if groups is None else as_labels(groups, len(y))
+        return self._fit_folds(X, y, self._folds(y, groups), sample_weight, groups)
 
     def fit_folds(
         self,
@@ -269,12 +289,14 @@ class Censoring(SurvivalEstimator):
         y: OutcomeLike | SemiCompetingRisks,
         folds: Sequence[tuple[np.ndarray, np.ndarray]],
         sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
     ) -> Distribution:
         """Predict the censoring distribution of each fold's subjects by a fit to its training subjects.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, groups
             As in :meth:`fit`.
         folds : list of (train, test)
             Numbers of subjects, ascending. Nobody is in two test sets; some may be in none.
@@ -284,11 +306,14 @@ class Censoring(SurvivalEstimator):
         Distribution
             The distribution of C for each subject in a test set, in the order of the subjects.
         """
-        return self._fit_folds(X, self._know(X, y), folds, sample_weight)
+        return self._fit_folds(X, self._know(X, y), folds, sample_weight, groups)
 
-    def _fit_folds(self, X: Any, y: RightCensored, folds: Any, sample_weight: Any) -> Distribution:
+    def _fit_folds(
+        self, X: Any, y: RightCensored, folds: Any, sample_weight: Any, groups: Any
+    ) -> Distribution:
         """The same of subjects that are known."""
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        labels = None if groups is None else as_labels(groups, len(y))
         keys = self.trained_on_
         self.fold_, self.fold_training_ = np.full(len(y), -1), [train for train, _ in folds]
         self.fold_estimators_, by_fold = [], []
@@ -298,7 +323,8 @@ class Censoring(SurvivalEstimator):
             own = {"outcome": keys.outcome[train], "covariates": take_rows(keys.covariates, train)}
             fit.trained_on_ = replace(keys, **own)
             try:
-                fit._fit_parts(take_rows(X, train), y.take(train), None if weight is None else weight[train])
+                own_weight, own_labels = (None if part is None else part[train] for part in (weight, labels))
+                fit._fit_parts(take_rows(X, train), y.take(train), own_weight, own_labels)
             except CenscoreError as error:
                 raise type(error)(f"The censoring distribution, fold {number + 1}: {error}") from error
             self.fold_[test] = number

@@ -11,7 +11,6 @@ import numpy as np
 from censcore._arrays import check_entries, to_numpy
 from censcore._validation import as_frame, as_index, as_weights, check_instance, columns_of
 from censcore.distributions import Distribution
-from censcore.estimators.pipelines import weights_for
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
 
@@ -74,14 +73,6 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     return as_weights(sample_weight, n)
-
-
-def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None, **options: Any) -> Any:
-    """Call ``estimator.fit``, with weights where there are any; an error if the estimator takes none.
-
-    A ``Pipeline`` receives them for its last step, as ``step__sample_weight``.
-    """
-    return estimator.fit(X, y, **weights_for(estimator, sample_weight), **options)
 
 
 def validated(estimator: Any, X: Any, dtype: Any, *, reset: bool, **options: Any) -> Any:

@@ -38,16 +38,17 @@ def held_out_folds(units: np.ndarray, count: int, seed: int) -> list[Fold]:
     return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in inside]
 
 
-def completed_folds(n: int, folds: Sequence[Fold], seed: int) -> list[Fold]:
-    """The folds, and further ones for the subjects that these do not hold out, five in all.
+def completed_folds(units: np.ndarray, folds: Sequence[Fold], seed: int) -> list[Fold]:
+    """The folds, and further ones for the units that these do not hold out, five in all.
 
     >>> folds = [(np.arange(4), np.array([4]))]
-    >>> [held.tolist() for _, held in completed_folds(5, folds, 0)]
+    >>> [held.tolist() for _, held in completed_folds(np.arange(5), folds, 0)]
     [[4], [2], [0], [1], [3]]
     """
-    rest = np.setdiff1d(np.arange(n), np.concatenate([np.empty(0), *(held for _, held in folds)]))
+    everyone = np.arange(len(units))
+    rest = np.setdiff1d(everyone, np.concatenate([np.empty(0), *(held for _, held in folds)]))
     if not len(rest):
         return list(folds)
-    count = min(len(rest), max(1, FOLDS - len(folds)))
-    parts = [rest[held] for _, held in held_out_folds(np.arange(len(rest)), count, seed)]
-    return [*folds, *((np.setdiff1d(np.arange(n), held), held) for held in parts)]
+    count = min(len(np.unique(units[rest])), max(1, FOLDS - len(folds)))
+    parts = [rest[held] for _, held in held_out_folds(units[rest], count, seed)]
+    return [*folds, *((np.setdiff1d(everyone, held), held) for held in parts)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +17,9 @@ from censcore.distributions import CauseSpecificHazards, Copula, Distribution, E
 from censcore.distributions.before_terminal import before_terminal
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.cause_times import cause_times
-from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.folds import Fold
+from censcore.estimators.pipelines import accepted, fit_weighted
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.outcomes import CompetingRisks, IntervalCensored, RightCensored, SemiCompetingRisks, as_outcome
 
@@ -82,23 +84,43 @@ class JointFromMargins(SurvivalEstimator):
         """Whether the estimator does."""
         return bool(getattr(self.estimator, "represents_atoms", False))
 
-    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Fit the margins, then the dependence."""
-        self._fit_margins(X, y, sample_weight, fit_weighted)
+    def fit(
+        self, X: Array | None, y: Any, sample_weight: Array | None = None, *, groups: Array | None = None
+    ) -> Self:
+        """Fit the margins, then the dependence.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`SurvivalEstimator.fit`.
+        groups : array, (n,), optional
+            For the estimators that take labels of subjects that stay together.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_margins(X, y, sample_weight, partial(fit_weighted, groups=groups))
         return self
 
     @available_if(lambda self: hasattr(self.estimator, "cross_fit"))  # type: ignore[untyped-decorator]
     def cross_fit(
-        self, X: Array | None, y: Any, folds: Sequence[Fold], sample_weight: Array | None = None
+        self,
+        X: Array | None,
+        y: Any,
+        folds: Sequence[Fold],
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
     ) -> list[tuple[Self, ...]]:
         """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
 
-        Where the estimator has such a method.
+        Where the estimator has such a method; ``groups`` are as in :meth:`fit`.
         """
         parts: list[list[tuple[Any, ...]]] = []
 
         def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
-            parts.append(model.cross_fit(X, y, folds, weight))
+            parts.append(model.cross_fit(X, y, folds, weight, **accepted(model.cross_fit, groups=groups)))
             return model
 
         def with_margins(margins: Sequence[Any]) -> Any:

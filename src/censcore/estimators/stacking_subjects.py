@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +14,10 @@ from censcore.distributions import Distribution
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.cause_times import CauseTimes
 from censcore.estimators.censoring import Censoring
-from censcore.estimators.covariates import fit_weighted, take_rows
+from censcore.estimators.covariates import take_rows
 from censcore.estimators.folds import FOLDS, Fold, held_out_folds
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.pipelines import accepted, fit_weighted
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, as_followed
@@ -39,27 +39,25 @@ class StackSubjects:
     y: Any
     weight: np.ndarray | None
     C: Any
-    groups: Any
+    groups: np.ndarray | None
     folds: list[Fold]
     seed: int
 
     def fit(self, model: Any, rows: np.ndarray | None = None) -> Any:
         """Fit a model to all subjects or some."""
         if rows is None:
-            return fit_weighted(model, self.X, self.y, self.weight, **self._accepted(model.fit))
-        X, weight = take_rows(self.X, rows), None if self.weight is None else self.weight[rows]
-        more = {
-            name: value.take(rows) if isinstance(value, Distribution) else np.asarray(value)[rows]
-            for name, value in self._accepted(model.fit).items()
-        }
-        return fit_weighted(model, X, self.y.take(rows), weight, **more)
+            more = accepted(model.fit, censoring=self.C)
+            return fit_weighted(model, self.X, self.y, self.weight, self.groups, **more)
+        weight, groups = (None if part is None else part[rows] for part in (self.weight, self.groups))
+        more = accepted(model.fit, censoring=None if self.C is None else self.C.take(rows))
+        return fit_weighted(model, take_rows(self.X, rows), self.y.take(rows), weight, groups, **more)
 
     def cross_fit(self, model: Any) -> list[tuple[Any, ...]]:
         """For every fold, a fitted model that has not seen the held-out subjects, and others of its pool."""
         if not self.folds:
             return []
         if hasattr(model, "cross_fit"):
-            more = self._accepted(model.cross_fit)
+            more = accepted(model.cross_fit, censoring=self.C, groups=self.groups)
             return list(model.cross_fit(self.X, self.y, self.folds, self.weight, **more))
         return [(self.fit(as_estimator(model), train),) for train, _ in self.folds]
 
@@ -80,11 +78,6 @@ class StackSubjects:
         if not held:
             raise last
         return held, left_out
-
-    def _accepted(self, function: Any) -> dict[str, Any]:
-        """What a method takes of censoring distribution and groups."""
-        names, options = inspect.signature(function).parameters, {"censoring": self.C, "groups": self.groups}
-        return {name: value for name, value in options.items() if name in names and value is not None}
 
     def held_out(self) -> Iterator[tuple[Any, Any, Any, np.ndarray]]:
         """The held-out subjects of every fold: covariates, outcome, censoring distribution, weights."""
@@ -135,7 +128,7 @@ def stack_folds(units: np.ndarray, cv: int | str, seed: int) -> list[Fold]:
     return folds[: 2 if len(units) <= _SOME else 1] if automatic and len(units) > _FEW else folds
 
 
-def censoring_of(X: Any, y: Any, censoring: Any) -> Any:
+def censoring_of(X: Any, y: Any, censoring: Any, weight: Any = None, groups: Any = None) -> Any:
     """The censoring distribution: given, known, or estimated; None where intervals need none."""
     if isinstance(censoring, Distribution) or isinstance(y, IntervalCensored):
         return censoring
@@ -144,4 +137,4 @@ def censoring_of(X: Any, y: Any, censoring: Any) -> Any:
         return known
     estimator = KaplanMeier() if censoring is None else censoring
     estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-    return estimator.fit(X, followed).predict_distribution(X)
+    return fit_weighted(estimator, X, followed, weight, groups).predict_distribution(X)

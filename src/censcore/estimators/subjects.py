@@ -16,6 +16,8 @@ from censcore.outcomes.detection_times import DetectionTimes
 NO_PAIRS = np.zeros((0, 2), dtype=np.intp)
 CHANCE = 0.05  # largest share of equal pairs that may be expected by chance where pairs are believed
 IMPOSSIBLE = 1e-6  # chance, at most, that one sample is within another one by itself where it is believed
+COPIES = 20  # distinct subjects, at least, all of whom occur twice (k times) only if they were copied
+FREQUENT = 0.1, 5.0  # share of copies among events, and ratio to what chance explains, that are told
 HIDDEN = 0.2  # largest share of the smaller sample that ties may hide where the rest counts as certain
 
 
@@ -40,6 +42,11 @@ class SubjectKeys:
 
     def __len__(self) -> int:
         return len(self.outcome)
+
+    @property
+    def together(self) -> np.ndarray:
+        """Hashes (n,) of outcome and covariates."""
+        return self.outcome if self.covariates is None else self.outcome ^ scramble(self.covariates)
 
 
 @dataclass(frozen=True)
@@ -81,9 +88,8 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     """
     if np.array_equal(a.outcome, b.outcome):
         return Shared(np.column_stack([np.arange(len(a))] * 2), in_order=True)
-    key_a, key_b = a.outcome, b.outcome
-    if a.covariates is not None and b.covariates is not None and a.n_columns == b.n_columns:
-        key_a, key_b = a.outcome ^ scramble(a.covariates), b.outcome ^ scramble(b.covariates)
+    comparable = a.covariates is not None and b.covariates is not None and a.n_columns == b.n_columns
+    key_a, key_b = (a.together, b.together) if comparable else (a.outcome, b.outcome)
     _, number = np.unique(np.concatenate([key_a, key_b]), return_inverse=True)
     number = number.reshape(-1)
     of_a, of_b = number[: len(key_a)], number[len(key_a) :]
@@ -97,6 +103,27 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     excess, noise = equal - expected, np.sqrt(expected)
     certain = bool(excess + 3 * noise <= HIDDEN * min(len(a), len(b)))
     return Shared(NO_PAIRS, certain=certain, undecided=int(excess) if excess > 5 * noise else 0)
+
+
+def copied_subjects(keys: SubjectKeys, event: np.ndarray) -> np.ndarray | None:
+    r"""Count how often every distinct subject occurs, where some were copied; None where chance explains it.
+
+    By chance a subject that occurs occurs an even number of times, or a multiple of another number, with a
+    probability below one half, so that 20 distinct ones who all do were copied. Where some were, subjects
+    with an event tell: they have equal times by chance whether their covariates are equal or not, so that
+    :math:`P_xP_y` of their pairs are equal in both. Subjects without one do not: covariates such as the
+    calendar year may determine how long they are followed.
+    """
+    count = np.unique(keys.together, return_counts=True)[1]
+    if len(count) >= COPIES and np.gcd.reduce(count) > 1:
+        return count
+    if keys.covariates is None or event.sum() < COPIES:
+        return None
+    parts = (keys.together, keys.covariates, keys.outcome)
+    both, x, y = (np.unique(part[event], return_counts=True)[1] for part in parts)
+    share, ratio = FREQUENT
+    copied = 1 - len(both) / both.sum() >= share and _repeated(both) >= ratio * _repeated(x) * _repeated(y)
+    return count if copied else None
 
 
 def _within(few: np.ndarray, many: np.ndarray) -> bool:

@@ -58,6 +58,8 @@ class SurvivalEstimator(BaseEstimator, ABC):
       ``get_params``, ``set_params`` and ``sklearn.base.clone`` work;
     - ``fit`` takes ``X``, ``y`` and ``sample_weight`` in this order, stores what it learns under names that
       end in an underscore, and returns ``self``; everything else it takes is keyword-only;
+    - a ``fit`` that splits the subjects, or fits an estimator that may, takes ``groups=None`` too: labels of
+      subjects that stay on one side of every split;
     - ``predict_distribution`` returns one :class:`~censcore.Distribution` per subject of X, or one for all
       subjects where the covariates play no part;
     - delayed entry, ``y.entry``, is respected or an error, which :func:`one_event_time` raises by default;

@@ -8,7 +8,8 @@ the leave-one-out bootstrap estimate of the mean loss is
 It is the mean of a table with one row per subject and sample that leaves it out, with weights
 :math:`1/K_i`, in which a subject is a cluster. So it is compared as such a table: influences, subgroups,
 figures and all kinds of outcomes come with it. The censoring distribution is estimated from all subjects,
-once. Errors are those of judging the B fitted models on new subjects.
+once. Errors are those of judging the B fitted models on new subjects, with the term of the refits
+(:func:`refit_influence`).
 
 A bootstrap sample holds 63.2 % of the subjects, so that :math:`\mathrm{Err}^{(1)}` is that of models fitted
 to fewer subjects than there are. The .632+ estimate pulls it towards the apparent error
@@ -50,6 +51,7 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.cross_validation import CrossValidation
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
+from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import ROUNDING, Estimate
 from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
@@ -61,7 +63,11 @@ from censcore.exceptions import InvalidInputError
 
 SHIFTS = 50  # of the forecasts among the subjects, at most, for the error without information;
 ALL_SHIFTS = 500  # of scores at times, which are cheap, all of so many
-OUT_OF_BAG = "for the models as fitted to the bootstrap samples"
+OUT_OF_BAG = "for the models as fitted to the bootstrap samples, with the term of the refits"
+
+
+Key = tuple[int, str, str]
+"""Number of a subset, model and score."""
 
 
 @dataclass(frozen=True)
@@ -240,12 +246,16 @@ def compare_out_of_bag(
         for model in runs.models
     }
     out_of_bag = compared(rows, 1 / np.repeat(count, count), place, forecasts)
-    means = replace(out_of_bag.means, method=f"{out_of_bag.means.method}; {OUT_OF_BAG}")
+    refits = {
+        key: _refits_of(out_of_bag, key, rows, place, clusters, splits) for key in out_of_bag.means.values
+    }
+    values = {key: mean.with_contributions(refits[key]) for key, mean in out_of_bag.means.values.items()}
+    means = replace(out_of_bag.means, values=values, method=f"{out_of_bag.means.method}; {OUT_OF_BAG}")
     if cv.plus:
         asked = replace(asked, **decided(out_of_bag))
         last = {model: runs.forecasts[model, len(splits)].take(tested) for model in runs.models}
         apparent = compared(tested, np.ones(len(tested)), [np.arange(len(tested))], last)
-        means = replace(means, values=_plus(out_of_bag, apparent))
+        means = replace(means, values=_plus(out_of_bag, apparent, refits))
     subsets = [
         replace(subset, counted=(len(np.unique(rows[subset.weight > 0])), sample.weight is not None))
         for subset in out_of_bag.subsets
@@ -261,9 +271,7 @@ def _fitted_censoring(kind: Kind, censoring: Any, sample: Sample) -> Any:
     """An estimator fitted to all subjects; a distribution, or None where C is known."""
     if censoring is None or isinstance(censoring, Distribution):
         return censoring
-    return (
-        clone(as_censoring(censoring)).set_params(cv=None).fit(sample.X, kind.followed(kind.y), sample.weight)
-    )
+    return replace(sample, y=kind.followed(kind.y)).fit(clone(as_censoring(censoring)).set_params(cv=None))
 
 
 def _censoring_of(
@@ -285,10 +293,69 @@ def _censoring_of(
     return ResolvedCensoring(C, name, True, parts=parts, **common)
 
 
+# ---- the term of the refits ------------------------------------------------------------------------------
+
+
+def _refits_of(
+    out: Comparison,
+    key: Key,
+    rows: np.ndarray,
+    place: list[np.ndarray],
+    clusters: np.ndarray,
+    splits: list[Split],
+) -> np.ndarray:
+    """The influences of the refits on one mean of the out-of-bag losses."""
+    s, model, name = key
+    score = next(score for score in out.scores if score.name == name)
+    weight = shares_of(out.subsets[s].weight[:, None], score.counted(out.cases[model]))[:, 0]
+    sample = np.empty(len(rows), dtype=np.intp)
+    for b, at in enumerate(place):
+        sample[at] = b
+    first = np.unique(clusters, return_index=True)[1]
+    drawn = np.stack([np.bincount(split.train, minlength=len(clusters))[first] for split in splits])
+    return refit_influence(out.losses.values[model, name], weight, clusters[rows], sample, drawn)
+
+
+def refit_influence(
+    losses: np.ndarray, weight: np.ndarray, cluster: np.ndarray, sample: np.ndarray, drawn: np.ndarray
+) -> np.ndarray:
+    r"""Influences (m, q) of the refits on a weighted mean of out-of-bag losses (N, q).
+
+    Every row is a subject of a ``cluster`` (N,) under the model of a ``sample`` (N,), which has drawn its
+    clusters ``drawn`` (B, clusters) times. With :math:`N_{bj}` for this number and the expected loss
+    :math:`R_b` of the model,
+
+    .. math:: \ell_i^{(b)}-R_b=g_i+\frac1m\sum_jN_{bj}\varphi_{ij},\qquad
+        \mathrm E(\varphi_{ij}\mid i)=\mathrm E(\varphi_{ij}\mid j)=0.
+
+    As in folds (:func:`~censcore.evaluation.designs.cross_validation.refit_influence`), the spread over
+    subjects of their mean losses holds the squares :math:`\varphi_{ij}^2`, not the products
+    :math:`\varphi_{ij}\varphi_{ji}` of subjects who train each other's models, which by Cauchy and Schwarz
+    are as large at most, and are so for models that are fitted by a criterion like the score. Less
+    :math:`R_b`, the losses of one subject under all its models have the variance
+    :math:`\mathrm{var}(N)\sum_j\varphi_{ij}^2/m^2`, so that what is missing is
+
+    .. math:: \frac{(\mathrm EN)^2}{\mathrm{var}(N)}\sum_iw_i^2\,\widehat{\mathrm{var}}_b(\ell_i^{(b)}-R_b),
+
+    the sum of squares of these influences.
+    """
+    used = weight > 0
+    pair, number = np.unique(cluster[used] * len(drawn) + sample[used], return_inverse=True)
+    share = np.bincount(number, weight[used])[:, None]
+    sums = sums_within(weight[used, None] * losses[used], number, len(pair))
+    unit, model = np.unique(pair // len(drawn), return_inverse=True)[1], pair % len(drawn)
+    count = np.bincount(unit)
+    deviation = sums - (sums_within(sums, unit, len(count)) / count[:, None])[unit]
+    total = sums_within(np.hstack([deviation, share]), model, len(drawn))
+    deviation -= share * (total[:, :-1] / np.where(total[:, -1:] > 0, total[:, -1:], 1.0))[model]
+    scale = count / np.sqrt(np.maximum(count - 1, 1)) * drawn.mean() / drawn.std()
+    return scale[unit, None] * deviation
+
+
 # ---- the .632+ estimate ------------------------------------------------------------------------------------
 
 
-def _plus(out: Comparison, apparent: Comparison) -> dict[tuple[int, str, str], Estimate]:
+def _plus(out: Comparison, apparent: Comparison, refits: dict[Key, np.ndarray]) -> dict[Key, Estimate]:
     """The .632+ estimate of every mean; its weight counts as fixed in the influence."""
     estimates = {}
     for key, oob in out.means.values.items():
@@ -296,7 +363,8 @@ def _plus(out: Comparison, apparent: Comparison) -> dict[tuple[int, str, str], E
         gamma = _without_information(apparent, key)
         w = plus_weight(oob.value, inside.value, gamma)
         influence = w * oob.influence + (1 - w) * inside.influence
-        estimates[key] = Estimate(w * np.minimum(oob.value, gamma) + (1 - w) * inside.value, influence)
+        value = w * np.minimum(oob.value, gamma) + (1 - w) * inside.value
+        estimates[key] = Estimate(value, np.concatenate([influence, w * refits[key]]))
     return estimates
 
 
@@ -309,7 +377,7 @@ def plus_weight(oob: np.ndarray, apparent: np.ndarray, gamma: np.ndarray) -> np.
     return 0.632 / (1 - 0.368 * R)
 
 
-def _without_information(apparent: Comparison, key: tuple[int, str, str]) -> np.ndarray:
+def _without_information(apparent: Comparison, key: Key) -> np.ndarray:
     """The mean loss of forecasts that are given to other subjects: all of them, or by up to 50 shifts."""
     s, model, name = key
     case, score = apparent.cases[model], next(score for score in apparent.scores if score.name == name)

@@ -44,7 +44,14 @@ from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.designs.cross_validation import CrossValidation, average
-from censcore.evaluation.designs.fold_runs import Split, make_splits, notes_on_splits, out_of_fold, run_folds
+from censcore.evaluation.designs.fold_runs import (
+    Split,
+    make_splits,
+    notes_on_searches,
+    notes_on_splits,
+    out_of_fold,
+    run_folds,
+)
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import (
@@ -223,6 +230,8 @@ def cross_validate(
     if censoring is None or plan.automatic:
         estimator = plan.asked.censoring or kind.default_censoring()
     subjects, notes = replace(sample, y=kind.y), [*runs.notes]
+    if code is not None or isinstance(folds.cv, Bootstrap):
+        notes += notes_on_searches({name: everything[name] for name in runs.models})
     followed = replace(sample, y=kind.followed(kind.y))
     if plan.automatic:
         choice = kind.choose_censoring(estimator, followed, request.seed)
@@ -291,7 +300,8 @@ def _censoring_of(
             )
         return censoring.take(tested) if len(tested) < len(subjects) else censoring
     plain = clone(as_censoring(censoring)).set_params(cv=None)
-    C = plain.fit_folds(subjects.X, subjects.y, [(s.train, s.test) for s in splits], subjects.weight)
+    parts = [(s.train, s.test) for s in splits]
+    C = plain.fit_folds(subjects.X, subjects.y, parts, subjects.weight, groups=subjects.groups)
     X, n = take_rows(subjects.X, tested), len(subjects)
     who = Shared(np.column_stack([np.arange(len(tested)), tested]))
     name = f"{describe(plain.fold_estimators_[0])}, fitted to the training subjects of each fold"

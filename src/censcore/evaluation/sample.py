@@ -11,6 +11,7 @@ import numpy as np
 from censcore._arrays import as_float, check_entries, is_torch, to_numpy
 from censcore._validation import check_not_nan, check_same_order
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
+from censcore.estimators.pipelines import fit_weighted
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -63,11 +64,16 @@ class Sample:
         return len(self.y)
 
     def take(self, rows: np.ndarray, y: Any = None) -> Sample:
-        """Some of them, with their outcome as it is or another one."""
-        parts = [
-            None if part is None else to_numpy(part)[rows] for part in (self.weight, self.groups, self.mask)
-        ]
-        return Sample(take_rows(self.X, rows), self.y.take(rows) if y is None else y, *parts)
+        """Some of them, with their outcome as it is or another one; copies of a subject are one group."""
+        parts = (self.weight, self.groups, self.mask)
+        weight, groups, mask = (None if part is None else to_numpy(part)[rows] for part in parts)
+        if groups is None and rows.dtype.kind in "iu" and np.bincount(rows).max(initial=0) > 1:
+            groups = rows
+        return Sample(take_rows(self.X, rows), self.y.take(rows) if y is None else y, weight, groups, mask)
+
+    def fit(self, estimator: Any) -> Any:
+        """Fit an estimator to these subjects, with their weights and groups."""
+        return fit_weighted(estimator, self.X, self.y, self.weight, self.groups)
 
     @classmethod
     def of(cls, train: Any) -> Sample:

@@ -15,7 +15,7 @@ from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, NotFitted
 from censcore.estimators.adapted import as_estimator
-from censcore.estimators.covariates import check_weights, fit_weighted
+from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
 from censcore.evaluation.inference.resolved_censoring import as_censoring
 from censcore.evaluation.kinds import Kind, kind_of
@@ -96,21 +96,45 @@ class WithCensoring(BaseEstimator):
         self.censoring = censoring
         self.horizon = horizon
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Fit the model and the censoring distribution to the same subjects, with the same weights."""
+    def fit(
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
+    ) -> Self:
+        """Fit the model and the censoring distribution to the same subjects, with the same weights.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the model takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects.
+        groups : array, (n,), optional
+            For a model or estimator of C that takes labels of subjects that stay together.
+
+        Returns
+        -------
+        self
+        """
         check_method(self.model, "model", "fit", "a model with fit(X, y)")
         if self.censoring is not None:
             check_method(self.censoring, "censoring", "fit", "an estimator, such as Censoring(KaplanMeier())")
         kind, asked = _settled(X, y, self.censoring, self.horizon)
         outcome, followed = kind.y, kind.followed(kind.y)
         weight = None if sample_weight is None else check_weights(sample_weight, len(kind))
+        train = Sample(X, followed, weight, groups)
         estimator = kind.censoring_estimator() if asked.censoring is None else clone(asked.censoring)
         if estimator is not None:  # all planned visits took place where there is none
-            estimator = as_censoring(estimator).set_params(cv=None).fit(X, followed, weight)
+            estimator = train.fit(as_censoring(estimator).set_params(cv=None))
         self.censoring_: Censoring | None = estimator
-        self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
+        self.model_ = replace(train, y=outcome).fit(as_estimator(self.model))
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
-        self._followed = Sample(None, followed, weight)
+        self._followed = replace(train, X=None)
         end = given_horizon(asked.horizon)
         self.horizon_ = self._supported(self._censoring_of(X, followed)) if end is None else end
         each = kind.pooled(Sample(None, outcome, weight))

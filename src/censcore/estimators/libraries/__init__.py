@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.libraries.curves import Curves
-from censcore.estimators.pipelines import last_estimator, weights_for
+from censcore.estimators.pipelines import fit_weighted, last_estimator
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
@@ -76,7 +76,9 @@ def _largest(X: Any) -> str:
     return f"The largest covariate is number {column} of subject {row}: {size[row, column]:.6g}. "
 
 
-def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = None) -> Any:
+def fit_model(
+    model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = None, groups: Any = None
+) -> Any:
     """Fit a model of another library, in the convention of that library.
 
     Anything with ``fit(X, y)`` receives a structured array of ``event`` and ``time``. An estimator with
@@ -87,17 +89,17 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     simple = type(y) is RightCensored and y.time.ndim == 1 and not y.has_delayed_entry
     takes_it = hasattr(last, "predict_distribution") and not simple
     if isinstance(model, Pipeline) and (takes_it or hasattr(_library_of(last), "fit")):
-        return _fit_steps(model, X, y, weight)
+        return _fit_steps(model, X, y, weight, groups)
     if takes_it:
-        return model.fit(X, y, **weights_for(model, weight))
-    fit = getattr(_library_of(model), "fit", _fit_structured)
-    return fit(model, X, y, weight)
+        return fit_weighted(model, X, y, weight, groups)
+    fit = getattr(_library_of(model), "fit", None)
+    return _fit_structured(model, X, y, weight, groups) if fit is None else fit(model, X, y, weight)
 
 
-def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None, groups: Any) -> Any:
     """Fit a model to y as a structured array of ``event`` and ``time``."""
     try:
-        model.fit(X, _as_structured(y), **weights_for(model, weight))
+        fit_weighted(model, X, _as_structured(y), weight, groups)
     except (TypeError, ValueError) as error:
         if isinstance(error, CenscoreError) or any(hasattr(model, word) for word in _SURVIVAL):
             raise
@@ -126,7 +128,7 @@ def takes_entry(model: Any) -> bool:
     return knows is not None and bool(knows(model))
 
 
-def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | None) -> Pipeline:
+def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | None, groups: Any) -> Pipeline:
     """A pipeline whose last step takes more than a structured array: the steps before it, then it."""
     name, last = model.steps[-1]
     before = model.steps[:-1]
@@ -135,7 +137,7 @@ def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | N
         outcome = _as_structured(y) if isinstance(y, RightCensored) and y.time.ndim == 1 else y
         X = first.fit_transform(X, outcome)
         before = first.steps
-    model.steps = [*before, (name, fit_model(last, X, y, weight))]
+    model.steps = [*before, (name, fit_model(last, X, y, weight, groups))]
     return model
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.estimators.libraries.curves import Curves, monotone, needs_covariates
-from censcore.estimators.pipelines import weights_for
+from censcore.estimators.pipelines import fit_weighted
 from censcore.outcomes import RightCensored
 
 
@@ -32,5 +32,4 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     import pandas as pd
 
     outcome = pd.DataFrame({"event": to_numpy(y.event).astype(int), "duration": to_numpy(y.time)})
-    model.fit(np.asarray(X), outcome, **weights_for(model, weight))
-    return model
+    return fit_weighted(model, np.asarray(X), outcome, weight)

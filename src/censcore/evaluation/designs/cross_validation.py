@@ -47,7 +47,7 @@ def average(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Los
             mean = _mean_estimate([r.means.values[s, model, score] for r in repeats])
             weight = shares_of(first.subsets[s].weight[:, None], counted[score])[:, 0]
             more = refit_influence(every[model, score], weight, first.groups, splits)
-            means[s, model, score] = Estimate(mean.value, np.concatenate([mean.influence, more]))
+            means[s, model, score] = mean.with_contributions(more)
     term = "with" if len(repeats) > 1 else "without"
     method = f"{first.means.method}; {CONDITIONAL}, {term} the term of the refits"
     losses = {key: values.mean(axis=0) for key, values in every.items()}

@@ -15,8 +15,9 @@ from censcore._arrays import is_torch, to_numpy
 from censcore._validation import name_subjects, shown
 from censcore.distributions import Distribution, Grouped, GroupedCauses, Independent, TimeAndCause
 from censcore.distributions.univariate import Univariate
+from censcore.estimators.pipelines import ignores_groups
 from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, path_of, save_value
-from censcore.evaluation.plan.forecasts import forecast_fold
+from censcore.evaluation.plan.forecasts import forecast_fold, model_and_covariates
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 from censcore.progress import ProgressBar
@@ -326,3 +327,14 @@ def notes_on_splits(splits: list[Split], n: int, groups: np.ndarray | None) -> l
             "subjects, and look better than for new groups. Use cv=5, GroupKFold or LeaveOneGroupOut."
         )
     return notes
+
+
+def notes_on_searches(models: Mapping[str, Any]) -> list[str]:
+    """Searches over parameters whose own folds put subjects of one group on both sides."""
+    names = [name for name, model in models.items() if ignores_groups(model_and_covariates(model, None)[0])]
+    return [
+        f"The search of {name!r} puts subjects of one group (copies of a subject, in bootstrap samples) into "
+        "its training and validation sets, and prefers models that remember subjects. Pass it "
+        "cv=GroupKFold(5), which receives the groups."
+        for name in names
+    ]

@@ -84,9 +84,10 @@ def _hash(*parts: Any) -> str:
 
 
 def data_key(subjects: Sample) -> str:
-    """A hash of covariates (with their names and order), outcomes and weights."""
+    """A hash of covariates (with their names and order), outcomes, weights and groups."""
     weight = b"" if subjects.weight is None else subjects.weight.tobytes()
-    return _hash(_key_of_table(subjects.X, subjects.y), weight)
+    groups = b"" if subjects.groups is None else _described(to_numpy(subjects.groups), set(), ())
+    return _hash(_key_of_table(subjects.X, subjects.y), weight, groups)
 
 
 def _key_of_table(X: Any, y: Any) -> str:

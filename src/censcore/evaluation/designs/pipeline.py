@@ -17,7 +17,13 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.forecasts import add_reference
 from censcore.evaluation.plan.horizon import find_horizon, times_and_levels
-from censcore.evaluation.plan.notes import check_units, note_on_entry, notes_on_censoring, notes_on_training
+from censcore.evaluation.plan.notes import (
+    check_units,
+    note_on_entry,
+    notes_on_censoring,
+    notes_on_copies,
+    notes_on_training,
+)
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.scores.inputs import known_to_exceed
@@ -110,11 +116,14 @@ class Plan:
         asked = self.asked
         self.notes += check_units(y, followed) + notes_on_training(X, y, followed)
         self.notes += notes_on_censoring(asked.censoring, X, followed)
-        self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, self.groups)
+        groups = asked.sample.groups
+        self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, groups)
         labels = asked.train_groups if asked.train is None else asked.train.groups
         n_train = self.censoring.n_train or (0 if train is None else len(train))
         self.train_groups = common_codes(asked.sample.groups, labels, n_train)
         self.notes += kind.notes_on_forecasts(self.forecasts)
+        subjects = replace(asked.sample, y=y, weight=self.weight)
+        self.notes += notes_on_copies(subjects, map(kind.timed, self.forecasts.values()))
 
     @property
     def scored(self) -> Sample | None:

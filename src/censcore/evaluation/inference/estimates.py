@@ -101,6 +101,10 @@ class Estimate(KeepsValues):
         """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
         return cls(*clustered_mean(losses, weight, groups, added, counted))
 
+    def with_contributions(self, more: np.ndarray) -> Estimate:
+        """The same with further contributions (m, q), of what is independent of those it has."""
+        return Estimate(self.value, np.concatenate([self.influence, more]))
+
     @property
     def size(self) -> int:
         """How many contributions there are."""

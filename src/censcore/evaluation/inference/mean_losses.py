@@ -197,7 +197,7 @@ def mean_with_influence(
         return Estimate.of_mean(losses, weight, clusters.scored)
     added, apart = clusters.split(xi)
     mean = Estimate.of_mean(losses, weight, clusters.scored, added, counted)
-    return Estimate(mean.value, np.concatenate([mean.influence, apart]))
+    return mean.with_contributions(apart)
 
 
 # ---- by refitting --------------------------------------------------------------------------------------

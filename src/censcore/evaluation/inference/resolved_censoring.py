@@ -42,7 +42,7 @@ class Refit:
 
     def __call__(self, train: Sample, X: Any) -> Distribution:
         """The distribution of subjects with covariates X that these training subjects lead to."""
-        C = clone(self.censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
+        C = train.fit(clone(self.censoring)).predict_distribution(X)
         return C if self.coordinate is None else C.marginal(self.coordinate)
 
 
@@ -99,7 +99,7 @@ def _resolved(
 ) -> ResolvedCensoring:
     if isinstance(censoring, ResolvedCensoring):
         return censoring
-    scored = Sample(X, y, weight)
+    scored = Sample(X, y, weight, groups)
     if censoring is None:
         known = known_censoring(y)
         if known is None:
@@ -118,7 +118,9 @@ def _resolved(
     if train is None and hasattr(estimator, "estimators_"):
         return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X), scored)
     if train is None or train.same_as(y):
-        return _in_sample(clone(estimator), scored if train is None else train, groups)
+        if train is not None and train.groups is None:
+            train = replace(train, groups=groups)
+        return _in_sample(clone(estimator), scored if train is None else train)
     return _fitted_to(train, clone(estimator).set_params(cv=None), scored)
 
 
@@ -145,7 +147,7 @@ def _given(C: Distribution, scored: Sample, train: Sample | None) -> ResolvedCen
     if isinstance(C, Step) and len(C) == 1:
         pooled = Censoring(KaplanMeier())
         if _is_curve_of(C, scored):
-            return _in_sample(pooled, replace(scored, X=None), None)
+            return _in_sample(pooled, replace(scored, X=None))
         if train is not None and _is_curve_of(C, train):
             return _fitted_to(replace(train, X=None), pooled, replace(scored, X=None))
     return ResolvedCensoring(C, f"given: {type(C).__name__}, taken as known", estimated=False)
@@ -185,10 +187,10 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Sample) -> ResolvedC
 # ---- distributions that are fitted here ----------------------------------------------------------------
 
 
-def _in_sample(censoring: Censoring, subjects: Sample, groups: np.ndarray | None) -> ResolvedCensoring:
+def _in_sample(censoring: Censoring, subjects: Sample) -> ResolvedCensoring:
     """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
     n = len(subjects.y)
-    C = censoring.fit_predict_distribution(subjects.X, subjects.y, subjects.weight, groups=groups)
+    C = censoring.fit_predict_distribution(subjects.X, subjects.y, subjects.weight, groups=subjects.groups)
     out_of_fold = censoring.cv is not None
     name = f"{describe(censoring)}, {'out of fold' if out_of_fold else 'fitted to the scored subjects'}"
     everyone = Shared(np.column_stack([np.arange(n)] * 2))
@@ -198,7 +200,7 @@ def _in_sample(censoring: Censoring, subjects: Sample, groups: np.ndarray | None
 
 def _fitted_to(train: Sample, censoring: Censoring, scored: Sample) -> ResolvedCensoring:
     """A fit to training subjects, some of which may be scored as well."""
-    censoring = censoring.fit(train.X, train.y, train.weight)
+    censoring = train.fit(censoring)
     C = censoring.predict_distribution(scored.X)
     shared = shared_subjects(SubjectKeys.of(scored.X, scored.y), SubjectKeys.of(train.X, train.y))
     name = f"{describe(censoring)}, fitted to the training subjects"

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted
-from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
-from censcore.estimators.pipelines import last_estimator, last_step
+from censcore.estimators.covariates import check_rows, take_rows
+from censcore.estimators.pipelines import accepted, last_estimator, last_step
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, RiskSetWarning
 
@@ -117,8 +117,9 @@ def forecast_fold(
 def forecast_of(kind: Kind, model: Any, train: Sample, X: Any, n: int) -> Distribution:
     """Forecasts of n subjects with covariates X by a model that is fitted to the training subjects.
 
-    A function is called as ``f(X_train, y_train, X)``, and with ``sample_weight=`` (and ``mask=``) where
-    there are weights (not all subjects are followed for all event times) and it takes them.
+    A function is called as ``f(X_train, y_train, X)``, and with ``sample_weight=`` where there are weights;
+    with ``groups=`` and ``mask=`` where there are labels, or not all subjects are followed for all event
+    times, and it takes them.
     """
     if hasattr(model, "fit"):
         return kind.as_forecast(*last_step(_fitted(kind, model, train), X), n)
@@ -135,16 +136,12 @@ def model_and_covariates(model: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _called(function: Callable[..., Any], train: Sample, X: Any) -> Any:
-    takes, options = inspect.signature(function).parameters, {}
-    if train.weight is not None:
-        if "sample_weight" not in takes:
-            raise InvalidInputError(
-                f"{getattr(function, '__name__', 'The function')} takes no sample_weight, and the subjects "
-                "have weights. Write it as f(X_train, y_train, X_test, sample_weight=None)."
-            )
-        options["sample_weight"] = train.weight
-    if train.mask is not None and "mask" in takes:
-        options["mask"] = train.mask
+    options = accepted(function, sample_weight=train.weight, groups=train.groups, mask=train.mask)
+    if train.weight is not None and "sample_weight" not in options:
+        raise InvalidInputError(
+            f"{getattr(function, '__name__', 'The function')} takes no sample_weight, and the subjects have "
+            "weights. Write it as f(X_train, y_train, X_test, sample_weight=None)."
+        )
     return function(train.X, train.y, X, **options)
 
 
@@ -153,8 +150,8 @@ def _fitted(kind: Kind, model: Any, train: Sample) -> Any:
     ours = hasattr(last_estimator(model), "predict_distribution")
     for_others = None if ours else kind.for_others(train.y)
     if for_others is not None:
-        return fit_weighted(clone(model), train.X, for_others, train.weight)
-    return fit_weighted(clone(model, safe=False) if ours else Adapted(model), train.X, train.y, train.weight)
+        return replace(train, y=for_others).fit(clone(model))
+    return train.fit(clone(model, safe=False) if ours else Adapted(model))
 
 
 # ---- the reference ---------------------------------------------------------------------------------------

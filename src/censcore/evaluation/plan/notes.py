@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
+from censcore.distributions.random_draws import keys_of
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
-from censcore.estimators.subjects import SubjectKeys, shared_subjects
+from censcore.estimators.subjects import SubjectKeys, copied_subjects, shared_subjects
 from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.lines import MINIMUM_EVENTS
 from censcore.evaluation.sample import Sample
@@ -134,6 +136,29 @@ def note_on_entry(entry: np.ndarray, count: np.ndarray, horizon: float) -> str:
         "judged given survival to the entry."
         + (f" The losses of the {late} who enter at or after the horizon are zero." if late else "")
     )
+
+
+def notes_on_copies(subjects: Sample, forecasts: Iterable[Distribution]) -> list[str]:
+    """Rows that are copies of others; without covariates, equal forecasts tell them."""
+    y, X, times = subjects.y, subjects.X, np.quantile(to_numpy(subjects.y.time), [0.25, 0.5, 0.75])
+    if subjects.groups is not None:
+        return []
+    if X is None:
+        values = [to_numpy(F.marginal(0).sf(times[None, :])).round(9) for F in forecasts]
+        X = np.concatenate([np.broadcast_to(value, (len(y), len(times))) for value in values], axis=1)
+    keys = SubjectKeys.of(X, y)
+    if subjects.weight is not None:
+        keys = replace(keys, outcome=keys_of([keys.outcome, subjects.weight]))
+    count = copied_subjects(keys, np.any(to_numpy(y.event).reshape(len(y), -1), axis=1))
+    if count is None:
+        return []
+    n = int(count.sum())
+    return [
+        f"{n - len(count)} of {n} subjects are exact copies of others, more than chance explains. If they "
+        f"are the same, standard errors are {np.sqrt(n / (count @ count)):.2g} of what they should be, and "
+        "copies of test subjects may have trained the models. Pass groups= with one label per subject, or "
+        "every subject once with sample_weight=."
+    ]
 
 
 def notes_on_training(X: Any, y: RightCensored, train: Sample | None) -> list[str]:

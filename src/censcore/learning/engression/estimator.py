@@ -14,6 +14,7 @@ import torch
 
 from censcore._arrays import Array
 from censcore._validation import as_count, check_flag, check_kind, is_auto
+from censcore.estimators.covariates import check_weights
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
@@ -229,7 +230,8 @@ class CensoredEngression(FittedGenerators):
         matrix, outcome, labels = self._in_memory(X, y, groups, mask)
         counts = check_mask(mask, outcome)
         outcome = as_past(outcome, counts)
-        self._learn_units(X, outcome, counts, labels, censoring)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
+        self._learn_units(X, outcome, counts, labels, censoring, weight)
         self._fit_scaling(matrix)
         everything = self._tensors(
             self._standardised(matrix), self._as_seen(outcome), self.censoring_, counts, sample_weight
@@ -270,11 +272,15 @@ class CensoredEngression(FittedGenerators):
         if not is_auto(self.n_networks):
             as_count(self.n_networks, "n_networks", most=_MOST_NETWORKS)
 
-    def _learn_units(self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any) -> None:
+    def _learn_units(
+        self, X: Any, y: Any, mask: Any, groups: Any, censoring: Any, weight: np.ndarray | None = None
+    ) -> None:
         """Learn the censoring distribution, the end of follow-up and the unit of time."""
         if isinstance(y, RightCensored) and not self.ordered:
             warn_of_ties(y, mask)
-        chosen = TrainingCensoring.choose(self._training.objective, X, as_followed(y), censoring, groups)
+        chosen = TrainingCensoring.choose(
+            self._training.objective, X, as_followed(y), censoring, groups, weight
+        )
         assert chosen.distribution is not None  # only a model read from a file has none
         self._training_censoring = chosen
         _log.info("censoring distribution for censored engression: %s", chosen.words)

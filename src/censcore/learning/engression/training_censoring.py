@@ -41,6 +41,7 @@ class TrainingCensoring:
         y: RightCensored,
         censoring: Any,
         groups: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
     ) -> Self:
         """Choose the distribution: as given; else what is known; else a Kaplan-Meier estimate."""
         chosen = cls._without_estimate(objective, y, censoring)
@@ -50,11 +51,12 @@ class TrainingCensoring:
         covariates = X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0
         estimator, why = censoring, ""
         if automatic and covariates:
-            choice = choose_censoring(X, y, groups=groups)
+            choice = choose_censoring(X, y, sample_weight=weight, groups=groups)
             estimator, why = choice.censoring, f" ({choice.words})"
         elif automatic or censoring is None:
             estimator = KaplanMeier()
-        fitted = (estimator if isinstance(estimator, Censoring) else Censoring(estimator)).fit(X, y)
+        fitted = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        fitted = fitted.fit(X, y, weight, groups=groups)
         distribution = fitted.predict_distribution(X)
         if len(distribution) == 1 and covariates and not automatic:
             _warn_if_covariates_predict(X, y, groups)

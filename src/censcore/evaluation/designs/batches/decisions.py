@@ -171,7 +171,7 @@ class TablePlan(Plan):
         if estimator is not None and self.estimate.pooled:
             by = self.columns.stratify
             fit_to = self.followed or self.used.follow_up.subjects(by)
-            fitted = estimator if self.before else clone(estimator).fit(fit_to.X, fit_to.y, fit_to.weight)
+            fitted = estimator if self.before else fit_to.fit(clone(estimator))
             self.estimate = TableCensoring(None, fitted, () if by is None else (by,))
         C: Any = None
         if self.estimate.pooled:

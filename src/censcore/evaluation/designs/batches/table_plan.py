@@ -302,7 +302,7 @@ def fitted_regression(estimator: Censoring, before: bool, train: Any) -> TableCe
             "Censoring(KaplanMeier()), whose fit is a sum over all subjects."
         )
     columns = _names(getattr(train.X, "columns", None))
-    return TableCensoring(fitted=clone(estimator).fit(train.X, train.y, train.weight), columns=columns)
+    return TableCensoring(fitted=train.fit(clone(estimator)), columns=columns)
 
 
 def _names(names: Sequence[Any] | None) -> tuple[str, ...]:
