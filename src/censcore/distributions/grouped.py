@@ -78,6 +78,12 @@ class Grouped(Univariate):
         degrees = [F._degree for _, F in self._groups()]
         return None if None in degrees else max(degrees)  # type: ignore[type-var]
 
+    @property
+    def only_time(self) -> float | None:
+        """The one time at which the probabilities of all groups are known; None where there is none."""
+        times = {F.only_time for _, F in self._groups()}
+        return times.pop() if len(times) == 1 else None
+
     def __len__(self) -> int:
         return len(self._group)
 

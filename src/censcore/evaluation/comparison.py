@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -229,6 +229,14 @@ class Comparison(Outputs, KeepsValues):
         if not 0 < t < self.horizon:
             raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
         return t
+
+    def at(self, time: float | None = None) -> tuple[Comparison, float]:
+        """The comparison of the forecasts that are known at a time, and that time; see :meth:`one_time`."""
+        t = self.one_time(time)
+        cases = {model: case for model, case in self.cases.items() if case.knows(t)}
+        if len(cases) in (0, len(self.cases)):
+            return self, t
+        return replace(self, cases=cases, models=[model for model in self.models if model in cases]), t
 
     def one(self, picture: str, outcome: str | None) -> Comparison:
         """The comparison of the outcome that a picture or a table of one event is about."""

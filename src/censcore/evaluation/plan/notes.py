@@ -60,7 +60,7 @@ def notes_on_forecasts(forecasts: Mapping[str, Distribution], y: RightCensored) 
     """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
     notes, observed = [], int(to_numpy(y.event).sum())
     for name, F in forecasts.items() if y.time.ndim == 1 else ():
-        notes += note_on_units(name, expected_events(F, y), observed)
+        notes += note_on_units(name, expected_events(F, y), observed) if F.only_time is None else []
     small = {
         name: F.m for name, F in forecasts.items() if isinstance(F, Ensemble) and F.k == 1 and F.m < MEMBERS
     }
