@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from censcore._arrays import Array, to_numpy
 from censcore.distributions._curve import Curve
+from censcore.distributions.formulas import forwarded
 from censcore.distributions.monotone import ROUNDING
 from censcore.exceptions import InvalidInputError, UnknownCurveError
 
@@ -73,11 +74,12 @@ class AtOneTime(Curve):
     def _cdf(self, t: Array) -> Array:
         return self._as_cdf(self._level(t))
 
-    def _refused(self, *_: Any) -> NoReturn:
-        self._unknown("got a question of the whole curve")
+    def _forward(self, name: str, *_: Array) -> NoReturn:
+        self._unknown(f"got a question of the whole curve, {name.strip('_')}")
 
-    _sf_left = _logpdf = _isf = _icdf = _integrated_sf = _area_before = _mass_at_infinity = _refused
-    _breaks = _make_panel_edges = censor_at = _refused
+    _sf_left, _logpdf, _isf, _icdf = forwarded("_sf_left", "_logpdf", "_isf", "_icdf")
+    _integrated_sf, _area_before, _breaks = forwarded("integral", "integral", "breaks")
+    _mass_at_infinity, censor_at = forwarded("mass_at_infinity", "censor_at")
 
     def _repr_html_(self) -> str:
         return f"<code>{self!r}</code>"

@@ -322,7 +322,7 @@ class RightCensored(Outcome):
         event = self.event & (self.time <= limit)
         return self._changed(time=time, event=event, censoring_time=c, entry=entry)
 
-    def followed_through(self, t: Array) -> Self:
+    def followed_through(self, t: Array) -> RightCensored:
         """The outcome in which whoever is censored at t is censored just after it, free of the event at t.
 
         Censoring at t says that the event time exceeds t, since events come first.

@@ -73,12 +73,11 @@ class Design:
 
         subjects, events, groups = self.sizes(of)
         case, readings = self.any_case(of), readings_of(of.cases)
+        last = float(case.times.max())  # which may be the horizon
         return {
             "subjects": subjects,
             "events": events,
-            "horizon": float(case.times[-1])
-            if just_after(case.times[-1], case.y) == of.horizon
-            else of.horizon,
+            "horizon": last if just_after(last, case.y) == of.horizon else of.horizon,
             "time unit": of.time_unit or None,
             "times": case.times.tolist(),
             "levels": case.levels.tolist(),

@@ -107,17 +107,14 @@ class Plan:
 
         "auto" is the time of forecasts that are all known at one time alone, or at the end of follow-up.
         """
-        known, last = (
-            [F.only_time for F in self.forecasts.values()],
-            float(self.kind.followed(self.kind.y).time.max()),
-        )
+        kind, train, known = self.kind, self.train, [F.only_time for F in self.forecasts.values()]
         self.latest = max((t for t in known if t is not None), default=0.0)
-        if given_horizon(self.asked.horizon) is None and self.latest > 0:
-            if None not in known or self.latest >= last:
-                self.asked = replace(self.asked, horizon=self.latest)
-        end = given_horizon(self.asked.horizon)
-        if end is not None and self.judged_at(end):
-            kind, train = self.kind, self.train
+        last, end = float(to_numpy(kind.followed(kind.y).time).max()), given_horizon(self.asked.horizon)
+        if end is None and self.latest > 0 and (None not in known or self.latest >= last):
+            end = self.latest
+            self.asked = replace(self.asked, horizon=end)
+        end = last if end is None else end
+        if self.judged_at(end):
             self.kind = replace(kind, y=kind.through(kind.y, end))
             self.train = train if train is None else replace(train, y=kind.through(train.y, end))
 

@@ -117,7 +117,7 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
         except UnknownCurveError as error:
             at_times = _losses_at_times(score, case, losses, key[0]) if score.axis == "time" else None
             if at_times is None:
-                losses.unavailable[key] = known_at_one_time(error)
+                losses.unavailable[key] = why_unavailable(error)
             else:
                 losses.values[key] = at_times
         except PositivityError as error:
@@ -131,21 +131,22 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
     return losses
 
 
-def known_at_one_time(error: UnknownCurveError) -> str:
-    """Why a forecast that is known at one time has no number."""
-    return f"the forecast is known at t = {error.time:g} alone."
+def why_unavailable(error: PositivityError | UnknownCurveError) -> str:
+    """Why there is no number: the forecast is known at another time alone, or follow-up is too short."""
+    if isinstance(error, UnknownCurveError):
+        return f"the forecast is known at t = {error.time:g} alone."
+    return str(error)
 
 
 def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -> np.ndarray | None:
-    """Losses (n, q), NaN at times that not everybody can be followed to, or that are unknown; None where those are all."""
+    """Losses (n, q), NaN at times that are unknown or not reached by all; None where those are all times."""
     columns, unreached = [], {}
     for t in case.times:
         try:
             columns.append(score.losses(replace(case, times=np.array([t]))))
         except (PositivityError, UnknownCurveError) as error:
             columns.append(np.full((len(case.y), 1), np.nan))
-            known = isinstance(error, UnknownCurveError)
-            unreached[model, f"{score.name} at {t:g}"] = known_at_one_time(error) if known else str(error)
+            unreached[model, f"{score.name} at {t:g}"] = why_unavailable(error)
     if len(unreached) == len(columns):
         return None
     losses.unavailable.update(unreached)

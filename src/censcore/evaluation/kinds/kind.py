@@ -106,7 +106,7 @@ class Kind(ABC):
         return self.events_of(self.y)
 
     def through(self, y: Any, t: float) -> Any:
-        """An outcome of this kind in which whoever is censored at t is known to be free of the event there."""
+        """An outcome of this kind in which whoever is censored at t is followed through it."""
         return y.followed_through(t) if hasattr(y, "followed_through") else y
 
     def strata(self) -> np.ndarray:

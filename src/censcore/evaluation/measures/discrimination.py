@@ -17,9 +17,9 @@ from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import (
     Scope,
-    known_at_one_time,
     mean_with_influence,
     spread_over_refits,
+    why_unavailable,
 )
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.auc import cases_and_controls
@@ -141,11 +141,8 @@ def _statistics(
             try:
                 followed = _followed(case, measure, subjects, cache)
                 statistic = pair_statistic(measure.pairs(case, followed), share)
-            except PositivityError as error:
-                result.unavailable[s, model, k] = str(error)
-                continue
-            except UnknownCurveError as error:
-                result.unavailable[s, model, k] = known_at_one_time(error)
+            except (PositivityError, UnknownCurveError) as error:
+                result.unavailable[s, model, k] = why_unavailable(error)
                 continue
             if np.isnan(statistic.value):
                 result.unavailable[s, model, k] = NO_PAIR

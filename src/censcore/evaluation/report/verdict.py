@@ -273,7 +273,7 @@ def _calibration_sentences(comparison: Comparison, verdict: Verdict, best: str) 
 
 
 def calibration_lines(comparison: Comparison, outcome: str, time: float | None = None) -> list[Line]:
-    """Per forecast of a risk: its ICI at a time, by default the middle one, two p-values, and whether it is calibrated.
+    """Per forecast of a risk: its ICI at a time, by default the middle one, and whether it is calibrated.
 
     One test decides: whether chance explains the distance between forecast and observed risks at the time.
     Where there is no curve (one risk for all subjects, very many subjects) it is the D-calibration over all
