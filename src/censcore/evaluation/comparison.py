@@ -182,8 +182,8 @@ class Comparison(Outputs, KeepsValues):
         A score of a time t is based on the events by t and on the subjects followed beyond t (or with an
         event of another cause), whichever are fewer; a pinball score on the events before the largest of the
         forecast quantiles; any other score on the events before the horizon. They are counted by Kish's
-        effective number :math:`(\sum w)^2/\sum w^2`, over clusters by their total weights where there are
-        ``groups``.
+        effective number :math:`(\sum w)^2/\sum w^2` with sampling and inverse-probability weights, over
+        clusters by their total weights where there are ``groups``.
 
         Without events all forecasts of a small risk look alike and certain: the losses hardly vary, whatever
         the risk is. So below five effective events a comparison says "cannot tell".

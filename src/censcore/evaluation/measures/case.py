@@ -279,17 +279,15 @@ def effective_events(
 ) -> np.ndarray:
     """The effective number of events, (q,), as ``Comparison.effective_events`` describes it.
 
-    ``counted`` are the subjects that count as an event, and as free of it, (n, q) each: see
-    :func:`counted_events`. The fewer of them decide.
+    ``counted`` are the inverse-probability weights of the subjects that count as an event, and as free of it,
+    (n, q) each: see :func:`counted_events`. The fewer of them decide.
     """
-    numbers = [
-        [effective_number(np.where(column, weight, 0.0), groups) for column in who.T] for who in counted
-    ]
+    numbers = [[effective_number(column * weight, groups) for column in who.T] for who in counted]
     return np.min(numbers, axis=0)
 
 
 def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.ndarray, ...]:
-    """Who counts as an event for a score and, where its columns are times, who as free of it: (n, q) each.
+    """The weights of events for a score and, where its columns are times, of those free of it: (n, q) each.
 
     ``cases`` are those of all forecasts, whose quantiles a score of levels is about.
     """
@@ -298,16 +296,17 @@ def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.nd
         inputs = without_forecast(case.y, case.C)
         times = np.minimum(score.at(case), case.horizon)[None, :]
         known = inputs.known_at(inputs.xp.asarray(times, dtype=inputs.time.dtype)).weights()
-        return tuple(to_numpy(weight) > 0 for weight in known)
-    time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
+        return tuple(map(to_numpy, known))
+    time = to_numpy(case.y.time)[:, None]
     if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
-        counted = event & (time <= case.horizon)
+        counted = to_numpy(case.y.event)[:, None] & (time <= case.horizon)
         counted = counted if case.mask is None else counted & case.mask[:, None]
         return (np.repeat(np.any(counted, axis=2), len(score.at(case)), axis=1),)
     curves = [of for of in cases if of.F.only_time is None] if score.axis == "level" else []
     ends = np.full((1, len(score.at(case))), case.horizon)
     until = np.max([of.quantiles for of in curves], axis=0) if curves else ends
-    return (event & (time <= until),)
+    weight = weights_of_events(case.y, case.C.marginal(0))[:, None]
+    return (np.where((time <= until) & np.isfinite(weight), weight, 0.0),)
 
 
 def weighted_events(

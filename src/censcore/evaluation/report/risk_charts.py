@@ -167,6 +167,8 @@ def calibration_curves(comparison: Comparison, time: float | None = None) -> Cha
 def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
     """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
     panels, looks, by_model = [], looks_of(comparison), d_calibrations(comparison, bins)
+    if not by_model:
+        raise InvalidInputError("D-calibration: got forecasts that are known at one time, expected curves.")
     tallest = 1.08 * max(float(of_model.shares.max()) for of_model in by_model.values())
     edges = np.linspace(0, 1, bins + 1)
     for model, of_model in by_model.items():

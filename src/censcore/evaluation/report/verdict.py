@@ -135,7 +135,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     if block[0]["note"].startswith(CANNOT_TELL):
         return verdict_with(
             f"Cannot tell which forecast is best: the comparison is based on {block[0]['events']:.3g} "
-            f"events, at least {MINIMUM_EVENTS} are needed."
+            f"{'' if float(block[0]['events']).is_integer() else 'effective '}events, at least "
+            f"{MINIMUM_EVENTS} are needed."
         )
     if len(block) == 1:
         return verdict_with(
@@ -367,11 +368,13 @@ def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
     if score.axis == "level":
         return f" at level {at:.4g}"
     unit, named = comparison.time_unit, "" if comparison.time_unit else "time "
-    if score.axis == "time":
-        return f" at {named}{with_unit(at, unit)}"
     end, last = comparison.horizon, comparison.design.last_time(comparison)
+    end = at if score.axis == "time" else end
+    beyond = f", beyond the follow-up, which ends at {with_unit(last, unit)}," if end > last else ""
+    if score.axis == "time":
+        return f" at {named}{with_unit(at, unit)}{beyond}"
     whole = f" of {last:.4g}" if end < SHORT * last else ""
-    return f" up to {named}{end:.4g}{whole} {unit}".rstrip()
+    return f" up to {named}{end:.4g}{whole} {unit}".rstrip() + beyond
 
 
 def _plus_minus(line: Line) -> str:
