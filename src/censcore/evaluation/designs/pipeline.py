@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_numbers
 from censcore.estimators.censoring_choice import is_automatic
+from censcore.estimators.risk_sets import empty_follow_up, note_on_empty
 from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, resolve_censoring
@@ -18,7 +19,14 @@ from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.forecasts import add_reference
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon, just_after, times_and_levels
-from censcore.evaluation.plan.notes import check_units, note_on_entry, notes_on_censoring, notes_on_training
+from censcore.evaluation.plan.notes import (
+    check_intervals,
+    check_units,
+    note_on_entry,
+    notes_on_censoring,
+    notes_on_leaks,
+    notes_on_training,
+)
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.scores.inputs import known_to_exceed
@@ -82,6 +90,12 @@ class Plan:
         if asked.censoring is None and (asked.train is not None or self.automatic):  # as in cross-validation
             asked = replace(asked, censoring=self.kind.default_censoring())
         self.asked, (self.groups, self.weight) = asked, asked.subjects(len(self.kind))
+        y = self.kind.followed(self.kind.y)
+        check_intervals(y, self.groups, self.kind.default_censoring(), asked.censoring)
+        weight = np.ones(len(y)) if self.weight is None else self.weight
+        if (empty := empty_follow_up(y) & (weight > 0)).any():
+            self.weight = np.where(empty, 0.0, weight)
+            self.notes.append(note_on_empty(empty))
 
     def read_training(self) -> None:
         """The training subjects; the scored subjects themselves keep their weights."""
@@ -134,7 +148,7 @@ class Plan:
             self.asked = replace(self.asked, censoring=choice.censoring)
             self.notes.append(choice.note)
         asked = self.asked
-        self.notes += check_units(y, followed) + notes_on_training(X, y, followed)
+        self.notes += check_units(y, followed) + notes_on_training(X, y, followed) + notes_on_leaks(X, y)
         self.notes += notes_on_censoring(asked.censoring, X, followed)
         self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, self.groups)
         labels = asked.train_groups if asked.train is None else asked.train.groups

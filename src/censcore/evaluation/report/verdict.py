@@ -370,7 +370,7 @@ def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
     unit, named = comparison.time_unit, "" if comparison.time_unit else "time "
     end, last = comparison.horizon, comparison.design.last_time(comparison)
     end = at if score.axis == "time" else end
-    beyond = f", beyond the follow-up, which ends at {with_unit(last, unit)}," if end > last else ""
+    beyond = f", though follow-up ends at {with_unit(last, unit)}" if end > last else ""
     if score.axis == "time":
         return f" at {named}{with_unit(at, unit)}{beyond}"
     whole = f" of {last:.4g}" if end < SHORT * last else ""
