@@ -216,6 +216,11 @@ class GroupedCauses(TimeAndCause):
         self._rows = Grouped([member.any_cause() for member in self._members], group)
         self.names = self._members[0].names
 
+    @property
+    def only_time(self) -> float | None:
+        """The one time at which the incidences of all groups are known; None where there is none."""
+        return self._rows.only_time
+
     def __len__(self) -> int:
         return len(self._rows)
 
