@@ -32,6 +32,7 @@ __all__ = [
     "RepairWarning",
     "RiskSetWarning",
     "StorageError",
+    "UnknownCurveError",
     "UnsupportedOutcomeError",
 ]
 
@@ -117,6 +118,20 @@ class PositivityError(CenscoreError, ValueError):
 
 class NoDensityError(CenscoreError, TypeError):
     """The log score was asked of a distribution that has no density (a step distribution or an ensemble)."""
+
+
+class UnknownCurveError(CenscoreError, ValueError):
+    """A forecast that is known at one time was asked for another time, or for what needs a whole curve.
+
+    Attributes
+    ----------
+    time : float
+        The time that is known.
+    """
+
+    def __init__(self, message: str, time: float = float("nan")) -> None:
+        super().__init__(message)
+        self.time = time
 
 
 class BeyondFollowUpError(PositivityError, ContradictionError):

@@ -54,13 +54,12 @@ def test_a_step_model_at_its_own_jump_times_is_read_as_steps():
     assert isinstance(cs.as_forecast(model.sf(early[None, :]), times=early, train=(None, y)), Step)
 
 
-@pytest.mark.parametrize("kind", ["regular", "quantiles", "one event time", "every second event"])
+@pytest.mark.parametrize("kind", ["regular", "quantiles", "every second event"])
 def test_a_matrix_on_another_grid_is_interpolated(kind):
     y = sample()
     grid = {
         "regular": GRID,
         "quantiles": np.unique(np.quantile(events(y), np.linspace(0.1, 0.9, 9), method="higher")),
-        "one event time": events(y)[:1],
         "every second event": np.unique(events(y))[::2],
     }[kind]
     F = cs.as_forecast(TRUE.sf(grid[None, :]), times=grid, train=(None, y))

@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import Array, detach, namespace, to_numpy
 from censcore._validation import check_flag, check_option, check_positive, name_subjects
 from censcore.distributions._curve import in_time_order
+from censcore.distributions.at_one_time import AtOneTime
 from censcore.distributions.monotone import ROUNDING, Repair, monotone
 from censcore.distributions.piecewise_linear import PiecewiseLinear
 from censcore.distributions.step import Step
@@ -29,9 +30,10 @@ class CumulativeIncidence(TimeAndCause):
     cif : array, (n or 1, m, q)
         Cumulative incidence of every subject, cause and time; one matrix (1, m, q), or (m, q), serves all
         subjects. Not decreasing with time, and with a sum over the causes of at most 1.
-    interpolation : {"step", "linear"}
+    interpolation : {"step", "linear", "none"}
         Between the times. Step functions have no density and so no log score. Linear ones start at zero at
-        time zero. Beyond the last time nothing happens: the rest of the mass is at infinity.
+        time zero. Beyond the last time nothing happens: the rest of the mass is at infinity. "none" is for
+        one time, beside which nothing is known.
     names : sequence of str, optional
         Names of the causes 1 to m.
     repair : bool
@@ -73,14 +75,19 @@ class CumulativeIncidence(TimeAndCause):
         names: Sequence[str] | None = None,
         repair: bool = False,
     ) -> None:
-        check_option(interpolation, "interpolation", ("step", "linear"))
+        check_option(interpolation, "interpolation", ("step", "linear", "none"))
         check_flag(repair, "repair")
         self._store(grid=times, cif=cif)
-        self._linear = interpolation == "linear"
+        self._linear, self._alone = interpolation == "linear", interpolation == "none"
         self._cif = self._cif[None] if self._cif.ndim == 2 else self._cif
         _check_shapes(self._grid, self._cif)
         check_positive(detach(self._grid), "times", zero=True)
         self._grid, self._cif = in_time_order(self._grid, self._cif)
+        if self._alone and self._grid.shape[0] > 1:
+            raise InvalidInputError(
+                f"interpolation='none' is for one time; got {self._grid.shape[0]} times, which are curves: "
+                "pass 'step' or 'linear'."
+            )
         self._cif, self.repaired = _possible(self._cif, to_numpy(self._grid), repair)
         self._grid = self._grid[None, :]
         early = to_numpy((self._grid[:, None, :1] == 0) & (self._cif[:, :, :1] > 0)).any(axis=(1, 2))
@@ -101,7 +108,14 @@ class CumulativeIncidence(TimeAndCause):
         """Whether there are densities: for linear interpolation."""
         return self._linear
 
+    @property
+    def only_time(self) -> float | None:
+        """The one time at which the incidences are known; None where there are curves."""
+        return float(to_numpy(self._grid)[0, 0]) if self._alone else None
+
     def _curve(self, cdf: Array) -> Univariate:
+        if self._alone:
+            return AtOneTime(self._grid[0, 0], cdf=cdf)
         if not self._linear:
             return Step._trusted(self._grid, cdf, falls=False)
         return PiecewiseLinear._trusted(self._grid, cdf, falls=False, tail="infinity")
@@ -128,7 +142,7 @@ class CumulativeIncidence(TimeAndCause):
 
     def __repr__(self) -> str:
         n, m, q = self._cif.shape
-        kind = "linear" if self._linear else "step"
+        kind = "linear" if self._linear else "at one time" if self._alone else "step"
         causes = some_of(self.names)
         return f"CumulativeIncidence(shape=({n}, {m}), times={q}, {kind}, causes: {causes})"
 

@@ -177,6 +177,11 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         return 1
 
     @property
+    def only_time(self) -> float | None:
+        """The one time at which its probabilities are known; None where they are at every time."""
+        return None
+
+    @property
     def has_density(self) -> bool:
         """Whether every distribution that it is made of has a density."""
         return all(part.has_density for part in self._parts())

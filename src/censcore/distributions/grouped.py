@@ -78,6 +78,12 @@ class Grouped(Univariate):
         degrees = [F._degree for _, F in self._groups()]
         return None if None in degrees else max(degrees)  # type: ignore[type-var]
 
+    @property
+    def only_time(self) -> float | None:
+        """The one time at which the probabilities of all groups are known; None where there is none."""
+        times = {F.only_time for _, F in self._groups()}
+        return times.pop() if len(times) == 1 else None
+
     def __len__(self) -> int:
         return len(self._group)
 
@@ -209,6 +215,11 @@ class GroupedCauses(TimeAndCause):
             raise InvalidInputError(f"GroupedCauses: got the causes {told}, expected the same in all groups.")
         self._rows = Grouped([member.any_cause() for member in self._members], group)
         self.names = self._members[0].names
+
+    @property
+    def only_time(self) -> float | None:
+        """The one time at which the incidences of all groups are known; None where there is none."""
+        return self._rows.only_time
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -11,6 +11,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, convert, detach, to_numpy
 from censcore._validation import check_option
 from censcore.distributions._curve import in_time_order
+from censcore.distributions.at_one_time import AtOneTime
 from censcore.distributions.given_survival import GivenSurvival
 from censcore.distributions.monotone import Repair, monotone
 from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
@@ -111,10 +112,11 @@ class MatrixReader:
                 "have no hazard to continue."
             )
 
-    def curves(self, times: Array, sf: Array) -> Step | PiecewiseLinear:
+    def curves(self, times: Array, sf: Array) -> Step | PiecewiseLinear | AtOneTime:
         """Distributions with survival probabilities ``sf`` (n, J) at ``times`` (J,) or (n, J), in any order.
 
-        :func:`reading_of` says how the matrix was read.
+        :func:`reading_of` says how the matrix was read. One time is no curve, unless the caller says how to
+        read it.
         """
         if not self.repair:
             return self._read(times, sf, None)
@@ -126,7 +128,13 @@ class MatrixReader:
             warnings.warn(f"Survival probabilities: {repair}.", RepairWarning, stacklevel=2)
         return self._read(times, sf, repair)
 
-    def _read(self, times: Array, sf: Array, repair: Repair | None) -> Step | PiecewiseLinear:
+    def _read(self, times: Array, sf: Array, repair: Repair | None) -> Step | PiecewiseLinear | AtOneTime:
+        if (self.interpolation, self.tail, self.steps) == ("auto", "auto", False):
+            at = to_numpy(times).reshape(-1)
+            if len(at) == 2 and sf.ndim == 2 and sf.shape[1] == 2 and (sf[:, at == 0] == 1).all():
+                at, sf = at[at > 0], sf[:, at > 0]  # that survival is one at time 0 is no more knowledge
+            if len(at) == 1:
+                return AtOneTime(at[0], sf=sf)
         if self.interpolation != "auto":
             chosen = Reading(self.interpolation, self.tail, "as asked", settled=True)
         elif self.tail == "exponential":

@@ -25,7 +25,7 @@ def as_competing_forecast(
     times: Array = None,
     first: str = "cause",
     names: Sequence[str] | None = None,
-    interpolation: str = "step",
+    interpolation: str = "auto",
     repair: bool = False,
 ) -> TimeAndCause:
     """Convert a forecast of competing risks of any common kind to a distribution of time and cause.
@@ -54,8 +54,8 @@ def as_competing_forecast(
         it). The last two are left out, after a check that they fit the others.
     names : sequence of str, optional
         Names of the causes.
-    interpolation : {"step", "linear"}
-        Between the times.
+    interpolation : {"auto", "step", "linear", "none"}
+        Between the times; "auto" is steps, and "none" for a matrix with one time, which is no curve.
     repair : bool
         Make impossible curves possible, see :class:`~censcore.CumulativeIncidence`. Models that predict each
         time on its own, such as ``SurvivalBoost``, give curves that decrease here and there.
@@ -80,7 +80,9 @@ def as_competing_forecast(
     """
     if isinstance(forecast, TimeAndCause):
         return forecast
-    options: dict[str, Any] = {"names": names, "interpolation": interpolation, "repair": repair}
+    check_option(interpolation, "interpolation", ("auto", "step", "linear", "none"))
+    chosen = "step" if interpolation == "auto" else interpolation
+    options: dict[str, Any] = {"names": names, "interpolation": chosen, "repair": repair}
     if hasattr(forecast, "predict_distribution"):
         predicted = forecast.predict_distribution(X)
         if not isinstance(predicted, TimeAndCause):
@@ -92,8 +94,8 @@ def as_competing_forecast(
         return predicted
     if hasattr(forecast, "predict_cumulative_incidence"):
         at = forecast.time_grid_ if times is None else times
-        chosen = {} if times is None else {"times": times}
-        cif = np.asarray(forecast.predict_cumulative_incidence(X, **chosen))
+        asked = {} if times is None else {"times": times}
+        cif = np.asarray(forecast.predict_cumulative_incidence(X, **asked))
         return CumulativeIncidence(at, _causes(cif, "survival"), **options)
     if hasattr(forecast, "predict_cif"):
         cif = to_numpy(forecast.predict_cif(X))
@@ -109,6 +111,8 @@ def as_competing_forecast(
         if times is None:
             raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")
         matrix = forecast if is_torch(forecast) else as_float(forecast, "forecast")
+        if interpolation == "auto" and matrix.shape[-1] == 1:
+            options["interpolation"] = "none"
         return CumulativeIncidence(times, _causes(matrix, first), **options)
     raise InvalidTypeError(
         f"got {type(forecast).__name__}, expected a distribution of time and cause, a fitted model with "

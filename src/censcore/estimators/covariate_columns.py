@@ -92,6 +92,18 @@ def read_columns(X: Any, weight: np.ndarray, labels: Mapping[str, np.ndarray] | 
     return columns
 
 
+def numeric_columns(X: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Name and values of the columns of numbers without missing values, of a frame or an array (n, p)."""
+    if hasattr(X, "columns"):
+        named = [(repr(name), column.to_numpy()) for name, column in columns_of(X)]
+    else:
+        array = X if isinstance(X, np.ndarray) else np.empty(0)
+        named = [(str(j), values) for j, values in enumerate(array.T)] if array.ndim == 2 else []
+    for name, values in named:
+        if values.dtype.kind in "biuf" and not np.isnan(values).any():
+            yield name, values.astype(np.float64)
+
+
 def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, values (floats, or objects for text) and where they are missing."""
     if hasattr(X, "columns"):

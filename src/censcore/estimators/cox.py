@@ -17,6 +17,7 @@ from censcore.estimators.regression import CoefficientInference, StandardisedCol
 from censcore.estimators.risk_sets import (
     RiskSets,
     StratifiedTimes,
+    at_risk_weights,
     entries_of,
     fitted_strata,
     strata_of,
@@ -156,7 +157,8 @@ class CoxRegression(CoefficientInference):
         y = one_event_time(y, type(self).__name__, entry=True)
         covariates, weight = self._check_inputs(without_column(X, self.strata), len(y), sample_weight)
         check_option(self.ties, "ties", tuple(SCORES))
-        used, entry = np.nonzero(weight > 0)[0], entries_of(y)
+        weight, entry = at_risk_weights(y, weight), entries_of(y)
+        used = np.nonzero(weight > 0)[0]
         time, entry = to_numpy(y.time)[used], None if entry is None else entry[used]
         if self.strata is not None:
             self.strata_, number = fitted_strata(X, self.strata, len(weight))

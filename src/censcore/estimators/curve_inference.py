@@ -13,7 +13,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import as_confidence, as_numbers, check_flag, check_option
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.regression import sum_in_groups
-from censcore.estimators.risk_sets import RiskSets, entries_of, fitted_strata
+from censcore.estimators.risk_sets import RiskSets, at_risk_weights, entries_of, fitted_strata
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.outcomes import RightCensored
 
@@ -52,7 +52,7 @@ class CurveInference(SurvivalEstimator):
         """Keep the risk sets of each stratum, and the numbers of its subjects in their order."""
         self._n, self._sets = len(y), list[tuple[np.ndarray, RiskSets]]()
         check_rows(X, self._n)
-        weight, entry = check_weights(sample_weight, self._n), entries_of(y)
+        weight, entry = at_risk_weights(y, check_weights(sample_weight, self._n)), entries_of(y)
         time, event = to_numpy(y.time), to_numpy(y.event)
         self.strata_, stratum = fitted_strata(X, self.stratify, self._n)
         for number in range(len(self.strata_)):

@@ -23,6 +23,32 @@ def entries_of(y: RightCensored) -> np.ndarray | None:
     return np.where(entry > 0, entry, -np.inf)
 
 
+def empty_follow_up(y: RightCensored) -> np.ndarray:
+    """Who has the empty follow-up (0, 0] beside subjects with delayed entry, (n,); nobody without these.
+
+    Such a subject is never at risk, as in R, where ``Surv(0, 0, 1)`` is missing.
+    """
+    empty = to_numpy(y.time) == 0
+    return empty if y.has_delayed_entry and empty.ndim == 1 else np.zeros(len(y), dtype=bool)
+
+
+def at_risk_weights(y: RightCensored, weight: np.ndarray) -> np.ndarray:
+    """Weights, zero for subjects who are never at risk, of whom a warning is given."""
+    empty = empty_follow_up(y) & (weight > 0)
+    if not empty.any():
+        return weight
+    warnings.warn(note_on_empty(empty), RiskSetWarning, stacklevel=4)
+    return np.where(empty, 0.0, weight)
+
+
+def note_on_empty(empty: np.ndarray) -> str:
+    """That subjects with an empty follow-up are left out."""
+    return (
+        f"{name_subjects(np.nonzero(empty)[0])} with entry 0 and time 0, beside delayed entry: the follow-up "
+        "(0, 0] is empty, and they are left out."
+    )
+
+
 def sums_from(entry: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Sums of values, (n,) or (n, p), over subjects with entry >= t, for each of ``times``.
 

@@ -23,7 +23,7 @@ from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.plan.readings import reading_notes
 from censcore.evaluation.plan.request import Request, make_subsets
-from censcore.evaluation.report.table_lines import deciding, mean_lines
+from censcore.evaluation.report.table_lines import deciding, mean_lines, notes_on_ranks
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
@@ -275,8 +275,10 @@ def _compared(asked: Request) -> Comparison:
     notes = plan.notes + censoring.notes + (censoring.notes_on_ties if train_groups is None else [])
     notes += losses.notes + means.notes
     notes += reading_notes(cases, losses, means, weight, asked.confidence, asked.seed)
-    return Comparison(
+    comparison = Comparison(
         plan.kind, Design(), list(cases), plan.scores, losses, means, cases, subsets, censoring,
         plan.reference, asked.confidence, asked.discrimination, asked.seed, asked.sample.X, groups,
         train_groups, notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
     )  # fmt: skip
+    comparison.notes.extend(notes_on_ranks(comparison))
+    return comparison

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -182,8 +182,8 @@ class Comparison(Outputs, KeepsValues):
         A score of a time t is based on the events by t and on the subjects followed beyond t (or with an
         event of another cause), whichever are fewer; a pinball score on the events before the largest of the
         forecast quantiles; any other score on the events before the horizon. They are counted by Kish's
-        effective number :math:`(\sum w)^2/\sum w^2`, over clusters by their total weights where there are
-        ``groups``.
+        effective number :math:`(\sum w)^2/\sum w^2` with sampling and inverse-probability weights, over
+        clusters by their total weights where there are ``groups``.
 
         Without events all forecasts of a small risk look alike and certain: the losses hardly vary, whatever
         the risk is. So below five effective events a comparison says "cannot tell".
@@ -229,6 +229,14 @@ class Comparison(Outputs, KeepsValues):
         if not 0 < t < self.horizon:
             raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
         return t
+
+    def at(self, time: float | None = None) -> tuple[Comparison, float]:
+        """The comparison of the forecasts that are known at a time, and that time; see :meth:`one_time`."""
+        t = self.one_time(time)
+        cases = {model: case for model, case in self.cases.items() if case.knows(t)}
+        if len(cases) in (0, len(self.cases)):
+            return self, t
+        return replace(self, cases=cases, models=[model for model in self.models if model in cases]), t
 
     def one(self, picture: str, outcome: str | None) -> Comparison:
         """The comparison of the outcome that a picture or a table of one event is about."""

@@ -226,7 +226,9 @@ def cross_validate(
     runs = run_folds(kind, everything, sample, splits, folds, progress)
     if not runs.models:
         raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
-    estimator = censoring
+    plan.forecasts = {model: runs.forecasts[model, 0] for model in runs.models if model != name}
+    plan.close()
+    kind, estimator = plan.kind, censoring
     if censoring is None or plan.automatic:
         estimator = plan.asked.censoring or kind.default_censoring()
     subjects, notes = replace(sample, y=kind.y), [*runs.notes]
@@ -236,7 +238,7 @@ def cross_validate(
     if plan.automatic:
         choice = kind.choose_censoring(estimator, followed, request.seed)
         estimator, notes = choice.censoring, [*notes, choice.note]
-    asked = replace(request, reference=name if name in runs.models else None)
+    asked = replace(request, horizon=plan.asked.horizon, reference=name if name in runs.models else None)
     if isinstance(folds.cv, Bootstrap):
         return compare_out_of_bag(kind, asked, subjects, runs, folds.cv, estimator, code, notes)
     notes = [*notes_on_splits(splits, n, code), *notes]
@@ -246,7 +248,7 @@ def cross_validate(
     resolved = [_censoring_of(estimator, followed, [splits[i] for i in layer], tested) for layer in layers]
     labels = {key: values[tested] for key, values in labels_by(by, sample.X, n).items()}
     asked = replace(asked, by=labels or None, sample=sample.take(tested) if len(tested) < n else sample)
-    if len(layers) > 1 and given_horizon(horizon) is None:
+    if len(layers) > 1 and given_horizon(asked.horizon) is None:
         end = _common_horizon(kind, resolved, followed.take(tested), code, tested, notes)
         asked = replace(asked, horizon=end)
 

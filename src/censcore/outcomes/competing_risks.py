@@ -206,6 +206,10 @@ class CompetingRisks(Outcome):
         cut = self._any.censor_at(tau)
         return self._changed(_any=cut, _cause=namespace(self._cause).where(cut.event, self._cause, 0))
 
+    def followed_through(self, t: Array) -> CompetingRisks:
+        """See :meth:`RightCensored.followed_through`."""
+        return self._changed(_any=self._any.followed_through(t))
+
     def at_risk(self, s: Array) -> Array:
         """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`."""
         return self._any.at_risk(s)

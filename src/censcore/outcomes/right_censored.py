@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
-from censcore._numerics import previous_float
+from censcore._numerics import next_float, previous_float
 from censcore._validation import as_coordinate, check_kind, check_positive, check_same_order, name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.outcome import Outcome
@@ -321,6 +321,23 @@ class RightCensored(Outcome):
             entry = xp.minimum(entry, time if time.ndim == 1 else xp.min(time, axis=1))
         event = self.event & (self.time <= limit)
         return self._changed(time=time, event=event, censoring_time=c, entry=entry)
+
+    def followed_through(self, t: Array) -> RightCensored:
+        """The outcome in which whoever is censored at t is censored just after it, free of the event at t.
+
+        Censoring at t says that the event time exceeds t, since events come first.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([2.0, 5.0, 5.0], [1, 1, 0]).followed_through(5.0).time > 5.0
+        array([False, False,  True])
+        """
+        xp, c = namespace(self.time), self.censoring_time
+        end = as_float(t, "t", like=self.time)
+        after = next_float(xp.asarray(end, dtype=self.time.dtype))
+        time = xp.where(self.censored & (self.time == end), after, self.time)
+        return self._changed(time=time, censoring_time=None if c is None else xp.where(c == end, after, c))
 
     def at_risk(self, s: Array) -> Array:
         """Which subjects are at risk just after ``s``, (n,): entered at or before it, and still followed.

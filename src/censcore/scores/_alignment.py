@@ -42,6 +42,12 @@ def check_is_distribution(distribution: Any, name: str) -> None:
         )
     if not isinstance(distribution, Distribution):
         check_instance(distribution, name)
+        if hasattr(distribution, "predict_distribution"):
+            kind = type(distribution).__name__
+            raise InvalidTypeError(
+                f"{name} must be a censcore Distribution; got the estimator {kind}. Fit it and predict: "
+                f"{kind}(...).fit(X, y).predict_distribution(X)."
+            )
         raise InvalidTypeError(
             f"{name} must be a censcore Distribution; got {type(distribution).__name__}. Wrap it: "
             "Step(times, sf=matrix) for survival curves, Ensemble(samples), Quantiles(levels, values), or a "

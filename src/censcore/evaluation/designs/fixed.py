@@ -16,6 +16,7 @@ from censcore.evaluation.measures.case import Case, counted_events, effective_ev
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.measures.joint_scores import OfView, View
+from censcore.evaluation.plan.horizon import just_after
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.request import labels_of
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
@@ -72,10 +73,11 @@ class Design:
 
         subjects, events, groups = self.sizes(of)
         case, readings = self.any_case(of), readings_of(of.cases)
+        last = float(case.times.max())  # which may be the horizon
         return {
             "subjects": subjects,
             "events": events,
-            "horizon": of.horizon,
+            "horizon": last if just_after(last, case.y) == of.horizon else of.horizon,
             "time unit": of.time_unit or None,
             "times": case.times.tolist(),
             "levels": case.levels.tolist(),

@@ -8,7 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_numbers
 from censcore.estimators.censoring_choice import is_automatic
+from censcore.estimators.risk_sets import empty_follow_up, note_on_empty
 from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, resolve_censoring
@@ -16,12 +18,14 @@ from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.forecasts import add_reference
-from censcore.evaluation.plan.horizon import find_horizon, times_and_levels
+from censcore.evaluation.plan.horizon import find_horizon, given_horizon, just_after, times_and_levels
 from censcore.evaluation.plan.notes import (
+    check_intervals,
     check_units,
     note_on_entry,
     notes_on_censoring,
     notes_on_copies,
+    notes_on_leaks,
     notes_on_training,
 )
 from censcore.evaluation.plan.request import Request
@@ -41,13 +45,14 @@ class Plan:
     horizon: float
     times: np.ndarray
     levels: np.ndarray
+    latest: float  #: the last time at which a forecast is known alone; zero where there is none
     cases: dict[str, Case]  #: forecast, outcome and censoring distribution, by the name of the forecast
     weight: np.ndarray | None  #: sampling weights of the scored subjects
     groups: np.ndarray | None  #: numbers of the clusters of scored subjects
     train_groups: np.ndarray | None  #: and of training subjects
 
     def __init__(self, asked: Request) -> None:
-        self.asked, self.notes = asked, list[str]()
+        self.asked, self.notes, self.train = asked, list[str](), None
         self.automatic = is_automatic(asked.censoring)
 
     def decide(self) -> Self:
@@ -57,6 +62,7 @@ class Plan:
         self.read_training()
         self.read_forecasts()
         self.kind, self.train = self.kind.named(self.forecasts, self.train)
+        self.close()
         self.scores = self.kind.scores(self.asked.chosen_scores)
         self.resolve()
         if self.censoring.distribution is not None:  # of a table it may be given covariates
@@ -66,6 +72,8 @@ class Plan:
             self.kind, F, asked.reference, self.train, scored, asked.sample.X, self.notes
         )
         self.find_horizon()
+        if self.judged_at(self.horizon):
+            self.horizon = just_after(self.horizon, self.kind.y)
         self.settle_forecasts()
         sample = scored if self.train is None else self.train  # else times would fix scored events
         self.times, self.levels = times_and_levels(
@@ -83,6 +91,12 @@ class Plan:
         if asked.censoring is None and (asked.train is not None or self.automatic):  # as in cross-validation
             asked = replace(asked, censoring=self.kind.default_censoring())
         self.asked, (self.groups, self.weight) = asked, asked.subjects(len(self.kind))
+        y = self.kind.followed(self.kind.y)
+        check_intervals(y, self.groups, self.kind.default_censoring(), asked.censoring)
+        weight = np.ones(len(y)) if self.weight is None else self.weight
+        if (empty := empty_follow_up(y) & (weight > 0)).any():
+            self.weight = np.where(empty, 0.0, weight)
+            self.notes.append(note_on_empty(empty))
 
     def read_training(self) -> None:
         """The training subjects; the scored subjects themselves keep their weights."""
@@ -103,6 +117,27 @@ class Plan:
         asked = self.asked
         self.forecasts = self.kind.read(asked.forecasts, asked.sample.X, self.train, self.notes)
 
+    def close(self) -> None:
+        """Follow subjects through the horizon where forecasts are judged at that very time.
+
+        "auto" is the time of forecasts that are all known at one time alone, or at the end of follow-up.
+        """
+        kind, train, known = self.kind, self.train, [F.only_time for F in self.forecasts.values()]
+        self.latest = max((t for t in known if t is not None), default=0.0)
+        last, end = float(to_numpy(kind.followed(kind.y).time).max()), given_horizon(self.asked.horizon)
+        if end is None and self.latest > 0 and (None not in known or self.latest >= last):
+            end = self.latest
+            self.asked = replace(self.asked, horizon=end)
+        end = last if end is None else end
+        if self.judged_at(end):
+            self.kind = replace(kind, y=kind.through(kind.y, end))
+            self.train = train if train is None else replace(train, y=kind.through(train.y, end))
+
+    def judged_at(self, end: float) -> bool:
+        """Whether a time, which may be the horizon, is one of those that forecasts are judged at."""
+        times = self.asked.times
+        return end in ([self.latest] if times is None else as_numbers(times, "times"))
+
     def resolve(self) -> None:
         """The censoring distribution."""
         kind, train, X = self.kind, self.train, self.asked.sample.X
@@ -114,7 +149,7 @@ class Plan:
             self.asked = replace(self.asked, censoring=choice.censoring)
             self.notes.append(choice.note)
         asked = self.asked
-        self.notes += check_units(y, followed) + notes_on_training(X, y, followed)
+        self.notes += check_units(y, followed) + notes_on_training(X, y, followed) + notes_on_leaks(X, y)
         self.notes += notes_on_censoring(asked.censoring, X, followed)
         groups = asked.sample.groups
         self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, groups)
@@ -134,9 +169,12 @@ class Plan:
         """The end of the comparison, and whether there are events before it."""
         kind, weight = self.kind, self.weight
         sample, groups = Sample(None, kind.followed(kind.y), weight), (self.groups, self.train_groups)
-        self.horizon = find_horizon(
-            self.asked.horizon, self.censoring, sample, self.notes, *groups, kind.ranked
-        )
+        remarks, asked = list[str](), self.asked.horizon
+        self.horizon = find_horizon(asked, self.censoring, sample, remarks, *groups, kind.ranked)
+        if given_horizon(asked) is None and self.horizon < self.latest:
+            remarks.clear()
+            self.horizon = find_horizon(self.latest, self.censoring, sample, remarks, *groups, kind.ranked)
+        self.notes += remarks
         self.notes += kind.notes_on_events(self.horizon, shares(weight, len(kind)), self.groups, self.train)
 
     def settle_forecasts(self) -> None:

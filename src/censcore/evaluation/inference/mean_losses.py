@@ -19,7 +19,13 @@ from censcore.evaluation.inference.estimates import Estimate, separate_stream
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.exceptions import CenscoreError, InvalidInputError, NoDensityError, PositivityError
+from censcore.exceptions import (
+    CenscoreError,
+    InvalidInputError,
+    NoDensityError,
+    PositivityError,
+    UnknownCurveError,
+)
 from censcore.progress import track
 
 
@@ -80,10 +86,13 @@ class Losses:
     @property
     def notes(self) -> list[str]:
         """Why scores are not available, once each."""
-        by_reason: dict[str, list[str]] = {}
+        models: dict[tuple[str, str], list[str]] = {}
         for (model, score), reason in self.unavailable.items():
-            by_reason.setdefault(f"{score}: {reason}", []).append(model)
-        return [f"{reason} Not available for {', '.join(models)}." for reason, models in by_reason.items()]
+            models.setdefault((score, reason), []).append(model)
+        scores: dict[tuple[str, str], list[str]] = {}
+        for (score, reason), of in models.items():
+            scores.setdefault((reason, ", ".join(of)), []).append(score)
+        return [f"{', '.join(names)}: {why} Not available for {of}." for (why, of), names in scores.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +114,12 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
         except NoDensityError:
             title = score.title.removesuffix(f", {score.outcome}")
             losses.unavailable[key] = f"a forecast distribution without a density has no {title}."
+        except UnknownCurveError as error:
+            at_times = _losses_at_times(score, case, losses, key[0]) if score.axis == "time" else None
+            if at_times is None:
+                losses.unavailable[key] = why_unavailable(error)
+            else:
+                losses.values[key] = at_times
         except PositivityError as error:
             if not score.ipcw:
                 raise
@@ -116,15 +131,22 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
     return losses
 
 
+def why_unavailable(error: PositivityError | UnknownCurveError) -> str:
+    """Why there is no number: the forecast is known at another time alone, or follow-up is too short."""
+    if isinstance(error, UnknownCurveError):
+        return f"the forecast is known at t = {error.time:g} alone."
+    return str(error)
+
+
 def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -> np.ndarray | None:
-    """Losses (n, q), NaN at times that not everybody can be followed to; None where those are all."""
+    """Losses (n, q), NaN at times that are unknown or not reached by all; None where those are all times."""
     columns, unreached = [], {}
     for t in case.times:
         try:
             columns.append(score.losses(replace(case, times=np.array([t]))))
-        except PositivityError as error:
+        except (PositivityError, UnknownCurveError) as error:
             columns.append(np.full((len(case.y), 1), np.nan))
-            unreached[model, f"{score.name} at {t:g}"] = str(error)
+            unreached[model, f"{score.name} at {t:g}"] = why_unavailable(error)
     if len(unreached) == len(columns):
         return None
     losses.unavailable.update(unreached)

@@ -26,7 +26,12 @@ from censcore.evaluation.plan.notes import notes_on_events, notes_on_forecasts
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
-from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
+from censcore.exceptions import (
+    ImpossibleForecastError,
+    InvalidInputError,
+    InvalidTypeError,
+    UnknownCurveError,
+)
 from censcore.outcomes import RightCensored, as_followed, as_outcome
 from censcore.scores import SCORES
 from censcore.scores.inputs import known_censoring, known_to_exceed
@@ -99,6 +104,10 @@ class Kind(ABC):
     def scored(self) -> Any:
         """The outcome as cases have it."""
         return self.events_of(self.y)
+
+    def through(self, y: Any, t: float) -> Any:
+        """An outcome of this kind in which whoever is censored at t is followed through it."""
+        return y.followed_through(t) if hasattr(y, "followed_through") else y
 
     def strata(self) -> np.ndarray:
         """Numbers whose shares are equal in all folds, (n,): whether there was an event, or which."""
@@ -205,6 +214,8 @@ class Kind(ABC):
             return F.given_survival(known_to_exceed(entry))
         except ImpossibleForecastError as error:
             raise ImpossibleForecastError(f"Forecast {name!r}: {error}", error.rows) from error
+        except UnknownCurveError as error:
+            raise UnknownCurveError(f"Forecast {name!r}, given survival to the entry: {error}") from error
 
     def under(self, C: Distribution) -> Self:
         """The kind under a censoring distribution, of one C for all event times or of several."""

@@ -13,6 +13,7 @@ from censcore._arrays import searchsorted, to_numpy
 from censcore._kept_values import KeepsValues
 from censcore.distributions import Distribution, Grouped, Independent, Univariate
 from censcore.distributions.last_visit import LastVisit
+from censcore.distributions.monotone import ROUNDING
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.measures.cell_sums import brier_sums, sums_at
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 CHUNK = 40_000  # subjects whose losses in cells are held at a time
 #: What is derived of a case without its C.
-WITHOUT_C = ("time", "entry", "cells", "quantiles", "restricted_mean", "_placed")
+WITHOUT_C = ("time", "entry", "cells", "quantiles", "expected_time", "_placed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +220,18 @@ class Case(KeepsValues):
         return np.broadcast_to(q, (len(self.y), len(self.levels)))
 
     @cached_property
-    def restricted_mean(self) -> np.ndarray:
-        """Forecast mean of min(T, horizon), (n,)."""
-        F = self.F if self.prognosis is None else self.prognosis
-        mean = to_numpy(F.marginal(0).integrated_sf(0.0, self.horizon))
-        return np.broadcast_to(mean, (len(self.y),))
+    def expected_time(self) -> np.ndarray:
+        """What concordance ranks subjects by: the forecast mean of min(T, horizon), (n,).
+
+        Of a forecast that is known at one time it is the survival there, which is all that it says.
+        """
+        F = (self.F if self.prognosis is None else self.prognosis).marginal(0)
+        known = F.integrated_sf(0.0, self.horizon) if F.only_time is None else F.sf(F.only_time)
+        return np.broadcast_to(to_numpy(known), (len(self.y),))
+
+    def knows(self, t: float) -> bool:
+        """Whether the forecast says anything of a time."""
+        return self.F.only_time is None or bool(np.isclose(self.F.only_time, t, rtol=ROUNDING, atol=0))
 
 
 def _plain(D: Distribution) -> Distribution:
@@ -271,17 +279,15 @@ def effective_events(
 ) -> np.ndarray:
     """The effective number of events, (q,), as ``Comparison.effective_events`` describes it.
 
-    ``counted`` are the subjects that count as an event, and as free of it, (n, q) each: see
-    :func:`counted_events`. The fewer of them decide.
+    ``counted`` are the inverse-probability weights of the subjects that count as an event, and as free of it,
+    (n, q) each: see :func:`counted_events`. The fewer of them decide.
     """
-    numbers = [
-        [effective_number(np.where(column, weight, 0.0), groups) for column in who.T] for who in counted
-    ]
+    numbers = [[effective_number(column * weight, groups) for column in who.T] for who in counted]
     return np.min(numbers, axis=0)
 
 
 def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.ndarray, ...]:
-    """Who counts as an event for a score and, where its columns are times, who as free of it: (n, q) each.
+    """The weights of events for a score and, where its columns are times, of those free of it: (n, q) each.
 
     ``cases`` are those of all forecasts, whose quantiles a score of levels is about.
     """
@@ -290,14 +296,17 @@ def counted_events(score: CaseScore | Measure, cases: list[Case]) -> tuple[np.nd
         inputs = without_forecast(case.y, case.C)
         times = np.minimum(score.at(case), case.horizon)[None, :]
         known = inputs.known_at(inputs.xp.asarray(times, dtype=inputs.time.dtype)).weights()
-        return tuple(to_numpy(weight) > 0 for weight in known)
-    time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
+        return tuple(map(to_numpy, known))
+    time = to_numpy(case.y.time)[:, None]
     if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
-        counted = event & (time <= case.horizon)
+        counted = to_numpy(case.y.event)[:, None] & (time <= case.horizon)
         counted = counted if case.mask is None else counted & case.mask[:, None]
         return (np.repeat(np.any(counted, axis=2), len(score.at(case)), axis=1),)
-    until = np.max([of.quantiles for of in cases], axis=0) if score.axis == "level" else case.horizon
-    return (event & (time <= until),)
+    curves = [of for of in cases if of.F.only_time is None] if score.axis == "level" else []
+    ends = np.full((1, len(score.at(case))), case.horizon)
+    until = np.max([of.quantiles for of in curves], axis=0) if curves else ends
+    weight = weights_of_events(case.y, case.C.marginal(0))[:, None]
+    return (np.where((time <= until) & np.isfinite(weight), weight, 0.0),)
 
 
 def weighted_events(

@@ -112,7 +112,7 @@ class CaseScore(ABC):
         return first_event(case.y), case.C.marginal(0)
 
     def counted_events(self, cases: list[Case]) -> tuple[np.ndarray, ...]:
-        """Who counts as an event and, for a score of times, who as free of it, (n, q) each.
+        """The weights of events and, for a score of times, of subjects free of it, (n, q) each.
 
         ``cases`` are those of all forecasts. Scores of one outcome with the same axis count the same events.
         """

@@ -99,7 +99,7 @@ def classification_lines(
     comparison: Comparison, time: float | None = None, thresholds: Any = None
 ) -> list[Line]:
     """See :meth:`Comparison.classification`."""
-    t = comparison.one_time(time)
+    comparison, t = comparison.at(time)
     theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
     enough, lines = enough_events(comparison, t), list[Line]()
     for model, means in comparison.curve(OfRisk(t, partial(positives, theta))).items():
@@ -114,7 +114,7 @@ def classification_lines(
 
 def roc_lines(comparison: Comparison, time: float | None = None, points: int = ROC_POINTS) -> list[Line]:
     """See :meth:`Comparison.roc`."""
-    t, lines = comparison.one_time(time), list[Line]()
+    (comparison, t), lines = comparison.at(time), list[Line]()
     enough, weight = enough_events(comparison, t), comparison.subsets[0].weight[:, None]
     for model, case in comparison.cases.items():
         known = case.risk_at(t)
@@ -162,7 +162,8 @@ def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
 
 def risk_lines(comparison: Comparison, time: float | None = None) -> list[Line]:
     """See :meth:`Comparison.risks`."""
-    t, weight, lines = comparison.one_time(time), comparison.subsets[0].weight, []
+    (comparison, t), lines = comparison.at(time), list[Line]()
+    weight = comparison.subsets[0].weight
     for model, case in comparison.cases.items():
         known = case.risk_at(t)
         for name, status in STATUS.items():

@@ -15,7 +15,12 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import Scope, mean_with_influence, spread_over_refits
+from censcore.evaluation.inference.mean_losses import (
+    Scope,
+    mean_with_influence,
+    spread_over_refits,
+    why_unavailable,
+)
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.case import Case
@@ -28,7 +33,7 @@ from censcore.evaluation.measures.pair_statistics import (
     pair_statistic,
     share_of_pairs,
 )
-from censcore.exceptions import PositivityError
+from censcore.exceptions import PositivityError, UnknownCurveError
 
 NO_PAIR = "no pair of subjects can be compared, since no event is followed by a subject who survives it"
 UNWEIGHTED = PointMass(np.inf)  # all weights are one
@@ -66,7 +71,7 @@ class Concordance(Measure):
 
     def pairs(self, case: Case, followed: Followed) -> Pairs:
         """The comparable pairs."""
-        return comparable_pairs(followed, -case.restricted_mean[followed.subjects], horizon=case.horizon)
+        return comparable_pairs(followed, -case.expected_time[followed.subjects], horizon=case.horizon)
 
 
 class DynamicAUC(Measure):
@@ -136,8 +141,8 @@ def _statistics(
             try:
                 followed = _followed(case, measure, subjects, cache)
                 statistic = pair_statistic(measure.pairs(case, followed), share)
-            except PositivityError as error:
-                result.unavailable[s, model, k] = str(error)
+            except (PositivityError, UnknownCurveError) as error:
+                result.unavailable[s, model, k] = why_unavailable(error)
                 continue
             if np.isnan(statistic.value):
                 result.unavailable[s, model, k] = NO_PAIR

@@ -213,14 +213,14 @@ class EventBrier(CaseScore):
     def counted_events(self, cases: list[Case]) -> tuple[np.ndarray, ...]:
         """Those who are known to have had the event by t, and not to have had it."""
         case, rule = cases[0], event_rule(self.event)
-        known = to_numpy(joint_weights(case.y, case.C, case.times[None, :], self.event)) > 0
+        known = to_numpy(joint_weights(case.y, case.C, case.times[None, :], self.event))
         counted = self.counted(case)
-        known = known if counted is None else known & counted[:, None]
+        known = known if counted is None else known * counted[:, None]
         time, event = to_numpy(case.y.time), to_numpy(case.y.event)
         happened = np.column_stack(
             [rule(np.where(event & (time <= t), time, np.inf)) for t in case.times]
         ).astype(bool)
-        return known & happened, known & ~happened
+        return known * happened, known * ~happened
 
 
 # ---- one part of the outcome ---------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class OfView(CaseScore):
         """Those of the view."""
         counted = self.counted(cases[0])
         events = self.base.counted_events([case.of(self.view) for case in cases])
-        return events if counted is None else tuple(who & counted[:, None] for who in events)
+        return events if counted is None else tuple(who * counted[:, None] for who in events)
 
 
 def losses_of_view(score: CaseScore, case: Case, view: View) -> np.ndarray:

@@ -132,7 +132,7 @@ def _benefit(p: np.ndarray | float, known: RiskAt, theta: np.ndarray) -> np.ndar
 
 def decision_lines(comparison: Comparison, time: float | None = None, thresholds: Any = None) -> list[Line]:
     """See :meth:`Comparison.net_benefit`."""
-    t = comparison.one_time(time)
+    comparison, t = comparison.at(time)
     theta = default_thresholds(comparison, t) if thresholds is None else check_thresholds(thresholds)
     curves, enough, lines = decision_curves(comparison, t, theta), enough_events(comparison, t), list[Line]()
     everyone = curves[TREAT_ALL]

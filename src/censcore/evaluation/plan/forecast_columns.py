@@ -85,7 +85,7 @@ class ColumnForecast:
         if reading["interpolation"] == "auto":
             exact = np.isin(at, to_numpy(risks.time)[to_numpy(risks.causes) > 0]).all()
             steps = exact or (at[0] == 0 and (cif[:, :, 0] > 0).any())
-            reading["interpolation"] = "step" if steps else "linear"
+            reading["interpolation"] = "none" if len(at) == 1 else "step" if steps else "linear"
         return replace(self, reading=reading, causes=tuple(risks.names))
 
 

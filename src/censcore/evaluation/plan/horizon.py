@@ -146,6 +146,11 @@ def given_horizon(horizon: float | str) -> float | None:
         ) from error
 
 
+def just_after(t: float, y: Any) -> float:
+    """The next number after a time, in the precision of the times of an outcome."""
+    return float(np.nextafter(to_numpy(y.time).dtype.type(t), np.inf))
+
+
 def find_horizon(
     horizon: float | str,
     censoring: ResolvedCensoring,
@@ -261,7 +266,10 @@ def times_and_levels(
     distributions: Mapping[str, Distribution], sample: Sample, horizon: float, times: Any, levels: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times and levels as they were asked for, or such that suit the event times of a sample."""
-    if times is None:
+    only = np.array([t for F in distributions.values() if (t := F.only_time) is not None and t < horizon])
+    if times is None and len(only):
+        at = np.unique(only)
+    elif times is None:
         at = on_grid(default_times(sample.y, horizon, sample.weight), distributions, horizon)
     else:
         at = as_numbers(times, "times")

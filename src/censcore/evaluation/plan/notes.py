@@ -12,6 +12,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators import Censoring, KaplanMeier
+from censcore.estimators.covariate_columns import numeric_columns
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import SubjectKeys, copied_subjects, shared_subjects
 from censcore.evaluation.inference.estimates import effective_number
@@ -24,6 +25,8 @@ DIFFERENT, IMPOSSIBLE = 4.0, 20.0  # ratio of typical times of two samples: a no
 ENOUGH = 10  # subjects of both samples, at least, for the error
 EXPECTED = 10.0  # ratio of expected and observed events beyond which a note asks for the unit of time
 MEMBERS = 50  # of an ensemble, below which its scores are larger by more than 2 %
+LEAST_JOINED = 3  # rows that join, below which they may do so by chance
+LEAST_TOLD = 20  # subjects, and distinct times, from which on a covariate is no outcome by chance
 LARGEST_HAZARD = 20.0  # of one subject, so that one impossible event is not an infinite expectation
 
 
@@ -62,7 +65,7 @@ def notes_on_forecasts(forecasts: Mapping[str, Distribution], y: RightCensored) 
     """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
     notes, observed = [], int(to_numpy(y.event).sum())
     for name, F in forecasts.items() if y.time.ndim == 1 else ():
-        notes += note_on_units(name, expected_events(F, y), observed)
+        notes += note_on_units(name, expected_events(F, y), observed) if F.only_time is None else []
     small = {
         name: F.m for name, F in forecasts.items() if isinstance(F, Ensemble) and F.k == 1 and F.m < MEMBERS
     }
@@ -95,6 +98,76 @@ def note_on_units(name: str, expected: float, observed: int) -> list[str]:
         f"Forecast {name!r} expects {expected:.3g} events in the time that subjects were followed, and "
         f"{observed} were seen. Check that it is in the unit of time of the outcome."
     ]
+
+
+# ---- start-stop rows, and covariates that hold the outcome -------------------------------------------
+
+
+def check_intervals(y: RightCensored, groups: np.ndarray | None, default: Any, censoring: Any) -> None:
+    """Check that C is no Kaplan-Meier curve of the ends of intervals (start, stop] of the same subjects."""
+    estimator = default if censoring is None else getattr(censoring, "estimator", censoring)
+    estimator = getattr(estimator, "estimator", estimator)
+    fitted = hasattr(censoring, "estimators_")  # to other subjects, or other ends of follow-up
+    if fitted or not isinstance(estimator, KaplanMeier) or not (joined := _joined(y, groups)):
+        return
+    raise InvalidInputError(
+        f"got {joined} rows that begin where another row of the same subject ends, expected one row per "
+        "subject, or known censoring times: the end of an interval (start, stop] is not censoring, so that "
+        "its Kaplan-Meier curve is wrong. Judge the subjects at a landmark, at_landmark(table, s); or say "
+        "until when each interval would have lasted without the event, y, groups = "
+        "RightCensored.from_start_stop(table, censoring_time=column)."
+    )
+
+
+def _joined(y: RightCensored, groups: np.ndarray | None) -> int:
+    """How many rows begin where the one before of the same subject ends; zero where rows overlap.
+
+    Without groups the rows of a subject are those that join in the order of the table.
+    """
+    if not y.has_delayed_entry or y.time.ndim > 1:
+        return 0
+    entry, time, event = to_numpy(y.entry), to_numpy(y.time), to_numpy(y.event)
+    order = np.arange(len(y)) if groups is None else np.lexsort([time, entry, groups])
+    entry, time, event = entry[order], time[order], event[order]
+    joins = (entry[1:] == time[:-1]) & (entry[1:] > 0) & ~event[:-1]
+    same = entry[1:] > 0 if groups is None else np.diff(groups[order]) == 0
+    apart = (joins | ~same).all() if groups is None else (entry[1:] >= time[:-1])[same].all()
+    count = int((joins & same).sum())
+    return count if apart and count >= LEAST_JOINED and 2 * count >= same.sum() else 0
+
+
+def notes_on_leaks(X: Any, y: RightCensored) -> list[str]:
+    """Covariates that hold the outcome: the observed time, in any unit or on any scale, or the event."""
+    if X is None or y.time.ndim > 1 or len(y) < LEAST_TOLD:
+        return []
+    time, event = to_numpy(y.time), to_numpy(y.event)
+    told = [(name, what) for name, values in numeric_columns(X) if (what := _same(values, time, event))]
+    return [
+        f"Column {name} of X {what}: a model that uses it knows what it is to forecast. Leave it out, unless "
+        "no model does."
+        for name, what in told
+    ]
+
+
+def _same(values: np.ndarray, time: np.ndarray, event: np.ndarray) -> str:
+    """What of the outcome a covariate is, in words; empty where it is none of it."""
+    if len(values) != len(time):
+        return ""
+    if _one_to_one(values[:LEAST_TOLD], time[:LEAST_TOLD]) and _one_to_one(values, time):
+        told = "is the observed time" if (values == time).all() else "is a function of the observed time"
+        return told if len(np.unique(time)) >= LEAST_TOLD else ""
+    indicator, few = values == values.max(), min(event.sum(), (~event).sum()) < LEAST_TOLD // 2
+    told = (indicator == event).all() or (indicator != event).all()
+    return "says who had the event" if told and not few and len(np.unique(values)) == 2 else ""
+
+
+def _one_to_one(values: np.ndarray, time: np.ndarray) -> bool:
+    """Whether values rise, or fall, exactly where the times rise."""
+    order = np.argsort(time, kind="stable")
+    steps, rises = np.diff(values[order]), np.diff(time[order]) > 0
+    return bool(((steps > 0) == rises).all() and (steps >= 0).all()) or bool(
+        ((steps < 0) == rises).all() and (steps <= 0).all()
+    )
 
 
 # ---- events, training subjects, names --------------------------------------------------------------------

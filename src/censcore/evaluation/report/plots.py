@@ -119,7 +119,7 @@ def pinball_chart(comparison: Comparison) -> Chart:
 def murphy_chart(comparison: Comparison, time: float | None = None, scale: str = "localized") -> Chart:
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
     check_scale(scale)
-    t, theta = comparison.one_time(time), np.linspace(0, 1, 51)[1:-1]
+    (comparison, t), theta = comparison.at(time), np.linspace(0, 1, 51)[1:-1]
     lines = banded_curves(comparison, theta, comparison.curve(elementary(t, theta, scale)))
     labels = ("threshold θ", "elementary score" if scale == "localized" else f"elementary score, {scale}")
     title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)})"

@@ -93,7 +93,7 @@ def _curves(
 
 def roc_chart(comparison: Comparison, time: float | None = None, points: int = ROC_POINTS) -> Chart:
     """ROC curves at one time, with pointwise bands of the sensitivity, at so many thresholds at most."""
-    t = comparison.one_time(time)
+    comparison, t = comparison.at(time)
     curves = _curves(comparison, roc_lines(comparison, t, points), "fpr", "tpr", "tpr_")
     return curves_chart(
         comparison, f"ROC curves at {at_time(comparison, t)}", curves, "1 - specificity", "sensitivity",
@@ -113,7 +113,7 @@ def auc_chart(comparison: Comparison, times: Sequence[float] | None = None) -> C
 
 def decision_chart(comparison: Comparison, time: float | None = None) -> Chart:
     """Decision curves: net benefit over thresholds, beside treating all and treating none."""
-    t = comparison.one_time(time)
+    comparison, t = comparison.at(time)
     theta, enough = default_thresholds(comparison, t), enough_events(comparison, t)
     means = decision_curves(comparison, t, theta)
     policies = [Line(name, theta, means.pop(name).value, look) for name, look in POLICIES.items()]
@@ -130,7 +130,7 @@ def calibration_chart(
     comparison: Comparison, time: float | None = None, bins: int | None = None, span: float = 0.75
 ) -> Chart:
     """Observed against forecast risk at one time: smoothed with bands, and binned with intervals."""
-    t, looks = comparison.one_time(time), looks_of(comparison)
+    (comparison, t), looks = comparison.at(time), looks_of(comparison)
     curves = {model: comparison.calibration(model, time, bins, span) for model in comparison.models}
     known = [point[side] for curve in curves.values() for point in [*curve.binned, *curve.smoothed]
              for side in ("predicted", "observed", "high") if np.isfinite(point[side])]  # fmt: skip
@@ -167,6 +167,8 @@ def calibration_curves(comparison: Comparison, time: float | None = None) -> Cha
 def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
     """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
     panels, looks, by_model = [], looks_of(comparison), d_calibrations(comparison, bins)
+    if not by_model:
+        raise InvalidInputError("D-calibration: got forecasts that are known at one time, expected curves.")
     tallest = 1.08 * max(float(of_model.shares.max()) for of_model in by_model.values())
     edges = np.linspace(0, 1, bins + 1)
     for model, of_model in by_model.items():
@@ -182,7 +184,8 @@ def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
 
 def risks_chart(comparison: Comparison, time: float | None = None) -> Chart:
     """Densities of the forecast risks of those with and without the event by a time, for every model."""
-    t, weight = comparison.one_time(time), comparison.subsets[0].weight
+    comparison, t = comparison.at(time)
+    weight = comparison.subsets[0].weight
     known = {model: case.risk_at(t) for model, case in comparison.cases.items()}
     top = min(1.0, 1.02 * max(float(of_model.p.max()) for of_model in known.values()))
     edges, panels = np.linspace(0, max(top, 1e-6), BINS + 1), []
@@ -203,7 +206,7 @@ def scatter_chart(
     comparison: Comparison, time: float | None = None, models: Sequence[str] | None = None
 ) -> Chart:
     """The risks that two models give to the same subjects, at most 1,000 of them, by what is known at t."""
-    t = comparison.one_time(time)
+    comparison, t = comparison.at(time)
     two = list(comparison.models[:2]) if models is None else list(models)
     if len(two) != 2:
         raise InvalidInputError(f"models: got {len(two)}, expected the names of two of the forecasts.")

@@ -168,6 +168,18 @@ def _pairs(comparison: Comparison, s: int, column: Column, adjustment: str) -> I
         yield about | {"model": a, "versus": b} | row | last
 
 
+def notes_on_ranks(comparison: Comparison) -> list[str]:
+    """Forecasts at one time that rank the subjects the wrong way round, as probabilities of the event do."""
+    known = [model for model, case in comparison.cases.items() if case.F.only_time is not None]
+    lines = mean_lines(comparison) if known and comparison.discrimination else []
+    return [
+        f"Forecast {line['model']!r} ranks the subjects the wrong way round (AUC {line['mean']:.2g} at t = "
+        f"{line['at']:.4g}): were probabilities of the event passed as survival probabilities? Pass 1 - F."
+        for line in lines
+        if line["score"] == "auc" and line["by"] == "" and line["model"] in known and line["high"] < 0.5
+    ]
+
+
 # ---- what decides -------------------------------------------------------------------------------------
 
 

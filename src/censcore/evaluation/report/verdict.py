@@ -65,8 +65,9 @@ class Verdict:
         clusters where there are ``groups``.
     calibration : list of dict
         Per forecast: ``time``, ``ici`` and ``p_value`` of its calibration curve there, the p-value of its
-        ``d_calibration``, and whether it is ``calibrated`` as far as both tests show (None: they cannot
-        tell). Empty for outcomes that are no risk of one event, such as all causes together.
+        ``d_calibration``, and whether it is ``calibrated``: whether ``p_value`` is at least 1 - confidence
+        (where there is no curve that of ``d_calibration``; None where neither can tell). Empty for outcomes
+        that are no risk of one event, such as all causes together.
     sentences : list of str
         The verdict in words.
 
@@ -121,7 +122,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     verdict = Verdict(
         score.name, block[0]["at"], outcome, subjects=block[0]["n"], events=events,
         effective_events=effective, weighted=comparison.subsets[0].weighted,
-        calibration=calibration_lines(comparison, outcome),
+        calibration=calibration_lines(comparison, outcome, block[0]["at"] if score.axis == "time" else None),
     )  # fmt: skip
 
     def verdict_with(*sentences: str, **facts: Any) -> Verdict:
@@ -134,7 +135,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     if block[0]["note"].startswith(CANNOT_TELL):
         return verdict_with(
             f"Cannot tell which forecast is best: the comparison is based on {block[0]['events']:.3g} "
-            f"events, at least {MINIMUM_EVENTS} are needed."
+            f"{'' if float(block[0]['events']).is_integer() else 'effective '}events, at least "
+            f"{MINIMUM_EVENTS} are needed."
         )
     if len(block) == 1:
         return verdict_with(
@@ -271,33 +273,41 @@ def _calibration_sentences(comparison: Comparison, verdict: Verdict, best: str) 
     return [*sentences, f"Not calibrated: {_first(named)}."] if named else sentences
 
 
-def calibration_lines(comparison: Comparison, outcome: str) -> list[Line]:
-    """Per forecast of a risk: its ICI at the middle time, two p-values, and whether it is calibrated.
+def calibration_lines(comparison: Comparison, outcome: str, time: float | None = None) -> list[Line]:
+    """Per forecast of a risk: its ICI at a time, by default the middle one, and whether it is calibrated.
 
-    ``calibrated`` is False where chance explains neither the distance between forecast and observed risks at
-    the time nor the D-calibration over all times (Bonferroni over the two tests), and None where neither test
-    can tell. Empty where there is no such picture of the outcome, or the data do not reach the time.
+    One test decides: whether chance explains the distance between forecast and observed risks at the time.
+    Where there is no curve (one risk for all subjects, very many subjects) it is the D-calibration over all
+    times; ``calibrated`` is None where neither can tell. Empty where there is no such picture of the outcome,
+    or the data do not reach the time.
     """
     if outcome not in comparison.pictured("calibration"):
         return []
     try:
-        return comparison.once(f"calibrated, {outcome}", lambda: _lines(comparison, outcome))
+        return comparison.once(f"calibrated, {outcome}", lambda: _lines(comparison, outcome, time))
     except CenscoreError:  # the page says why, where the curves would be
         return []
 
 
-def _lines(comparison: Comparison, outcome: str) -> list[Line]:
-    one, lines = comparison.of(outcome) if outcome else comparison, []
-    over_time = d_calibrations(one)
-    small = len(one.outcome) <= LARGE
-    for model in one.models:
-        curve = one.calibration(model) if small else None
-        numbers = {"ici": np.nan, "p_value": np.nan, "d_calibration": over_time[model].p_value}
-        numbers |= {} if curve is None else {"ici": curve.ici, "p_value": curve.p_value}
-        known = [p for p in (numbers["p_value"], numbers["d_calibration"]) if not np.isnan(p)]
-        calibrated = min(known) * len(known) >= 1 - one.confidence if known else None
-        lines.append({"model": model, "time": one.one_time(), **numbers, "calibrated": calibrated})
+def _lines(comparison: Comparison, outcome: str, time: float | None) -> list[Line]:
+    one = comparison.of(outcome) if outcome else comparison
+    lines, over_time, t = list[Line](), d_calibrations(one), one.one_time(time)
+    enough = all(one.design.weighted_events(one, score)[1] >= MINIMUM_EVENTS for score in one.scores[:1])
+    for model, case in one.cases.items():
+        line: Line = {"model": model, "time": t, "ici": np.nan, "p_value": np.nan, "d_calibration": np.nan}
+        if case.knows(t) and len(one.outcome) <= LARGE:
+            curve = one.calibration(model, time)
+            line |= {"ici": curve.ici, "p_value": curve.p_value}
+        if model in over_time and enough:
+            line["d_calibration"] = over_time[model].p_value
+        p = decisive_p(line)
+        lines.append(line | {"calibrated": None if np.isnan(p) else bool(p >= 1 - one.confidence)})
     return lines
+
+
+def decisive_p(line: Line) -> float:
+    """The p-value that decides whether a forecast is called calibrated."""
+    return float(line["d_calibration"] if np.isnan(line["p_value"]) else line["p_value"])
 
 
 def d_calibrations(comparison: Comparison, bins: int = 10) -> dict[str, DCalibration]:
@@ -310,16 +320,17 @@ def d_calibrations(comparison: Comparison, bins: int = 10) -> dict[str, DCalibra
             y, C = y.censor_at(case.horizon), case.C.censor_at(case.horizon)
         return d_calibration(y, case.F, C, bins=bins, sample_weight=weight, groups=groups)
 
-    of_all = comparison.cases.items()
-    return comparison.once(f"d-calibration, {bins}", lambda: {model: of_case(case) for model, case in of_all})
+    curves = [(model, case) for model, case in comparison.cases.items() if case.F.only_time is None]
+    return comparison.once(f"d-calibration, {bins}", lambda: {model: of_case(case) for model, case in curves})
 
 
 def distance_text(line: dict[str, Any], time_unit: str = "") -> str:
-    """How far forecast and observed risks are apart at the time, and the test over all times."""
-    at = with_unit(line["time"], time_unit)
-    parts = [] if np.isnan(line["ici"]) else [f"ICI {line['ici']:.2g} at {at}"]
-    parts += [] if np.isnan(line["p_value"]) else [p_is(line["p_value"])]
-    parts += [] if np.isnan(line["d_calibration"]) else [f"D-calibration {p_is(line['d_calibration'])}"]
+    """How far forecast and observed risks are apart at the time, and the p-value that decides."""
+    parts = (
+        [] if np.isnan(line["ici"]) else [f"ICI {line['ici']:.2g} at {with_unit(line['time'], time_unit)}"]
+    )
+    if not np.isnan(p := decisive_p(line)):
+        parts.append(f"{'D-calibration ' if np.isnan(line['p_value']) else ''}{p_is(p)}")
     return ", ".join(parts)
 
 
@@ -357,11 +368,13 @@ def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
     if score.axis == "level":
         return f" at level {at:.4g}"
     unit, named = comparison.time_unit, "" if comparison.time_unit else "time "
-    if score.axis == "time":
-        return f" at {named}{with_unit(at, unit)}"
     end, last = comparison.horizon, comparison.design.last_time(comparison)
+    end = at if score.axis == "time" else end
+    beyond = f", though follow-up ends at {with_unit(last, unit)}" if end > last else ""
+    if score.axis == "time":
+        return f" at {named}{with_unit(at, unit)}{beyond}"
     whole = f" of {last:.4g}" if end < SHORT * last else ""
-    return f" up to {named}{end:.4g}{whole} {unit}".rstrip()
+    return f" up to {named}{end:.4g}{whole} {unit}".rstrip() + beyond
 
 
 def _plus_minus(line: Line) -> str:

@@ -125,7 +125,7 @@ class LossSums:
                 part.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
                 for i, piece in pieces.items():
                     part.sums[f"A|{i}|{name}"] = piece.derivative([score], [values])
-            if case.y.time.ndim == 1:
+            if case.y.time.ndim == 1 and plan.kind.timed(case.F).only_time is None:
                 part.sums[f"expected|{model}"] = np.array(expected_events(plan.kind.timed(case.F), case.y))
             part.sums[f"repaired|{model}"] = np.array(float(plan.kind.repairs(forecasts[model])))
         return part + self._events(rows, list(cases.values()), w)

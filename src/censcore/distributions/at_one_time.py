@@ -1,0 +1,88 @@
+"""A forecast that is known at one time: the survival probabilities there, and nothing between or beyond."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NoReturn
+
+from censcore._arrays import Array, to_numpy
+from censcore.distributions._curve import Curve
+from censcore.distributions.formulas import forwarded
+from censcore.distributions.monotone import ROUNDING
+from censcore.exceptions import InvalidInputError, UnknownCurveError
+
+
+class AtOneTime(Curve):
+    r"""The survival probability at one time t, :math:`P(T>t)`, of which no curve is known.
+
+    A column of risks by five years is such a forecast. It has a Brier score, an AUC, calibration and net
+    benefit at t. What needs a curve (the CRPS, integrated scores, quantiles, the log score) is an
+    :class:`~censcore.exceptions.UnknownCurveError`.
+
+    Parameters
+    ----------
+    time : number
+        t.
+    sf, cdf : array, (n,) or (n, 1)
+        Exactly one of P(T > t) and P(T <= t).
+
+    See Also
+    --------
+    as_forecast : Makes one of a matrix with one time; ``interpolation="linear"`` makes a curve of it.
+
+    Examples
+    --------
+    >>> from censcore.distributions.at_one_time import AtOneTime
+    >>> F = AtOneTime(5.0, sf=[0.8, 0.6])
+    >>> F.cdf(5.0).round(3)
+    array([0.2, 0.4])
+    >>> F
+    AtOneTime(shape=(2,), time=5)
+    """
+
+    has_density: ClassVar[bool] = True  # its log score fails for lack of a curve, which is the better reason
+
+    def __init__(self, time: Array, *, sf: Array = None, cdf: Array = None) -> None:
+        self._set_curve(time, sf, cdf)
+        if self._times.shape != (1, 1):
+            raise InvalidInputError(
+                f"time: got {self._times.shape[-1]} times of {self._times.shape[0]} subjects, expected one "
+                "number. Forecasts at several times are curves: as_forecast(sf, times=...)."
+            )
+
+    @property
+    def only_time(self) -> float:
+        """The time that is known."""
+        return float(to_numpy(self._times)[0, 0])
+
+    def _level(self, t: Array) -> Array:
+        known = to_numpy(abs(t - self._times) <= ROUNDING * self._times)
+        if not known.all():
+            self._unknown(f"got t = {to_numpy(t)[~known][0]:g}")
+        return self._levels + self._xp.zeros_like(t)
+
+    def _unknown(self, got: str) -> NoReturn:
+        t = self.only_time
+        raise UnknownCurveError(
+            f"The forecast is known at t = {t:g} alone; {got}. Ask for scores of that time, "
+            f"times=[{t:g}], or give probabilities at more times.",
+            t,
+        )
+
+    def _sf(self, t: Array) -> Array:
+        return self._as_sf(self._level(t))
+
+    def _cdf(self, t: Array) -> Array:
+        return self._as_cdf(self._level(t))
+
+    def _forward(self, name: str, *_: Array) -> NoReturn:
+        self._unknown(f"got a question of the whole curve, {name.strip('_')}")
+
+    _sf_left, _logpdf, _isf, _icdf = forwarded("_sf_left", "_logpdf", "_isf", "_icdf")
+    _integrated_sf, _area_before, _breaks = forwarded("integral", "integral", "breaks")
+    _mass_at_infinity, censor_at = forwarded("mass_at_infinity", "censor_at")
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>"
+
+    def __repr__(self) -> str:
+        return f"AtOneTime(shape=({len(self)},), time={self.only_time:g})"
