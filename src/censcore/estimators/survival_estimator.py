@@ -116,7 +116,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
                     cls.__doc__ = _completed(cls.__doc__, base.__doc__ or "", signature(cls).parameters)
         for name in ("fit", "fit_batches", "cross_fit"):
             if callable(own := vars(cls).get(name)):
-                setattr(cls, name, _all_or_nothing(own))
+                setattr(cls, name, all_or_nothing(own))
 
     if not TYPE_CHECKING:  # a type checker would believe that every attribute exists
 
@@ -183,7 +183,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
         return f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first."
 
 
-def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit that leaves the estimator as it was where it fails: never half fitted."""
 
     @wraps(fit)
