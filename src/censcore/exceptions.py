@@ -16,6 +16,7 @@ __all__ = [
     "DerivativeError",
     "ExtrapolationWarning",
     "FoldError",
+    "HorizonError",
     "ImpossibleForecastError",
     "InvalidIndexError",
     "InvalidInputError",
@@ -59,6 +60,10 @@ class RiskSetWarning(UserWarning):
 
 class InvalidInputError(CenscoreError, ValueError):
     """A value outside what the function accepts (NaN, a negative time, a shape that does not fit)."""
+
+
+class HorizonError(InvalidInputError):
+    """Times were asked for beyond the horizon, or there is none that follow-up supports."""
 
 
 class InvalidIndexError(CenscoreError, IndexError):

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.agreement import fine_gray_data
 
 import censcore as cs
 from censcore.evaluation import concordance_estimate, dynamic_auc
@@ -162,3 +163,22 @@ def test_score(folder, case):
             value = means[line.model][at] - (means[line.versus][at] if line.versus else 0.0)
             value = 1 - value / brier["Null model"][at] if line.quantity == "IPA" else value
             assert value == pytest.approx(line.value, abs=1e-11 if option == "km" else 1e-6)
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_fine_gray_with_entries_and_strata(tmp_path, seed):
+    """Needs survival only; the numbers of one table are recorded in test_r_fine_gray.py."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("there is no Rscript on the path")
+    data = fine_gray_data.drawn(200, seed)
+    for case in fine_gray_data.CASES:
+        data.to_csv(tmp_path / f"data_{case}.csv", index=False)
+    command = ["Rscript", str(Path(__file__).with_name("fine_gray.R"))]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("R has no package survival")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    lines = pd.read_csv(tmp_path / "lines.csv")
+    for case in fine_gray_data.CASES:
+        theirs = lines["value"][lines["case"] == case]
+        np.testing.assert_allclose(fine_gray_data.numbers(data, case), theirs, rtol=1e-8)

@@ -118,3 +118,42 @@ def test_it_serves_as_a_censoring_distribution_and_in_a_cross_validation():
     )  # fmt: skip
     assert np.isfinite(found.frame()["standard_error"]).all()
     assert "bootstrap" in found.settings["standard errors"]
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_columns_that_say_nothing_within_strata_are_left_out(ties):
+    """Constant in every stratum, or a combination of others there; as coxph, with a note that names them."""
+    frame, y = drawn(tied=True)
+    level = frame["site"].map({"a": 1.0, "b": 5.0, "c": 2.5})
+    wide = frame.assign(level=level, shifted=frame["x"] - 2 * level**2, copy=frame["site"])
+    model = cs.CoxRegression(ties=ties, strata="site").fit(wide, y)
+    plain = cs.CoxRegression(ties=ties, strata="site").fit(frame, y)
+    assert model.columns_ == ["x", "z"]
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-10)
+    np.testing.assert_allclose(model.covariance_, plain.covariance_, rtol=1e-10)
+    (note,) = [note for note in model.notes_ if "within every risk set" in note]
+    assert "level, shifted" in note
+    at = np.linspace(0.1, 2, 9)[None, :]
+    found, expected = (m.predict_distribution(X).sf(at) for m, X in ((model, wide), (plain, frame)))
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    only = cs.CoxRegression(ties=ties, strata="site").fit(wide[["level", "site"]], y)
+    assert only.columns_ == []
+    assert only.covariance_.shape == (0, 0)
+
+
+def test_a_column_that_varies_among_nobody_at_risk_together_is_left_out():
+    """Without strata too: only those who leave before the first event differ in it."""
+    frame, y = drawn()
+    first = y.time[y.event].min()
+    frame["early"] = np.where(y.time < first, np.arange(len(frame)), 0.0)
+    assert frame["early"].std() > 0
+    model = cs.CoxRegression().fit(frame[["x", "z", "early"]], y)
+    assert model.columns_ == ["x", "z"]
+    assert any("every risk set: early" in note for note in model.notes_)
+
+
+def test_scales_of_strata_leave_such_a_column_in():
+    """Parametric regressions share the intercept: the level of a stratum is information there."""
+    frame, y = drawn()
+    frame["level"] = frame["site"].map({"a": 1.0, "b": 5.0, "c": 2.5})
+    assert cs.WeibullRegression(strata="site").fit(frame, y).columns_ == ["x", "z", "level"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError
 
 
 def sample(n=150, seed=0, step=0.0):
@@ -115,5 +115,84 @@ def test_what_it_does_not_take_is_named():
         cs.FineGray(3).fit(X, y)
     with pytest.raises(InvalidInputError, match="events of cause 1"):
         cs.FineGray(1).fit(X, y, np.where(y.causes == 1, 0.0, 1.0))
-    with pytest.raises(UnsupportedOutcomeError, match="delayed entry"):
-        cs.FineGray(1).fit(X, cs.CompetingRisks(y.time, y.causes, entry=y.time / 2))
+
+
+def late_sample(n=120):
+    """With entries and a column of strata, all on a grid."""
+    X, y, w = sample(n, 3, 0.1)
+    rng = np.random.default_rng(3)
+    entry = np.floor(np.maximum(rng.uniform(-1, 1, n), 0) * y.time * 10) / 10
+    entry = np.where(entry < y.time, entry, 0.0)
+    return np.column_stack([X, rng.integers(0, 2, n)]), y, entry, w
+
+
+@pytest.mark.parametrize(("late", "own"), [(False, True), (True, False), (True, True)])
+def test_influence_goes_through_the_entries_and_the_strata(late, own):
+    """The derivative by the weights, with the estimation of both curves of each stratum."""
+    X, y, entry, w = late_sample()
+    y = cs.CompetingRisks(y.time, y.causes, entry=entry if late else None)
+
+    def fitted(weight):
+        return cs.FineGray(1, strata=2 if own else None).fit(X, y, weight)
+
+    model = fitted(w)
+    at = model.baseline_times_ <= 0.8
+    if own:
+        at &= model.baseline_strata_ == 1
+    found = np.column_stack([model.coefficient_influence(), model.influence(at[:, None].astype(float))])
+    np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-10)
+
+    def estimates(weight):
+        fit = fitted(weight)
+        hazard = fit.baseline_hazard_[at].max()
+        return np.append(fit.coef_, -hazard * np.exp((model.center_ - fit.center_) @ fit.coef_))
+
+    for i in range(0, len(w), 9):
+        step = 1e-4 * w[i] * (np.arange(len(w)) == i)
+        change = (estimates(w + step) - estimates(w - step)) / 2e-4
+        np.testing.assert_allclose(found[i], change, atol=1e-6 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_weights_are_copies_and_one_stratum_is_none(late):
+    X, y, entry, w = late_sample()
+    y = cs.CompetingRisks(y.time, y.causes, entry=entry if late else None)
+    rows = np.repeat(np.arange(len(w)), w.astype(int))
+    weighted, copied = cs.FineGray(strata=2).fit(X, y, w), cs.FineGray(strata=2).fit(X[rows], y.take(rows))
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, rtol=1e-10)
+    np.testing.assert_allclose(weighted.baseline_hazard_, copied.baseline_hazard_, rtol=1e-10)
+    X[:, 2] = 7
+    one, none = cs.FineGray(strata=2).fit(X, y, w), cs.FineGray().fit(X[:, :2], y, w)
+    np.testing.assert_allclose(one.coef_, none.coef_, rtol=1e-10)
+    np.testing.assert_allclose(one.covariance_, none.covariance_, rtol=1e-9)
+    np.testing.assert_array_equal(one.baseline_times_, none.baseline_times_)
+    F = one.predict_distribution(X[:3])
+    np.testing.assert_allclose(F.cdf(0.9), none.predict_distribution(X[:3, :2]).cdf(0.9), rtol=1e-10)
+
+
+def test_entries_do_not_bias_it():
+    """The coefficient and the incidence are those of the same subjects followed from the start."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    x = rng.integers(0, 2, n).astype(float)
+    p = 1 - np.exp(-0.5 * np.exp(0.7 * x))  # P(cause 1), and its subdistribution hazard ratio is exp(0.7)
+    first = rng.random(n) < p
+    u = rng.random(n)
+    T = np.where(first, -np.log(1 + np.log(1 - u * p) / (0.5 * np.exp(0.7 * x))), rng.exponential(1.0, n))
+    C, E = rng.uniform(0.5, 3.0, n), rng.uniform(0.0, 1.0, n)
+    time, cause = np.minimum(T, C), np.where(T <= C, 2 - first, 0)
+    seen = time > E
+    y = cs.CompetingRisks(time[seen], cause[seen], entry=E[seen])
+    model = cs.FineGray(1).fit(x[seen, None], y)
+    assert abs(model.coef_[0] - 0.7) < 3 * model.standard_errors_[0]
+    assert model.standard_errors_[0] < 0.06
+    expected = 1 - np.exp(-0.5 * (1 - np.exp(-1.0)) * np.exp([0.0, 0.7]))
+    assert model.predict_distribution([[0.0], [1.0]]).cdf(1.0) == pytest.approx(expected, abs=0.02)
+
+
+def test_a_time_at_which_everybody_has_just_entered_is_named():
+    """Nothing is known of how long those with another event before would have been followed."""
+    time, entry = np.array([1.0, 1.5, 2.0, 4.0, 5.0, 6.0]), np.array([0.0, 0.0, 0.0, 3.0, 3.0, 3.0])
+    y = cs.CompetingRisks(time, [2, 1, 1, 1, 0, 1], entry=entry)
+    with pytest.raises(InvalidInputError, match=r"unknown for 1 subject \(0\).*y\.after\(s\)"):
+        cs.FineGray(1).fit(np.arange(6.0)[:, None] % 3, y)

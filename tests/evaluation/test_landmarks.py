@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import HorizonError, InvalidInputError, InvalidTypeError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 1))
@@ -156,6 +156,27 @@ def test_bad_landmarks():
         cs.compare_landmarks(MODELS, Y, G, landmarks=[1.0], window=1.0, times=[2.0])
     with pytest.raises(InvalidInputError, match="No subject is at risk after 99"):
         cs.compare_landmarks(MODELS, Y, G, landmarks=[99.0])
+
+
+def test_a_landmark_that_follow_up_does_not_support_is_left_out_by_name():
+    """With a horizon of the caller's, and where none is left, it is an error that names it."""
+    asked = {"censoring": cs.Censoring(cs.KaplanMeier()), "window": 1.0, "scores": "brier_score"}
+    found = cs.compare_landmarks(MODELS, Y, landmarks=[0.5, 1.0, 4.5], **asked)
+    assert found.landmarks.tolist() == [0.5, 1.0]
+    assert [len(part) for part in (found.comparisons, found.at_risk)] == [2, 2]
+    (note,) = found.notes
+    assert note.startswith("At the landmark 4.5: times must lie between 0 and the horizon")
+    assert note.endswith("The landmark is left out.")
+    assert f"note: {note}" in repr(found)
+    alone = cs.compare_landmarks(MODELS, Y, landmarks=[0.5, 1.0], **asked)
+    assert found.average().equals(alone.average())
+    assert alone.notes == []
+    with pytest.raises(HorizonError, match=r"At the landmark 1: times .* the horizon, 1\.8; got \[2\.0\]"):
+        cs.compare_landmarks(MODELS, Y, landmarks=[0.5, 1.0], horizon=1.8, **asked)
+    with pytest.raises(HorizonError, match=r"At the landmark 4\.5: times"):
+        cs.compare_landmarks(MODELS, Y, landmarks=[4.4, 4.5], **asked)
+    with pytest.raises(InvalidInputError, match="At the landmark 99: No subject is at risk"):
+        cs.compare_landmarks(MODELS, Y, landmarks=[1.0, 99.0], **asked)
 
 
 # ---- competing risks -------------------------------------------------------------------------------

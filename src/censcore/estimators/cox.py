@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.estimators.cox_equations import SCORES, PartialScore
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
-from censcore.estimators.regression import CoefficientInference, StandardisedColumns
+from censcore.estimators.regression import CoefficientInference, StandardisedColumns, dependent
 from censcore.estimators.risk_sets import (
     RiskSets,
     StratifiedTimes,
@@ -25,7 +25,7 @@ from censcore.estimators.risk_sets import (
 )
 from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import OutcomeLike, RightCensored
 
 
 class CoxRegression(CoefficientInference):
@@ -59,7 +59,8 @@ class CoxRegression(CoefficientInference):
 
     strata : str or int, optional
         Name or number of a column of X. Each of its values has a baseline of its own, and the coefficients
-        are shared: ``coxph(~ x + strata(s))``. The column is no covariate.
+        are shared: ``coxph(~ x + strata(s))``. The column is no covariate. Columns that are constant, or
+        linear combinations of others, within every stratum are left out, as ``notes_`` say.
 
     Attributes
     ----------
@@ -157,38 +158,48 @@ class CoxRegression(CoefficientInference):
         y = one_event_time(y, type(self).__name__, entry=True)
         covariates, weight = self._check_inputs(without_column(X, self.strata), len(y), sample_weight)
         check_option(self.ties, "ties", tuple(SCORES))
-        weight, entry = at_risk_weights(y, weight), entries_of(y)
+        weight = at_risk_weights(y, weight)
         used = np.nonzero(weight > 0)[0]
-        time, entry = to_numpy(y.time)[used], None if entry is None else entry[used]
-        if self.strata is not None:
-            self.strata_, number = fitted_strata(X, self.strata, len(weight))
-            self._clock = StratifiedTimes.of(time, entry)
-            time, entry = (self._clock.codes(times, number[used]) for times in (time, entry))
+        time, entry = self._times(X, y, used)
         sets = RiskSets(time, to_numpy(y.event)[used], weight[used], entry)
         self._fit_to(covariates, weight, sets, SCORES[self.ties])
         self._reference = y.time[:0]
         return self
+
+    def _times(self, X: Any, y: RightCensored, used: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Times and entries of some subjects; with strata, on one clock that passes through the strata."""
+        entry = entries_of(y)
+        time, entry = to_numpy(y.time)[used], None if entry is None else entry[used]
+        if self.strata is None:
+            return time, entry
+        self.strata_, number = fitted_strata(X, self.strata, len(y))
+        self._clock = StratifiedTimes.of(time, entry)
+        return self._clock.codes(time, number[used]), self._clock.codes(entry, number[used])
 
     def _fit_to(
         self, covariates: np.ndarray, weight: np.ndarray, sets: RiskSets, kind: type[PartialScore]
     ) -> None:
         """Coefficients and baseline, from the risk sets of the subjects with a weight."""
         self._used, self._n = np.nonzero(weight > 0)[0], len(weight)
-        weight = weight[self._used]
-        columns = StandardisedColumns.of(covariates[self._used], weight, self)
+        columns = StandardisedColumns.of(covariates[self._used], weight[self._used], self)
+        start = kind(sets, columns.Z[sets.order], np.zeros(len(columns.scale)))
+        self._determined = bool(len(columns.scale) and start.open.any())
+        if self._determined and not self.alpha:
+            silent = dependent(start.information() / sets.d[start.open].sum())
+            if silent.any():
+                self._leave_out(silent, "within every risk set")
+                return self._fit_to(covariates[:, ~silent], weight, sets, kind)
         self._scale, self.center_ = columns.scale, columns.center
-        self._score = self._solve(columns, sets, kind)
+        self._score = self._solve(columns, start, kind) if self._determined else start
         self.coef_ = self._score.gamma / columns.scale
         self._set_baseline()
         self._set_covariance()
 
-    def _solve(self, columns: StandardisedColumns, sets: RiskSets, kind: type[PartialScore]) -> PartialScore:
-        """The estimating equations at their solution; at zero where there is nothing to solve."""
-        Z = columns.Z[sets.order]
-        start = kind(sets, Z, np.zeros(Z.shape[1]))
-        self._determined = bool(Z.shape[1] and start.open.any())
-        if not self._determined:
-            return start
+    def _solve(
+        self, columns: StandardisedColumns, start: PartialScore, kind: type[PartialScore]
+    ) -> PartialScore:
+        """The estimating equations at their solution."""
+        sets, Z = start.sets, start.Z
 
         def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

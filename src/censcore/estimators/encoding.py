@@ -102,14 +102,11 @@ class Encoding:
 
     @property
     def notes(self) -> list[str]:
-        """What was encoded, completed and left out, in words."""
+        """What was encoded and completed, in words."""
         notes = [f"Reference level of {name}: {levels[0]}." for name, levels in self.levels.items()]
         if len(self.gaps):
             gaps = some_of([self.names[j] for j in self.gaps])
             notes.append(f"Missing numbers became the median, with an indicator: {gaps}.")
-        dropped = some_of([name for j, name in enumerate(self.names) if j not in self.kept])
-        if dropped:
-            notes.append(f"Left out, constant or linear combinations of columns before: {dropped}.")
         return notes
 
 

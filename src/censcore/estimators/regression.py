@@ -35,9 +35,10 @@ class CoefficientInference(SurvivalEstimator):
     Columns of text and categories of a data frame are encoded by indicators of their levels but the first; a
     missing one is a level. A missing number becomes the median, and an indicator says that it is missing.
     Without a penalty, columns that are constant or linear combinations of those before them are left out, as
-    R does. Levels that separate events from others are held by a penalty of 0.1. ``columns_`` are the
-    names that ``coef_`` belongs to, and ``notes_`` say the reference levels, where numbers were missing, what
-    was left out and what is held; so does :meth:`summary`.
+    R does; in a partial likelihood those that are so within every risk set, and thus within every stratum.
+    Levels that separate events from others are held by a penalty of 0.1. ``columns_`` are the names that
+    ``coef_`` belongs to, and ``notes_`` say the reference levels, where numbers were missing, what was left
+    out and what is held; so does :meth:`summary`.
     """
 
     alpha: float | str
@@ -76,15 +77,23 @@ class CoefficientInference(SurvivalEstimator):
         if matrix is None:
             matrix = np.zeros((n, 0))
             self._encoding = Encoding.of(matrix)
-        self.columns_ = self._encoding.names
+        self.columns_, self.notes_ = self._encoding.names, self._encoding.notes
         if not self.alpha:  # with a penalty all coefficients are determined
             used = weight > 0
-            aliased = StandardisedColumns.of(matrix[used], weight[used], self).aliased(weight[used])
-            self._encoding = replace(self._encoding, kept=np.nonzero(~aliased)[0])
-        kept = self._encoding.kept
-        self.columns_ = [self._encoding.names[j] for j in kept]
-        self.notes_ = self._encoding.notes
-        return matrix[:, kept], weight
+            columns = StandardisedColumns.of(matrix[used], weight[used], self)
+            self._leave_out(dependent(columns.correlations(weight[used])))
+        return matrix[:, self._encoding.kept], weight
+
+    def _leave_out(self, dropped: np.ndarray, where: str = "") -> None:
+        """Leave out those of ``columns_`` that say nothing beside the others, with a note."""
+        names = some_of([name for name, out in zip(self.columns_, dropped, strict=True) if out])
+        self._encoding = replace(self._encoding, kept=self._encoding.kept[~dropped])
+        self.columns_ = [self._encoding.names[j] for j in self._encoding.kept]
+        if names:
+            place = f" {where}" if where else ""
+            self.notes_.append(
+                f"Left out, constant or linear combinations of columns before{place}: {names}."
+            )
 
     def _solved(
         self,
@@ -334,18 +343,9 @@ class StandardisedColumns:
         Z = np.where(constant, 0.0, (X - center) / scale)
         return cls(Z, center, scale, [str(name) for name in names])
 
-    def aliased(self, weight: np.ndarray) -> np.ndarray:
-        """Which columns are constant or, up to rounding, linear combinations of those before them, (p,).
-
-        By the Cholesky factor of their correlations: less than 1e-10 of the variance is left of them.
-        """
-        left = (self.Z * (weight / weight.sum())[:, None]).T @ self.Z
-        aliased = np.zeros(len(left), dtype=bool)
-        for j in range(len(left)):
-            aliased[j] = left[j, j] < 1e-10
-            if not aliased[j]:
-                left[j + 1 :, j + 1 :] -= np.outer(left[j + 1 :, j] / left[j, j], left[j, j + 1 :])
-        return aliased
+    def correlations(self, weight: np.ndarray) -> np.ndarray:
+        """Weighted correlations of the columns, (p, p); zero for constant ones."""
+        return (self.Z * (weight / weight.sum())[:, None]).T @ self.Z
 
     def flattest(self, information: np.ndarray) -> np.ndarray:
         """The columns in which the curvature is smallest, (p,); where it vanishes there is no maximum.
@@ -355,3 +355,17 @@ class StandardisedColumns:
         _, vectors = np.linalg.eigh((information + information.T) / 2)
         direction = np.abs(vectors[-len(self.names) :, 0])
         return direction > 0.05 * direction.max()
+
+
+def dependent(variances: np.ndarray) -> np.ndarray:
+    """Which standardised columns are constant or, up to rounding, linear combinations of those before, (p,).
+
+    By the Cholesky factor of their (co)variances, (p, p): less than 1e-10 is left of them.
+    """
+    left = variances.copy()
+    found = np.zeros(len(left), dtype=bool)
+    for j in range(len(left)):
+        found[j] = left[j, j] < 1e-10
+        if not found[j]:
+            left[j + 1 :, j + 1 :] -= np.outer(left[j + 1 :, j] / left[j, j], left[j, j + 1 :])
+    return found

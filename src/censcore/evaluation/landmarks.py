@@ -8,7 +8,7 @@ at s, and forecasts are judged given T > s. :func:`compare_landmarks` makes one 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from numbers import Real
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_list, as_number, as_numbers
+from censcore._validation import as_list, as_number, as_numbers, is_auto
 from censcore.distributions import Distribution
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
@@ -33,7 +33,7 @@ from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.report.charts import Chart, Intervals, Line, Mark, Panel, look_of
 from censcore.evaluation.report.draw import figure_of
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
+from censcore.exceptions import CenscoreError, HorizonError, InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import OutcomeLike
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class LandmarkComparison:
         Numbers of these subjects.
     groups, train_groups : array or None
         Labels of all subjects, and of the training subjects.
+    notes : list of str
+        Landmarks that were left out, and why.
 
     See Also
     --------
@@ -75,6 +77,7 @@ class LandmarkComparison:
     at_risk: list[np.ndarray]
     groups: Any = None
     train_groups: Any = None
+    notes: list[str] = field(default_factory=list)
 
     def __getitem__(self, i: int) -> Comparison:
         return self.comparisons[i]
@@ -153,7 +156,7 @@ class LandmarkComparison:
     def __repr__(self) -> str:
         pairs = zip(self.landmarks, self.at_risk, strict=True)
         count = ", ".join(f"{s:g} ({len(subjects)} at risk)" for s, subjects in pairs)
-        return f"Comparisons at landmarks {count}"
+        return "\n".join([f"Comparisons at landmarks {count}", *(f"note: {note}" for note in self.notes)])
 
 
 class Averages:
@@ -302,7 +305,9 @@ def compare_landmarks(
     landmarks : numbers
         The landmarks.
     window : float, optional
-        Scores of times are taken at s + window; at quartiles of the event times if omitted.
+        Scores of times are taken at s + window; at quartiles of the event times if omitted. A landmark from
+        which follow-up does not support s + window (``horizon="auto"``) is left out, as ``notes`` say; with a
+        horizon of yours it is an error.
     X : array or frame, (n, p), optional
         Covariates.
     train, scores, times, levels, reference, horizon, by, sample_weight, groups
@@ -368,21 +373,29 @@ def compare_landmarks(
         )
     labels = labels_by(by, sample.X, len(kind))
     at = _predictions(kind, forecasts, sample.X, training)
-    comparisons, at_risk = [], []
+    found: dict[float, tuple[Comparison, np.ndarray]] = {}
+    notes: list[str] = []
     for s in map(float, places):
-        subjects, outcome = np.nonzero(to_numpy(kind.y.at_risk(s)))[0], kind.y.after(s)
-        here = replace(
-            asked,
-            forecasts={name: predict(s, subjects) for name, predict in at.items()},
-            sample=sample.take(subjects, outcome),
-            censoring=_of_subjects(censoring, subjects),
-            by={name: values[subjects] for name, values in labels.items()} or None,
-            times=times if window is None else [s + window],
-        )
-        comparisons.append(compare_request(here))
-        at_risk.append(subjects)
+        try:
+            subjects, outcome = np.nonzero(to_numpy(kind.y.at_risk(s)))[0], kind.y.after(s)
+            here = replace(
+                asked,
+                forecasts={name: predict(s, subjects) for name, predict in at.items()},
+                sample=sample.take(subjects, outcome),
+                censoring=_of_subjects(censoring, subjects),
+                by={name: values[subjects] for name, values in labels.items()} or None,
+                times=times if window is None else [s + window],
+            )
+            found[s] = compare_request(here), subjects
+        except CenscoreError as error:
+            error.args = (f"At the landmark {s:g}: {error}", *error.args[1:])
+            last = s == places[-1] and not found
+            if last or not (isinstance(error, HorizonError) and is_auto(horizon)):
+                raise
+            notes.append(f"{error} The landmark is left out.")
     train_groups = None if training is None else training.groups
-    return LandmarkComparison(places, comparisons, at_risk, sample.groups, train_groups)
+    comparisons, at_risk = (list(part) for part in zip(*found.values(), strict=True))
+    return LandmarkComparison(np.array(list(found)), comparisons, at_risk, sample.groups, train_groups, notes)
 
 
 def _places(landmarks: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from censcore.estimators import Censoring, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
+from censcore.estimators.survival_estimator import all_or_nothing
 from censcore.evaluation.inference.resolved_censoring import as_censoring
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case, in_time
@@ -96,6 +97,7 @@ class WithCensoring(BaseEstimator):
         self.censoring = censoring
         self.horizon = horizon
 
+    @all_or_nothing
     def fit(
         self,
         X: Array | None,

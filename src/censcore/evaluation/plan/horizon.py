@@ -16,7 +16,7 @@ from censcore.estimators.covariates import check_weights
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.plan.readings import on_grid
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import CenscoreError, InvalidInputError
+from censcore.exceptions import CenscoreError, HorizonError, InvalidInputError
 from censcore.outcomes import RightCensored
 
 FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10
@@ -208,7 +208,7 @@ def settle_horizon(
             notes.append(_too_far(end, supported, last, samples, C))
         return end
     if not supported > 0:
-        raise InvalidInputError(
+        raise HorizonError(
             f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for more "
             f"than {FEW:.0%} of the subjects, or too few at risk, at every t > 0. Pass horizon=, or another "
             "censoring distribution."
@@ -274,7 +274,7 @@ def times_and_levels(
     else:
         at = as_numbers(times, "times")
         if not ((at >= 0) & (at < horizon)).all():
-            raise InvalidInputError(
+            raise HorizonError(
                 f"times must lie between 0 and the horizon, {horizon:g}; got {to_numpy(times).tolist()}. "
                 "Pass smaller times, or a horizon= that the censoring distribution supports."
             )
