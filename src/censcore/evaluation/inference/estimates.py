@@ -40,7 +40,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -138,7 +138,8 @@ class Estimate(KeepsValues):
             some = slice(start, start + AT_ONCE)
             powers[:, some] = Estimate(a[some], _minus(*(every.influence[:, i[some]] for i in (a, b)))).powers
         known = np.where(np.isfinite(every.influence).all(axis=0), every.influence, 0.0)
-        root, value = np.linalg.qr(known, mode="r"), _minus(*every.value[[a, b]])
+        root: np.ndarray = np.linalg.qr(known, mode="r")  # type: ignore[assignment]  # its stub
+        value = _minus(*every.value[[a, b]])
         found = Differences(value, EMPTY, powers, every.size, root, np.array([a, b]))
         return found._beyond_rounding(scale)
 
@@ -200,15 +201,16 @@ class Estimate(KeepsValues):
         difference = Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
         return difference._beyond_rounding(np.maximum(np.abs(self.value), np.abs(other.value)))
 
-    def _beyond_rounding(self, scale: np.ndarray) -> Estimate:
+    def _beyond_rounding(self, scale: np.ndarray) -> Self:
         """Zero where value and error are rounding of numbers of this size, as for two equal forecasts."""
         with np.errstate(invalid="ignore"):
             size = np.maximum(np.abs(self.value), self.standard_error)
             equal = (size <= ROUNDING * scale) & np.isfinite(scale)
         return self._zero_where(equal) if equal.any() else self
 
-    def _zero_where(self, equal: np.ndarray) -> Estimate:
-        return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
+    def _zero_where(self, equal: np.ndarray) -> Self:
+        value, influence = (np.where(equal, 0.0, values) for values in (self.value, self.influence))
+        return replace(self, value=value, influence=influence)
 
     def skill(self, reference: Estimate) -> Estimate:
         """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
@@ -261,7 +263,7 @@ class Differences(SummedEstimate):
         a, b = self.pairs[:, which]
         return (self.root[:, a] - self.root[:, b]) / self.standard_error[which]
 
-    def _zero_where(self, equal: np.ndarray) -> Differences:
+    def _zero_where(self, equal: np.ndarray) -> Self:
         value, summed = (np.where(equal, 0.0, values) for values in (self.value, self.summed))
         return replace(self, value=value, summed=summed)
 
