@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 # control characters, formatting (which turns the direction of writing), halves of pairs, breaks of lines
 _OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -61,6 +62,17 @@ def some_of(names: Sequence[str], limit: int = 10) -> str:
     """
     first = ", ".join(one_line(name) for name in names[:limit])
     return first + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
+
+
+def some_values(values: Any, limit: int = 10) -> str:
+    """Values in a message, as Python writes them, without printing thousands.
+
+    >>> some_values(range(1000), limit=3), some_values(["a", 2])
+    ('[0, 1, 2 and 997 more]', "['a', 2]")
+    """
+    values = values.tolist() if hasattr(values, "tolist") else values
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    return f"[{some_of([f'{value!r:.60}' for value in listed], limit)}]"
 
 
 def html_text(text: str) -> str:

@@ -157,3 +157,44 @@ def test_large_files_are_read_in_batches(folder, monkeypatch):
     monkeypatch.setattr(options, "LARGE", 1000)
     assert options.Source(folder / "table.csv").in_batches
     assert np.isfinite(options.ROWS)
+
+
+@pytest.mark.parametrize("more", [(), ("--train", "train.parquet"), COX], ids=["", "train", "Cox"])
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet", "parts"])
+def test_a_store_of_sums_is_written_and_read_again(folder, tmp_path, monkeypatch, name, more):
+    options = [folder / word if word == "train.parquet" else word for word in more]
+    if more is COX:
+        options += ["--train", folder / "train.parquet"]
+    store = tmp_path / "sums"
+
+    def numbers_stored(*further) -> str:
+        out = tmp_path / "out.json"
+        run(
+            "compare",
+            folder / name,
+            *COMMON,
+            *options,
+            "--batch",
+            80,
+            "--store",
+            store,
+            "--json",
+            out,
+            *further,
+        )
+        found = json.loads(out.read_text(encoding="utf-8"))
+        return json.dumps([found["means"], found["differences"]])
+
+    first = numbers_stored()
+    kept = sorted(store.glob("*.npz"))
+    assert len(kept) > 4
+    for path in kept[::2]:  # as if stopped between batches
+        path.unlink()
+    assert numbers_stored() == first
+    assert sorted(store.glob("*.npz")) == kept
+    monkeypatch.setattr("censcore.evaluation.designs.batches.runners.write_partial", _not_again)
+    assert numbers_stored("--quiet") == first
+
+
+def _not_again(*_):
+    raise AssertionError("a batch was scored again")

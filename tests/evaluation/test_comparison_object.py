@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import pickle
 import sys
@@ -47,6 +48,37 @@ def test_a_comparison_prints_and_writes_json_without_pandas(split, no_pandas, tm
     assert "CRPS" in repr(comparison)
     comparison.to_json(tmp_path / "numbers.json")
     assert len(json.loads((tmp_path / "numbers.json").read_text(encoding="utf-8"))["differences"]) > 0
+
+
+def test_what_was_computed_is_not_computed_again_to_be_shown(split, monkeypatch):
+    comparison = compared(split, by=split.x[:, 1] > 0)
+    counts: dict[str, int] = {}
+
+    def counted(where: str) -> None:
+        module, name = where.rsplit(".", 1)
+        module = importlib.import_module(f"censcore.evaluation.{module}")
+        original = getattr(module, name)
+
+        def call(*args, **options):
+            counts[name] = counts.get(name, 0) + 1
+            return original(*args, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    for where in ("designs.fixed.effective_events", "designs.fixed.discriminate", "report.verdict.d_calibration",
+                  "report.table_lines.adjust", "report.table_lines.skill_interval"):  # fmt: skip
+        counted(where)
+    shown = repr(comparison)
+    once = counts.copy()
+    measures = len(comparison.scores) + len(comparison.pair_measures.measures)
+    assert once["effective_events"] == measures * len(comparison.subsets)
+    assert once["discriminate"] == 1
+    assert once["d_calibration"] == len(comparison.models)
+    assert repr(comparison) == shown
+    comparison.frame()
+    comparison.differences()
+    json.loads(comparison.to_json())
+    assert counts == once
 
 
 @pytest.mark.parametrize("table", ["frame", "differences"])

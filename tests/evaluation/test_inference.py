@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 import censcore as cs
+from censcore.evaluation.inference.adjustment import adjust
 from censcore.evaluation.inference.estimates import (
     SMALLEST_P,
     Estimate,
-    adjust,
     effective_number,
     hall,
     hall_inverse,
@@ -63,6 +63,29 @@ def test_max_t_of_equal_statistics_needs_no_adjustment():
     found = adjust(same, "max-t", 0.95)
     np.testing.assert_allclose(found.p_value, 0.0455, atol=0.006)
     assert found.confidence == pytest.approx(0.95, abs=0.005)
+
+
+@pytest.mark.parametrize("k", [3, 12, 30])
+def test_max_t_of_many_models_draws_their_means(k, monkeypatch):
+    """From draws of k means as from the correlations of all pairs; equal and infinite models are left out."""
+    rng = np.random.default_rng(k)
+    losses = rng.gamma(1.0, size=(300, 1)) + 0.5 * rng.normal(size=(300, k)) * rng.random(k)
+    losses[:, 1] = losses[:, 0]
+    losses[7, 2] = np.inf
+    means = [Estimate.of_mean(losses[:, [j]], np.full(300, 1 / 300)) for j in range(k)]
+    found = {}
+    for many in (0, 10**9):
+        monkeypatch.setattr("censcore.evaluation.inference.adjustment.MANY", many)
+        pairs = Estimate.differences(means)
+        assert pairs.influence.size == 0
+        found[many] = adjust([pairs], "max-t", 0.95, seed=1)
+    by_hand = means[0] - means[-1]
+    np.testing.assert_allclose(pairs.p_value[k - 2], by_hand.p_value[0], rtol=1e-10)
+    np.testing.assert_array_equal(np.isnan(found[0].p_value), np.isnan(pairs.p_value))
+    assert np.isnan(pairs.p_value[0])  # equal
+    assert np.isnan(pairs.p_value[1])  # infinite
+    np.testing.assert_allclose(found[0].p_value, found[10**9].p_value, atol=0.02)  # of 20,000 draws each
+    assert found[0].confidence == pytest.approx(found[10**9].confidence, abs=0.003 if k == 3 else 5e-4)
 
 
 def test_holm_by_hand():

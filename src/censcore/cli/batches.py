@@ -33,6 +33,11 @@ class _Outcome:
 
     source: Source
 
+    @classmethod
+    def of(cls, source: Source) -> _Outcome:
+        """Keep the columns alone: stored sums do not depend on files, nor on how many processes read them."""
+        return cls(replace(source, predictions=Path(), train=None, batch=None, jobs=None, dask=None))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Those that it needs."""
@@ -56,7 +61,7 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
     table = cs.OutcomeTable(
-        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=_Outcome(source),
+        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=_Outcome.of(source),
         n_jobs=source.jobs, store=store,
     )  # fmt: skip
     estimator = source.estimator()
@@ -74,7 +79,7 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
         )
     elif source.train is not None:
         _check_files(source.train)
-        outcome = _Outcome(replace(source, censoring_time=None))
+        outcome = _Outcome.of(replace(source, censoring_time=None))
         train = cs.OutcomeTable(str(source.train), rows=table.rows, outcome=outcome)
     return Inputs(None, dict(forecasts), table, estimator, None, train)
 

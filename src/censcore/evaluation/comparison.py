@@ -201,7 +201,10 @@ class Comparison(Outputs, KeepsValues):
         -------
         array, (q,)
         """
-        return self.design.effective_events(self, score, s, times)
+        if times is not None:
+            return self.design.effective_events(self, score, s, times)
+        key = "effective events", score.name, score.outcome, getattr(score, "at_time", None), s
+        return self.once(key, lambda: self.design.effective_events(self, score, s, None))
 
     def curve(
         self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None

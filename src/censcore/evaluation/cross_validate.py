@@ -214,6 +214,7 @@ def cross_validate(
     )  # fmt: skip
     plan = Plan(request)
     plan.settle()
+    plan.kind.named({}, None)[0].scores(request.chosen_scores)
     kind, n, code = plan.kind, len(plan.kind), plan.groups
     sample = replace(sample, y=kind.read_outcome(sample.y), weight=plan.weight)
     if isinstance(folds.cv, Bootstrap):

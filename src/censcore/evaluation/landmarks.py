@@ -23,7 +23,8 @@ from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.designs.pipeline import Plan
-from censcore.evaluation.inference.estimates import Estimate, adjust
+from censcore.evaluation.inference.adjustment import adjust
+from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line as TableLine
 from censcore.evaluation.lines import data_frame
@@ -197,11 +198,12 @@ class Averages:
         """One line per score and pair of models, adjusted over the pairs of a score."""
         first, lines = self.comparisons[0], []
         for about, estimates in self._estimates():
-            pairs = {(a, b): estimates[a] - estimates[b] for a, b in combinations(estimates, 2)}
-            if not pairs:
+            if len(estimates) < 2:
                 continue
-            together = adjust(list(pairs.values()), adjustment, first.confidence, first.seed)
-            for ((a, b), estimate), p in zip(pairs.items(), together.p_value, strict=True):
+            every = Estimate.differences(list(estimates.values()))
+            together = adjust([every], adjustment, first.confidence, first.seed)
+            for j, (a, b) in enumerate(combinations(estimates, 2)):
+                estimate, p = every.column(j), together.p_value[j]
                 difference = {"model": a, "versus": b, "difference": float(estimate.value[0])}
                 tests = {"p_value": float(estimate.p_value[0]), "p_adjusted": float(p)}
                 lines.append(about | difference | _spread(estimate, together.confidence, tests))

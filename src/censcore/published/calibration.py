@@ -161,7 +161,7 @@ def d_calibration(
     )
     n, time, event = inputs.n, inputs.y.time, to_numpy(inputs.y.event)
     weight = np.ones(n) if sample_weight is None else as_weights(sample_weight, n)
-    groups = np.arange(n) if groups is None else np.unique(as_labels(groups, n), return_inverse=True)[1]
+    groups = None if groups is None else as_labels(groups, n)
     low = np.broadcast_to(to_numpy(inputs.F.sf(time)), (n,)).astype(np.float64)
     high = np.broadcast_to(to_numpy(inputs.F.sf_left(time)), (n,)).astype(np.float64)
     high = np.where(event, np.maximum(low, high), low)
@@ -236,23 +236,25 @@ def _observed_and_expected(
 
 
 def _test(
-    N: np.ndarray, E: np.ndarray, weight: np.ndarray, groups: np.ndarray
+    N: np.ndarray, E: np.ndarray, weight: np.ndarray, groups: np.ndarray | None
 ) -> tuple[float, float, float, str]:
     """Statistic, degrees of freedom, p-value, and why there is none."""
     from scipy.special import fdtrc
 
     used = weight > 0
     N, E, weight = N[used], E[used], weight[used] / weight.max()
-    groups = np.unique(groups[used], return_inverse=True)[1]
-    size = np.bincount(groups, weight)
+    group = None if groups is None else np.unique(groups[used], return_inverse=True)[1]
+    size = weight if group is None else np.bincount(group, weight)
     equal = size.sum() / (size**2).sum()  # of equally large groups, per unit of weight
     joined = _join(equal * (weight @ E))
     N, E = N @ joined, E @ joined
     V = weight @ E
     if E.sum() < LEAST_EXPECTED:
-        return _few_expected(float(N.sum()), float(E.sum()), weight, groups)
-    M = np.zeros((len(size), len(V)))
-    np.add.at(M, groups, weight[:, None] * (N - E))
+        alone = len(size) == len(weight)
+        return _few_expected(float(N.sum()), float(E.sum()), alone and bool((weight == weight[0]).all()))
+    M = weight[:, None] * (N - E)
+    if group is not None:
+        M = np.column_stack([np.bincount(group, column) for column in M.T])
     Q = float((M.sum(axis=0) ** 2 / V).sum())
     g = len(M)
     if g < LEAST_GROUPS:
@@ -279,13 +281,10 @@ def _join(expected: np.ndarray) -> np.ndarray:
     return np.eye(len(expected))[label][:, : label.max() + 1]
 
 
-def _few_expected(
-    observed: float, expected: float, weight: np.ndarray, groups: np.ndarray
-) -> tuple[float, float, float, str]:
+def _few_expected(observed: float, expected: float, alike: bool) -> tuple[float, float, float, str]:
     """Fewer than five expected events: one bin, and the Poisson distribution where subjects are alike."""
     from scipy.special import pdtrc
 
-    alike = len(np.unique(groups)) == len(groups) and (weight == weight[0]).all()
     too_many = 2 * float(pdtrc(observed - 1, expected)) if observed > expected else 1.0
     if alike and too_many < 0.05:
         statistic = (observed - expected) ** 2 / expected if expected > 0 else np.inf

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,8 @@ def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
     plain = bool | int | float | complex | str | bytes | np.generic | np.dtype | types.EllipsisType
     if value is None or isinstance(value, plain):
         return repr(value)
+    if isinstance(value, PurePath):
+        return f"path[{value}]"
     if isinstance(value, type):
         return _qualified(value, libraries)
     if id(value) in above:

@@ -7,17 +7,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import common_rows, to_numpy
 from censcore._validation import as_numbers
+from censcore.distributions import Distribution
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.risk_sets import empty_follow_up, note_on_empty
 from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, resolve_censoring
+from censcore.evaluation.inference.resolved_censoring import (
+    ResolvedCensoring,
+    as_censoring,
+    resolve_censoring,
+)
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.forecasts import add_reference
+from censcore.evaluation.plan.forecasts import add_reference, as_named, check_reference
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon, just_after, times_and_levels
 from censcore.evaluation.plan.notes import (
     check_intervals,
@@ -28,7 +33,7 @@ from censcore.evaluation.plan.notes import (
     notes_on_leaks,
     notes_on_training,
 )
-from censcore.evaluation.plan.request import Request
+from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.sample import Sample
 from censcore.scores.inputs import known_to_exceed
 
@@ -97,6 +102,12 @@ class Plan:
         if (empty := empty_follow_up(y) & (weight > 0)).any():
             self.weight = np.where(empty, 0.0, weight)
             self.notes.append(note_on_empty(empty))
+        labels_by(asked.by, asked.sample.X, len(self.kind))
+        check_reference(self.kind, asked.reference, as_named(asked.forecasts))
+        if isinstance(asked.censoring, Distribution):
+            common_rows(outcome=len(self.kind), censoring=len(asked.censoring))
+        elif asked.censoring is not None and not isinstance(asked.censoring, ResolvedCensoring):
+            as_censoring(asked.censoring)
 
     def read_training(self) -> None:
         """The training subjects; the scored subjects themselves keep their weights."""

@@ -32,29 +32,26 @@ References
 .. [3] Hall, P. (1992). On the removal of skewness by transformation. JRSS B 54, 221-228.
 .. [4] Bell, R. M. and McCaffrey, D. F. (2002). Bias reduction in standard errors for linear regression with
    multi-stage samples. Survey Methodology 28, 169-181.
-.. [5] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric models.
-   Biometrical Journal 50, 346-363.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import combinations
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import comb
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from censcore._kept_values import KeepsValues
-from censcore._validation import as_labels, as_seed, as_weights, check_option
+from censcore._validation import as_labels, as_seed, as_weights
 from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
 
 POWERS = (2, 3, 4, 6)  # of the influence, whose sums give skewness and degrees of freedom
 MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
-DRAWS = 20_000  # of the joint distribution of test statistics, for simultaneous inference
+AT_ONCE = 256  # pairs whose influences are in memory together
 SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values are given as this
 ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
 
@@ -111,27 +108,25 @@ class Estimate(KeepsValues):
         return len(self.influence)
 
     @cached_property
-    def _unit(self) -> np.ndarray:
-        """What the influence is divided by, (q,), to have powers: a power of two, mostly one."""
+    def divisor(self) -> np.ndarray:
+        """What the influence is divided by before its powers are taken, (q,): a power of two, mostly one."""
         psi = self.influence
         size = np.maximum(psi.max(axis=0, initial=0.0), -psi.min(axis=0, initial=0.0))
         far = ~((size > 1e-40) & (size < 1e40)) & (size > 0) & (size < np.inf)
         return np.where(far, np.ldexp(0.5, np.frexp(np.where(far, size, 1.0))[1]), 1.0)
 
-    @property
-    def _scaled(self) -> np.ndarray:
-        return self.influence if (self._unit == 1).all() else self.influence / self._unit
-
     @cached_property
-    def _variance(self) -> np.ndarray:
-        """Sum of the squares of the scaled influence, (q,); NaN where a loss is infinite."""
-        psi = self._scaled
-        return np.einsum("mq,mq->q", psi, psi)
+    def powers(self) -> np.ndarray:
+        """Sums of the powers 2, 3, 4 and 6 of the divided influence, (4, q); NaN where a loss is infinite."""
+        psi = self.influence if (self.divisor == 1).all() else self.influence / self.divisor
+        square = psi * psi
+        factors = (psi, psi), (square, psi), (square, square), (cube := square * psi, cube)
+        return np.stack([np.einsum("mq,mq->q", a, b) for a, b in factors])
 
     @property
     def standard_error(self) -> np.ndarray:
         """The root of the sum of squares of the influence, (q,)."""
-        return self._unit * np.sqrt(self._variance)
+        return self.divisor * np.sqrt(self.powers[0])
 
     def column(self, j: int) -> Estimate:
         """The estimate of one column."""
@@ -142,15 +137,24 @@ class Estimate(KeepsValues):
         return Estimate(self.value[which], self.influence[:, which])
 
     @staticmethod
-    def differences(estimates: Sequence[Any]) -> Estimate:
+    def differences(estimates: Sequence[Any]) -> Differences:
         """Of estimates of one column: the first less the second of every pair of them, side by side."""
-        every, (a, b) = beside(estimates), np.array(list(combinations(range(len(estimates)), 2))).T
-        return every.columns(a) - every.columns(b)
+        every, (a, b) = beside(estimates), pairs_of(len(estimates))
+        powers, scale = np.zeros((len(POWERS), len(a))), np.maximum(*np.abs(every.value[[a, b]]))
+        divisor = np.ones(len(a))
+        for start in range(0, len(a), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            block = Estimate(a[some], _minus(*(every.influence[:, i[some]] for i in (a, b))))
+            powers[:, some], divisor[some] = block.powers, block.divisor
+        known = np.where(np.isfinite(every.influence).all(axis=0), every.influence, 0.0)
+        root: np.ndarray = np.linalg.qr(known, mode="r")  # type: ignore[assignment]  # its stub
+        value = _minus(*every.value[[a, b]])
+        found = Differences(value, EMPTY, powers, every.size, divisor, root, np.array([a, b]))
+        return found._beyond_rounding(scale)
 
-    def correlations(self, which: np.ndarray) -> np.ndarray:
-        """The correlations (p, p) of some columns."""
-        unit = self.influence[:, which] / self.standard_error[which]
-        return unit.T @ unit
+    def unit(self, which: np.ndarray) -> np.ndarray:
+        """Vectors of length one, in columns, whose products are the correlations of some columns."""
+        return self.influence[:, which] / self.standard_error[which]
 
     def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
         r"""Of estimates of one column: scale s, slope beta, and sums of products of powers, (7, 7).
@@ -181,10 +185,7 @@ class Estimate(KeepsValues):
 
     @cached_property
     def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
-        psi, error = self._scaled, np.where(self.varies, np.sqrt(self._variance), np.nan)
-        square = psi * psi
-        factors = (square, psi), (square, square), (cube := square * psi, cube)
-        sums = [self._variance, *(np.einsum("mq,mq->q", a, b) for a, b in factors)]
+        error, sums = np.where(self.varies, np.sqrt(self.powers[0]), np.nan), self.powers
         with np.errstate(invalid="ignore"):
             return corrections({p: s / error**p for p, s in zip(POWERS, sums, strict=True)}, self.size)
 
@@ -209,15 +210,16 @@ class Estimate(KeepsValues):
         difference = Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
         return difference._beyond_rounding(np.maximum(np.abs(self.value), np.abs(other.value)))
 
-    def _beyond_rounding(self, scale: np.ndarray) -> Estimate:
+    def _beyond_rounding(self, scale: np.ndarray) -> Self:
         """Zero where value and error are rounding of numbers of this size, as for two equal forecasts."""
         with np.errstate(invalid="ignore"):
             size = np.maximum(np.abs(self.value), self.standard_error)
             equal = (size <= ROUNDING * scale) & np.isfinite(scale)
         return self._zero_where(equal) if equal.any() else self
 
-    def _zero_where(self, equal: np.ndarray) -> Estimate:
-        return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
+    def _zero_where(self, equal: np.ndarray) -> Self:
+        value, influence = (np.where(equal, 0.0, values) for values in (self.value, self.influence))
+        return replace(self, value=value, influence=influence)
 
     def skill(self, reference: Estimate) -> Estimate:
         """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
@@ -225,6 +227,60 @@ class Estimate(KeepsValues):
             ratio = self.value / reference.value
             slope = -(self.influence - ratio * reference.influence) / reference.value
         return Estimate(1 - ratio, slope)._beyond_rounding(np.ones_like(ratio))
+
+
+EMPTY = np.zeros((0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class SummedEstimate(Estimate):
+    """An estimate whose influence is empty, and the sums of the powers of that influence are known."""
+
+    summed: np.ndarray  #: sums of the powers 2, 3, 4 and 6, (4, q)
+    count: int  #: how many contributions there were
+    divided_by: np.ndarray  #: what these were divided by, (q,)
+
+    @property
+    def divisor(self) -> np.ndarray:
+        """What contributions were divided by."""
+        return self.divided_by
+
+    @property
+    def powers(self) -> np.ndarray:
+        """As they were summed."""
+        return self.summed
+
+    @property
+    def size(self) -> int:
+        """How many contributions there were."""
+        return self.count
+
+
+@dataclass(frozen=True, eq=False)
+class Differences(SummedEstimate):
+    """The differences of all pairs of k models, whose correlations follow from k vectors."""
+
+    root: np.ndarray  #: a column for each model, (r, k); products of differences of columns are covariances
+    pairs: np.ndarray  #: numbers of the two models of each difference, (2, q)
+
+    def columns(self, which: slice | np.ndarray) -> Differences:
+        """Some of the differences."""
+        value, summed, pairs = self.value[which], self.summed[:, which], self.pairs[:, which]
+        return replace(self, value=value, summed=summed, divided_by=self.divided_by[which], pairs=pairs)
+
+    def unit(self, which: np.ndarray) -> np.ndarray:
+        """Vectors of length one, in columns, whose products are the correlations of some differences."""
+        a, b = self.pairs[:, which]
+        return (self.root[:, a] - self.root[:, b]) / self.standard_error[which]
+
+    def _zero_where(self, equal: np.ndarray) -> Self:
+        value, summed = (np.where(equal, 0.0, values) for values in (self.value, self.summed))
+        return replace(self, value=value, summed=summed)
+
+
+def pairs_of(k: int) -> np.ndarray:
+    """Numbers of the first and of the second model of every pair of k models, (2, k (k - 1) / 2)."""
+    return np.stack(np.triu_indices(k, 1))
 
 
 def beside(estimates: Sequence[Estimate]) -> Estimate:
@@ -361,76 +417,3 @@ def group_codes(groups: Any, n: int) -> np.ndarray | None:
             "each other, and errors are estimated from how they differ. Leave groups out if all subjects are."
         )
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
-
-
-@dataclass(frozen=True, eq=False)
-class Adjusted:
-    """p-values of a family, and the confidence of each interval with which all hold together."""
-
-    p_value: np.ndarray
-    confidence: float
-
-
-def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: int = 0) -> Adjusted:
-    """p-values of "the value is zero" that hold for all columns of all estimates together.
-
-    ``"max-t"`` uses the joint distribution of the test statistics, whose correlations follow from the
-    influences: every p-value is turned into the normal quantile that belongs to it, so that statistics with
-    different degrees of freedom are comparable, and is compared with the largest of jointly normal ones.
-    ``"holm"`` needs no joint distribution and is a little more cautious; ``"none"`` leaves each alone.
-
-    References
-    ----------
-    .. [1] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric
-       models. Biometrical Journal 50, 346-363.
-    .. [2] Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of
-       Statistics 6, 65-70.
-    """
-    check_option(method, "adjustment", ("max-t", "holm", "none"))
-    every = estimates[0] if len(estimates) == 1 else beside(estimates)
-    p = every.p_value
-    family = int((~np.isnan(p)).sum())
-    if method == "none":
-        return Adjusted(p, confidence)
-    if method == "holm":
-        return Adjusted(_holm(p), 1 - (1 - confidence) / max(family, 1))
-    if family < 2:
-        return Adjusted(p, confidence)
-    return _max_t(every, p, confidence, seed)
-
-
-def _max_t(every: Estimate, p: np.ndarray, confidence: float, seed: int) -> Adjusted:
-    from scipy.special import ndtr, ndtri
-
-    known = ~np.isnan(p)
-    largest = np.sort(_largest_statistics(every.correlations(np.nonzero(known)[0]), seed))
-    z = -ndtri(np.where(known, p, 1.0) / 2)
-    exceeded = (len(largest) - np.searchsorted(largest, z, side="left") + 1) / (len(largest) + 1)
-    # the simulation cannot resolve what is rarer than its draws; the sum over the family bounds it
-    bounded = np.minimum(exceeded, np.minimum(known.sum() * p, 1.0))
-    together = np.where(known, np.maximum(bounded, p), np.nan)
-    each = 1 - 2 * ndtr(-np.quantile(largest, confidence))
-    return Adjusted(together, float(max(each, confidence)))
-
-
-def _largest_statistics(correlations: np.ndarray, seed: int) -> np.ndarray:
-    """Draws of the largest absolute test statistic."""
-    values, vectors = np.linalg.eigh(correlations)
-    varies = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
-    root = vectors[:, varies] * np.sqrt(values[varies])
-    statistics = root @ _normal_draws(root.shape[1], seed).T
-    return np.abs(statistics, out=statistics).max(axis=0)
-
-
-@lru_cache(maxsize=8)
-def _normal_draws(columns: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((DRAWS, columns))
-
-
-def _holm(p: np.ndarray) -> np.ndarray:
-    adjusted = np.full_like(p, np.nan)
-    known = np.nonzero(~np.isnan(p))[0]
-    order = known[np.argsort(p[known])]
-    steps = p[order] * (len(order) - np.arange(len(order)))
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
-    return adjusted

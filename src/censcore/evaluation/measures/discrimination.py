@@ -115,39 +115,56 @@ def discriminate(
     """AUC of F(t), after other measures: concordance of the expected time up to the horizon."""
     first = next(iter(cases.values()))
     result = Discrimination([*others, *(DynamicAUC("auc", "auc", "time", float(t)) for t in first.times)])
-    counted = scope.subsets[0].weight > 0
     for s, subset in enumerate(scope.subsets):
-        statistics = _statistics(result, s, cases, subset.weight)
-        if not statistics:
-            continue
-        deviations = np.zeros((len(first.y), len(statistics)))
-        deviations[subset.weight > 0] = np.column_stack([each.deviations for each in statistics.values()])
-        weighted = np.array([result.measures[k].weighted for _, k in statistics])
-        xi = _influences(list(statistics.values()), weighted, first, subset.weight, scope.censoring)
-        influence = mean_with_influence(deviations, subset.weight, scope.clusters, xi, counted).influence
-        for j, ((model, k), statistic) in enumerate(statistics.items()):
-            result.values[s, model, k] = Estimate(np.array([statistic.value]), influence[:, [j]])
+        cache = dict[Any, Followed]()
+        for model, case in cases.items():  # one after the other: their pairs need much memory
+            _add_model(result, (s, model), case, subset.weight, scope, cache)
     return result if scope.censoring.refit is None else _with_refits(result, cases, scope)
 
 
+def _add_model(
+    result: Discrimination,
+    key: tuple[int, str],
+    case: Case,
+    weight: np.ndarray,
+    scope: Scope,
+    cache: dict[Any, Followed],
+) -> None:
+    """All measures of a model in a subset; those that are not available are noted."""
+    subjects, counted = np.nonzero(weight > 0)[0], scope.subsets[0].weight > 0
+    statistics = _statistics(result, key, case, subjects, weight[subjects] / weight.sum(), cache)
+    if not statistics:
+        return
+    deviations = np.zeros((len(weight), len(statistics)))
+    deviations[subjects] = np.column_stack([each.deviations for each in statistics.values()])
+    weighted = np.array([result.measures[k].weighted for k in statistics])
+    xi = _influences(list(statistics.values()), weighted, case, weight, scope.censoring)
+    influence = mean_with_influence(deviations, weight, scope.clusters, xi, counted).influence
+    for j, (k, statistic) in enumerate(statistics.items()):
+        result.values[*key, k] = Estimate(np.array([statistic.value]), influence[:, [j]])
+
+
 def _statistics(
-    result: Discrimination, s: int, cases: dict[str, Case], weight: np.ndarray
-) -> dict[tuple[str, int], PairStatistic]:
-    """All measures of all models in a subset; those that are not available are noted."""
-    subjects, cache, statistics = np.nonzero(weight > 0)[0], dict[Any, Followed](), {}
-    share = weight[subjects] / weight.sum()
-    for model, case in cases.items():
-        for k, measure in enumerate(result.measures):
-            try:
-                followed = _followed(case, measure, subjects, cache)
-                statistic = pair_statistic(measure.pairs(case, followed), share)
-            except (PositivityError, UnknownCurveError) as error:
-                result.unavailable[s, model, k] = why_unavailable(error)
-                continue
-            if np.isnan(statistic.value):
-                result.unavailable[s, model, k] = NO_PAIR
-            else:
-                statistics[model, k] = statistic
+    result: Discrimination,
+    key: tuple[int, str],
+    case: Case,
+    subjects: np.ndarray,
+    share: np.ndarray,
+    cache: dict[Any, Followed],
+) -> dict[int, PairStatistic]:
+    """The measures of a model, by their numbers."""
+    statistics = {}
+    for k, measure in enumerate(result.measures):
+        try:
+            followed = _followed(case, measure, subjects, cache)
+            statistic = pair_statistic(measure.pairs(case, followed), share)
+        except (PositivityError, UnknownCurveError) as error:
+            result.unavailable[*key, k] = why_unavailable(error)
+            continue
+        if np.isnan(statistic.value):
+            result.unavailable[*key, k] = NO_PAIR
+        else:
+            statistics[k] = statistic
     return statistics
 
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from censcore._validation import check_instance
+from censcore._validation import check_instance, shown
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted
 from censcore.estimators.covariates import check_rows, take_rows
 from censcore.estimators.pipelines import accepted, last_estimator, last_step
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, RiskSetWarning
+from censcore.plain_text import some_of
 
 if TYPE_CHECKING:
     from censcore.evaluation.kinds import Kind
@@ -73,7 +74,7 @@ def with_covariates(forecast: Any, X: Any, train: Sample | None) -> tuple[Any, A
 
 
 def check_model(name: str, model: Any, n: int) -> None:
-    """Check that something can be fitted fold by fold, before any time is spent on it."""
+    """Check that something can be fitted to other subjects, before any time is spent on it."""
     model, X = model_and_covariates(model, None)
     try:
         check_rows(X, n)
@@ -171,7 +172,6 @@ def add_reference(
     Without training subjects it is the null model of the scored ones. Their curve has the smallest mean of
     all marginal forecasts, so that its mean has, to first order, the error of a fixed forecast.
     """
-    check_instance(reference, "reference")
     default = kind.reference
     if isinstance(reference, str):
         reference = default_or_name(kind, reference, forecasts)
@@ -224,12 +224,29 @@ def _add_null_model(
     return kind.reference
 
 
+def check_reference(kind: Kind, reference: Any, forecasts: Iterable[str]) -> None:
+    """Check that a reference is known, or can be fitted, before any time is spent on it."""
+    if isinstance(reference, str):
+        default_or_name(kind, reference, forecasts)
+    if reference is None or isinstance(reference, str):
+        return
+    model, _ = model_and_covariates(reference, None)
+    check_instance(model, "reference")
+    if not (isinstance(model, Distribution) or hasattr(model, "fit") or callable(model)):
+        raise InvalidTypeError(f"reference: got {type(model).__name__}, {_references(kind, forecasts)}")
+    check_model("reference", reference, len(kind))
+
+
 def default_or_name(kind: Kind, reference: str, forecasts: Iterable[str]) -> str:
     """The name of the reference: the default one of the kind, or one of the forecasts."""
     reference = kind.reference if reference == KAPLAN_MEIER else reference
     if reference != kind.reference and reference not in forecasts:
-        raise InvalidInputError(
-            f"reference: got {reference!r}, expected {kind.reference!r}, None, a distribution, an estimator, "
-            f"or one of the forecasts: {', '.join(forecasts)}."
-        )
+        raise InvalidInputError(f"reference: got {shown(reference)}, {_references(kind, forecasts)}")
     return reference
+
+
+def _references(kind: Kind, forecasts: Iterable[str]) -> str:
+    names = some_of(list(forecasts))
+    return (
+        f"expected {kind.reference!r}, None, a distribution, an estimator, or one of the forecasts: {names}."
+    )

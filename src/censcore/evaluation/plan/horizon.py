@@ -18,6 +18,7 @@ from censcore.evaluation.plan.readings import on_grid
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, HorizonError, InvalidInputError
 from censcore.outcomes import RightCensored
+from censcore.plain_text import some_values
 
 FOLLOWED = 0.1  # smallest P(C >= horizon): no inverse-probability weight exceeds 10
 FEW, LEAST = 0.02, 0.001  # share of subjects that may have less, and the least of any subject
@@ -267,23 +268,39 @@ def times_and_levels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times and levels as they were asked for, or such that suit the event times of a sample."""
     only = np.array([t for F in distributions.values() if (t := F.only_time) is not None and t < horizon])
-    if times is None and len(only):
+    at = given_times(times, horizon)
+    if at is None and len(only):
         at = np.unique(only)
-    elif times is None:
+    elif at is None:
         at = on_grid(default_times(sample.y, horizon, sample.weight), distributions, horizon)
-    else:
-        at = as_numbers(times, "times")
-        if not ((at >= 0) & (at < horizon)).all():
-            raise HorizonError(
-                f"times must lie between 0 and the horizon, {horizon:g}; got {to_numpy(times).tolist()}. "
-                "Pass smaller times, or a horizon= that the censoring distribution supports."
-            )
-    if levels is None:
+    alpha = given_levels(levels)
+    if alpha is None:
         curve = KaplanMeier().fit(None, sample.y, sample.weight).predict_distribution()
-        return at, default_levels(1 - float(curve.sf_left(horizon)[0]))
+        alpha = default_levels(1 - float(curve.sf_left(horizon)[0]))
+    return at, alpha
+
+
+def given_times(times: Any, horizon: float) -> np.ndarray | None:
+    """Evaluation times as numbers, None for none; they lie between 0 and the horizon."""
+    if times is None:
+        return None
+    at = as_numbers(times, "times")
+    if not ((at >= 0) & (at < horizon)).all():
+        end = f"the horizon, {horizon:g}" if np.isfinite(horizon) else "the horizon"
+        raise HorizonError(
+            f"times must lie between 0 and {end}; got {some_values(at)}. "
+            "Pass smaller times, or a horizon= that the censoring distribution supports."
+        )
+    return at
+
+
+def given_levels(levels: Any) -> np.ndarray | None:
+    """Quantile levels as numbers, None for none."""
+    if levels is None:
+        return None
     alpha = as_numbers(levels, "levels")
     check_levels(alpha)
-    return at, alpha
+    return alpha
 
 
 def default_levels(reached: float) -> np.ndarray:

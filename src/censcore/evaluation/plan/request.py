@@ -15,7 +15,7 @@ from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.mean_losses import Subset
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
-from censcore.evaluation.plan.horizon import given_horizon
+from censcore.evaluation.plan.horizon import given_horizon, given_levels, given_times
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 
@@ -44,7 +44,9 @@ class Request:
     train_groups: Any = None
 
     def __post_init__(self) -> None:
-        given_horizon(self.horizon)
+        end = given_horizon(self.horizon)
+        given_times(self.times, np.inf if end is None else end)
+        given_levels(self.levels)
         check_flag(self.discrimination, "discrimination")
         if self.progress is not None:
             check_flag(self.progress, "progress")

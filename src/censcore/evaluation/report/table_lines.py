@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from censcore.evaluation.inference.estimates import Estimate, adjust, skill_interval
+from censcore.evaluation.inference.adjustment import adjust
+from censcore.evaluation.inference.estimates import Estimate, skill_interval
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, lines_of
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure, numbers_of_share

@@ -13,8 +13,7 @@ estimated censoring distribution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from math import comb
 from typing import Any
 
@@ -33,7 +32,15 @@ from censcore.evaluation.designs.batches.table_plan import (
     TableCensoring,
     rows_of,
 )
-from censcore.evaluation.inference.estimates import POWERS, Estimate, powers_up_to_6
+from censcore.evaluation.inference.estimates import (
+    EMPTY,
+    POWERS,
+    Differences,
+    Estimate,
+    SummedEstimate,
+    pairs_of,
+    powers_up_to_6,
+)
 from censcore.evaluation.inference.mean_losses import Losses, score_all
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
@@ -238,6 +245,7 @@ class Influences:
 DEGREE = POWERS[-1]
 SUMS = ("single", "pair", "product", "mixed")
 CACHED = 8192  # subjects whose powers stay in the cache
+LARGEST = 2**23  # numbers of all pairs of models that are in memory together
 
 
 def power_sums(
@@ -246,14 +254,16 @@ def power_sums(
     """Sums over the influences (n, M, q) of M models, each counted ``repeat`` times.
 
     ``single`` (4, M, q) and ``pair`` (4, P, q): powers of each model and each difference; ``product``
-    (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
+    (M, M, q): products less what models have in common; ``mixed`` (7, 7, M, q): products of powers of a
+    difference from the reference and of that.
     """
     times = np.ones(len(psi)) if repeat is None else repeat
+    rows = min(CACHED, LARGEST // psi.shape[1] ** 2 + 1)
     columns = []
     for j in range(psi.shape[2]):
         parts = []
-        for start in range(0, max(len(psi), 1), CACHED):
-            block = slice(start, start + CACHED)
+        for start in range(0, max(len(psi), 1), rows):
+            block = slice(start, start + rows)
             parts.append(_power_sums(np.ascontiguousarray(psi[block, :, j].T), reference, times[block]))
         columns.append({name: sum(part[name] for part in parts) for name in parts[0]})
     return {name: np.stack([column[name] for column in columns], axis=-1) for name in columns[0]}
@@ -263,13 +273,13 @@ def power_sums(
 def _power_sums(psi: np.ndarray, reference: int | None, times: np.ndarray) -> dict[str, np.ndarray]:
     """The same of one column of influences (M, n)."""
     M, n = psi.shape
-    a, b = np.array(list(combinations(range(M), 2)), dtype=np.intp).reshape(-1, 2).T
+    a, b = pairs_of(M)
     every = np.concatenate([psi, psi[a] - psi[b]])
     square = every * every
     counted = square * times
     factors = np.ones_like(every), every, square, square * square
     powers = np.stack([np.einsum("mn,mn->m", factor, counted) for factor in factors])
-    D = every[M:]
+    D = psi - np.nan_to_num(psi, posinf=0.0, neginf=0.0).mean(axis=0)  # any vector gives the same differences
     sums = {"single": powers[:, :M], "pair": powers[:, M:], "product": D @ (D * times).T}
     if reference is None:
         return sums
@@ -294,10 +304,13 @@ class Moments:
     sums: dict[str, Any]  #: see :func:`power_sums`
     size: int  #: how many contributions there are
 
-    def means(self) -> list[SummedEstimate]:
+    def means(self) -> list[MeanOfBatches]:
         """The mean of each model."""
         single = self.sums["single"]
-        return [SummedEstimate(v, _EMPTY, single[:, a], self, [a]) for a, v in enumerate(self.value)]
+        one = np.ones(self.value.shape[1])
+        return [
+            MeanOfBatches(v, EMPTY, single[:, a], self.size, one, self, a) for a, v in enumerate(self.value)
+        ]
 
     def column(self, j: int) -> Moments:
         """Those of one column."""
@@ -305,62 +318,35 @@ class Moments:
         return Moments(self.value[:, j : j + 1], sums, self.size)
 
 
-_EMPTY = np.zeros((0, 1))
-
-
 @dataclass(frozen=True, eq=False)
-class SummedEstimate(Estimate):
-    """A mean, or differences of pairs; the influence is empty, and the sums of its powers are known."""
+class MeanOfBatches(SummedEstimate):
+    """The mean of one of several models."""
 
-    summed: np.ndarray  #: sums of the powers 2, 3, 4 and 6, (4, q)
-    moments: Moments  #: where it belongs
-    who: list[int]  #: the number of the model, or of the pairs
+    moments: Moments  #: of all of them
+    who: int  #: the number of the model
 
-    @property
-    def variance(self) -> np.ndarray:
-        """As it was summed over batches."""
-        return self.summed[0]
-
-    @property
-    def powers(self) -> np.ndarray:
-        """As they were summed over batches."""
-        return self.summed
-
-    @property
-    def size(self) -> int:
-        """How many contributions there are."""
-        return self.moments.size
-
-    def column(self, j: int) -> SummedEstimate:
+    def column(self, j: int) -> MeanOfBatches:
         """The estimate of one column."""
-        return self.moments.column(j).means()[self.who[0]]
+        return self.moments.column(j).means()[self.who]
 
     @staticmethod
-    def differences(estimates: Sequence[SummedEstimate]) -> Estimate:
+    def differences(estimates: Sequence[MeanOfBatches]) -> Differences:
         """Of all pairs, side by side; the means are in the order of the sums."""
-        moments, models = estimates[0].moments, [each.who[0] for each in estimates]
-        pairs = enumerate(combinations(range(len(moments.value)), 2))
-        numbers = [i for i, pair in pairs if set(pair) <= set(models)]
-        means, (a, b) = moments.value[:, 0], np.array(list(combinations(models, 2))).T
+        moments, models = estimates[0].moments, np.array([each.who for each in estimates])
+        every = pairs_of(len(moments.value))
+        among = np.isin(every, models).all(axis=0)
+        means, (a, b) = moments.value[:, 0], models[pairs_of(len(models))]
         with np.errstate(invalid="ignore"):
             value = means[a] - means[b]
-        of_pairs = SummedEstimate(value, _EMPTY, moments.sums["pair"][:, numbers, 0], moments, numbers)
-        return of_pairs._beyond_rounding(np.maximum(np.abs(means[a]), np.abs(means[b])))
-
-    def _zero_where(self, equal: np.ndarray) -> SummedEstimate:
-        value, summed = (np.where(equal, 0.0, values) for values in (self.value, self.summed))
-        return replace(self, value=value, summed=summed)
-
-    def correlations(self, which: np.ndarray) -> np.ndarray:
-        """The correlations (p, p) of some of the differences."""
-        number = np.array(self.who)[which]
-        product = self.moments.sums["product"][np.ix_(number, number)][:, :, 0]
-        error = np.sqrt(np.diag(product))
-        return product / np.outer(error, error)
+        squares, vectors = np.linalg.eigh(np.nan_to_num(moments.sums["product"][:, :, 0], posinf=0, neginf=0))
+        root = np.sqrt(np.maximum(squares, 0.0))[:, None] * vectors.T
+        summed, one = moments.sums["pair"][:, among, 0], np.ones(len(value))
+        found = Differences(value, EMPTY, summed, moments.size, one, root, np.array([a, b]))
+        return found._beyond_rounding(np.maximum(np.abs(means[a]), np.abs(means[b])))
 
     def skill(self, reference: Estimate) -> Estimate:
         """1 - value / reference, by the delta method."""
-        mixed = self.moments.sums["mixed"][:, :, self.who[0]]
+        mixed = self.moments.sums["mixed"][:, :, self.who]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = self.value / reference.value
             s = 1 - ratio  # psi - ratio psi_0 is their difference plus s psi_0
@@ -370,7 +356,7 @@ class SummedEstimate(Estimate):
 
     def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
         """See :meth:`Estimate.residual_products`; from products of the difference and the reference."""
-        mixed = self.moments.sums["mixed"][:, :, self.who[0], 0]
+        mixed = self.moments.sums["mixed"][:, :, self.who, 0]
         scale = float(np.hypot(self.standard_error[0], reference.standard_error[0]))
         mixed = mixed / scale ** np.add.outer(np.arange(DEGREE + 1), np.arange(DEGREE + 1))
         slope = -mixed[1, 1] / max(float(mixed[0, 2]), 1e-300)  # the residual is the difference + slope psi_0
