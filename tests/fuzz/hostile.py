@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import scipy.sparse
 import torch
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from sklearn.linear_model import LinearRegression
 import censcore as cs
 
 INF, NAN = float("inf"), float("nan")
-NUMBERS = (NAN, INF, -INF, -1.0, 0.0, -0.0, 0.5, 1.0, 2.5, 1e300, -1e300, 1e-300, 5e-324, 1e16)
+NUMBERS = (NAN, INF, -INF, -1.0, 0.0, -0.0, 0.5, 1.0, 2.5, 1e299, 1e300, -1e300, 1e-300, 5e-324, 1e16)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,74 @@ ANYTHING = [
     _const("np.bool", np.bool_(True)),
     _const("np.datetime64", np.datetime64("2024-01-01")),
     _const("timedelta", datetime.timedelta(days=1)),
+    _const("date", datetime.date(2024, 1, 1)),
+    _const("datetime", datetime.datetime(2024, 1, 1)),
+    _const("np.timedelta64", np.timedelta64(3, "D")),
+    _const("pd.Timestamp", pd.Timestamp("2024-01-01")),
+    _const("pd.NA", pd.NA),
+    _const("pd.NaT", pd.NaT),
+    _const("np.float64", np.float64(1.5)),
+    _const("np.float64 NaN", np.float64("nan")),
+    _const("np.float16", np.float16(1.5)),
+    _const("np.uint8", np.uint8(2)),
+    _const("np.str", np.str_("x")),
+    _const("1e20", 1e20),
+    _const("-1e20", -1e20),
+    _const("huge negative integer", -(10**400)),
+    _const("long text", "x" * 5000),
+    _const("text of control characters", "a\x1b[31m\x00\u202e\ud800"),
+    _const("bytearray", bytearray(b"x")),
+    _const("range", range(3)),
+    _const("slice", slice(None)),
+    _const("Ellipsis", ...),
+    _const("False", False),
+    _const("NotImplemented", NotImplemented),
+    Value("0-d array", lambda: np.array(1.5)),
+    Value("0-d array of integers", lambda: np.array(2)),
+    Value("0-d array of text", lambda: np.array("x")),
+    Value("0-d array of objects", lambda: np.array(object())),
+    Value("0-d tensor", lambda: torch.tensor(1.5)),
+    Value("0-d tensor of integers", lambda: torch.tensor(2)),
+    Value("array of dates", lambda: np.full(6, np.datetime64("2024-01-01"))),
+    Value("array of timedeltas", lambda: np.full(6, np.timedelta64(1, "D"))),
+    Value("array of bytes", lambda: np.full(6, b"x")),
+    Value("array of 1e300", lambda: np.full(6, 1e300)),
+    Value("array of 1e-300", lambda: np.full(6, 1e-300)),
+    Value("list of dates", lambda: [datetime.date(2024, 1, 1)] * 6),
+    Value("list of None", lambda: [None] * 6),
+    Value("list of bytes", lambda: [b"x"] * 6),
+    Value("list of long texts", lambda: ["x" * 5000] * 6),
+    Value("ragged labels", lambda: ["a", ["b", "c"], "a", "b", "a", "b"]),
+    Value("labels of two kinds", lambda: ["a", 1, "a", None, "b", 2.5]),
+    Value("dict of ragged lists", lambda: {"a": [1.0, 2.0], "b": [3.0]}),
+    Value("dict of labels", lambda: {"a": ["x"] * 6}),
+    Value("dict of None", lambda: {"a": None, "b": None}),
+    Value("dict by numbers", lambda: {1: 2.0, 3: 4.0}),
+    Value("dict of functions", lambda: {"a": len}),
+    Value("generator of text", lambda: (x for x in ("a", "b"))),
+    Value("iterator", lambda: iter([1.0, 2.0])),
+    Value("bfloat16 tensor", lambda: torch.ones(6, dtype=torch.bfloat16)),
+    Value("half tensor", lambda: torch.ones(6, dtype=torch.float16)),
+    Value("tensor of booleans", lambda: torch.ones(6, dtype=torch.bool)),
+    Value("series", lambda: pd.Series(np.linspace(0.5, 1.0, 6))),
+    Value("series of text", lambda: pd.Series(["a", "b"] * 3)),
+    Value("series with gaps", lambda: pd.Series([1, None, 3, 4, None, 6], dtype="Int64")),
+    Value("series of categories", lambda: pd.Series(["a", "b"] * 3, dtype="category")),
+    Value("series of dates", lambda: pd.Series(pd.date_range("2024", periods=6, tz="UTC"))),
+    Value("index", lambda: pd.Index([0.5, 1.0])),
+    Value("polars series", lambda: pl.Series([0.5, 1.0] * 3)),
+    Value("polars series of text", lambda: pl.Series(["a", "b"] * 3)),
+    Value("polars series with gaps", lambda: pl.Series([1.0, None] * 3)),
+    Value("polars frame", lambda: pl.DataFrame({"time": [1.0, 2.0], "event": [1, 0]})),
+    Value("polars lazy frame", lambda: pl.LazyFrame({"time": [1.0, 2.0], "event": [1, 0]})),
+    Value("pyarrow table", lambda: pa.table({"time": [1.0, 2.0], "event": [1, 0]})),
+    Value("pyarrow array", lambda: pa.array([0.5, 1.0, None])),
+    Value("pyarrow chunked array", lambda: pa.chunked_array([[0.5, 1.0], [2.0]])),
+    Value("pyarrow number", lambda: pa.scalar(1.5)),
+    _const("a path", pathlib.Path("no such folder/nothing")),
+    _const("an exception", ValueError("x")),
+    _const("a module", datetime),
+    Value("a random generator", lambda: np.random.default_rng(0)),
     Value("object", object),
     Value("empty list", list),
     Value("empty dict", dict),
@@ -178,6 +248,14 @@ OUTCOMES = [
     Value("intervals", lambda: cs.IntervalCensored(TIME, [1.0, INF, 2.0, 4.0, INF, 0.5])),
     Value("torch outcome", lambda: cs.RightCensored(torch.as_tensor(TIME), torch.as_tensor(EVENT))),
     Value("float32 outcome", lambda: cs.RightCensored(TIME.astype(np.float32), EVENT)),
+    Value("intervals without an event", lambda: cs.IntervalCensored(TIME, np.full(N, INF))),
+    Value("one cause of two", lambda: cs.CompetingRisks(TIME, [1, 0, 1, 1, 0, 1], n_causes=2)),
+    Value("entry for all", lambda: cs.RightCensored(TIME, EVENT, entry=np.zeros(N))),
+    Value("times of 1e-300", lambda: cs.RightCensored(TIME * 1e-300, EVENT)),
+    Value("a pyarrow table as y", lambda: pa.table({"time": TIME, "event": EVENT})),
+    Value("a polars frame as y", lambda: pl.DataFrame({"time": TIME, "event": EVENT})),
+    Value("a structured array as y", lambda: np.array(list(zip(EVENT, TIME, strict=True)), [("e", bool), ("t", float)])),
+    Value("a list of pairs", lambda: list(zip(TIME.tolist(), EVENT.tolist(), strict=True))),
     Value("a pair", lambda: (TIME, EVENT)),
     Value("a frame of no meaning", lambda: pd.DataFrame({"a": TIME, "b": EVENT})),
 ]
@@ -247,6 +325,17 @@ def of_array(value: Any) -> list[Value]:
         "constant": lambda: np.full(array.shape, array.reshape(-1)[0]),
         "tensor": lambda: torch.as_tensor(array.copy()),
     }
+    if array.ndim == 1:
+        other |= {
+            "polars": lambda: pl.Series(array),
+            "pyarrow": lambda: pa.array(array),
+            "categories": lambda: pd.Series(array, dtype="category"),
+            "extension": lambda: pd.Series(array).convert_dtypes(),
+            "bfloat16": lambda: torch.as_tensor(array.astype(float)).to(torch.bfloat16),
+            "timedeltas": lambda: np.full(array.shape, np.timedelta64(1, "D")),
+            "generator": lambda: (x for x in array.tolist()),
+            "texts": lambda: [f"{x:.0f}" for x in array],
+        }
     if array.dtype.kind in "iu":
         other["huge codes"] = lambda: np.where(array == array.max(), 10**7, array)
     if array.dtype.kind == "f":
@@ -291,6 +380,11 @@ def of_frame(frame: pd.DataFrame) -> list[Value]:
     names = list(frame.columns)
     return [
         Value("in polars", lambda: pl.from_pandas(frame), same=True),
+        Value("in pyarrow", lambda: pa.Table.from_pandas(frame)),
+        Value("lazy in polars", lambda: pl.from_pandas(frame).lazy()),
+        Value("dict", lambda: frame.to_dict("list")),
+        Value("dates", lambda: frame.assign(**{str(names[0]): pd.Timestamp("2024-01-01")})),
+        Value("extension", frame.convert_dtypes),
         Value("with another index", lambda: frame.set_axis(range(7, 7 + len(frame))), same=True),
         Value("columns called alike", lambda: frame.set_axis([names[0]] * len(names), axis=1), refused=True),
         Value("columns of two levels", lambda: pd.concat({"a": frame}, axis=1), refused=True),

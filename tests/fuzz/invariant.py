@@ -190,6 +190,7 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
         return None
     if isinstance(value, torch.Tensor):
         dense = value.detach() if value.layout is torch.strided else value.detach().to_dense()
+        dense = dense.float() if dense.dtype is torch.bfloat16 else dense  # which NumPy does not have
         return ("tensor", tuple(value.shape), None if value.is_meta else dense.numpy().tobytes())
     if isinstance(value, np.ma.MaskedArray):
         return fingerprint([np.ma.getdata(value), np.ma.getmaskarray(value)], depth + 1)

@@ -17,7 +17,7 @@ from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.learning.data.checks import as_past, check_mask
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
-from censcore.tables import Batch, batches_of, check_columns
+from censcore.tables import MOST_ROWS, Batch, batches_of, check_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class TrainingTable:
     _columns: list[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        as_count(self.rows, "rows")
+        object.__setattr__(self, "rows", as_count(self.rows, "rows", most=MOST_ROWS))
         if self.covariates is not None:
             as_list(self.covariates, "covariates", "column names")
         times, masks = _names(self.time, "time"), _names(self.mask, "mask")
@@ -176,8 +176,6 @@ class TrainingTable:
         if self.mask is not None and (self.causes is not None or self.terminal is not None):
             raise InvalidInputError("mask: not available with causes or terminal; leave it out.")
         batches = batches_of(self.data, self.rows)
-        if not batches:
-            raise InvalidInputError("data: got a table without rows, expected at least one subject.")
         there, used = batches[0].names(), self._used()
         check_columns(used, there, "the table")
         others = [name for name in there if name not in used]
