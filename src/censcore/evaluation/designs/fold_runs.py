@@ -19,6 +19,7 @@ from censcore.evaluation.designs.fold_store import data_key, load_forecast, mode
 from censcore.evaluation.plan.forecasts import forecast_fold
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
+from censcore.files import as_path
 from censcore.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _tasks(models: Mapping[str, Any], subjects: Sample, splits: list[Split], sto
     tasks = [_Task(name, i, model, s, None) for i, s in enumerate(splits) for name, model in models.items()]
     if store is None:
         return tasks
-    data, folder = data_key(subjects), Path(store)
+    data, folder = data_key(subjects), as_path(store, "store")
     keys = {name: model_key(name, model, subjects.y) for name, model in models.items()}
     folds = [(split.train.tobytes(), split.test.tobytes()) for split in splits]
     return [task._replace(path=path_of(folder, data, keys[task.name], *folds[task.number])) for task in tasks]

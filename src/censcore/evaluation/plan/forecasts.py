@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from censcore._validation import check_instance
+from censcore._validation import check_instance, check_kind
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted
 from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
@@ -135,7 +135,14 @@ def model_and_covariates(model: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _called(function: Callable[..., Any], train: Sample, X: Any) -> Any:
-    takes, options = inspect.signature(function).parameters, {}
+    signature, options = inspect.signature(function), {}
+    try:
+        signature.bind(train.X, train.y, X)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"got a function with the arguments {signature}, expected f(X_train, y_train, X_test) ({error})."
+        ) from error
+    takes = signature.parameters
     if train.weight is not None:
         if "sample_weight" not in takes:
             raise InvalidInputError(
@@ -158,6 +165,11 @@ def _fitted(kind: Kind, model: Any, train: Sample) -> Any:
 
 
 # ---- the reference ---------------------------------------------------------------------------------------
+
+_REFERENCES = (
+    "the name of a forecast, a distribution, an estimator or a function f(X_train, y_train, X_test) that is "
+    "fitted to train, or None"
+)
 
 
 def add_reference(
@@ -190,6 +202,8 @@ def add_reference(
         )
     if reference is None or (isinstance(reference, str) and reference in forecasts):
         return reference
+    if not (reference is None or hasattr(reference, "fit") or callable(reference)):
+        check_kind(reference, "reference", (str, Distribution), _REFERENCES)
     if isinstance(reference, Distribution):
         forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"

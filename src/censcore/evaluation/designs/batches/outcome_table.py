@@ -9,6 +9,7 @@ from typing import Any
 
 from censcore._validation import as_count, as_list, check_kind
 from censcore.exceptions import InvalidInputError
+from censcore.files import as_path
 from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.tables import MOST_ROWS
 
@@ -93,6 +94,8 @@ class OutcomeTable:
     outcome: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
+        if self.store is not None:
+            as_path(self.store, "store")
         object.__setattr__(self, "rows", as_count(self.rows, "rows", most=MOST_ROWS))
         named = [name for name in OF_COLUMNS if getattr(self, name) is not None]
         if self.outcome is not None:
