@@ -226,6 +226,30 @@ DISTRIBUTIONS = [
     Value("float32", lambda: cs.Weibull(np.ones(6, dtype=np.float32), np.float32(2.0))),
 ]
 
+_CIF = np.array([[0.1, 0.2, 0.3], [0.2, 0.3, 0.5]])
+CAUSES = [
+    Value("causes of 7 subjects", lambda: cs.CumulativeIncidence([1.0, 2.0, 4.0], np.tile(_CIF, (7, 1, 1)))),
+    Value("causes of one subject", lambda: cs.CumulativeIncidence([1.0, 2.0, 4.0], _CIF[None])),
+    Value("one cause", lambda: cs.CumulativeIncidence([1.0, 2.0, 4.0], _CIF[None, :1])),
+    Value("three causes", lambda: cs.CumulativeIncidence([1.0], np.full((1, 3, 1), 0.2))),
+    Value("no cause at all", lambda: cs.CumulativeIncidence([1.0], np.zeros((1, 2, 1)))),
+    Value("hazards of 7 subjects", lambda: cs.CauseSpecificHazards([cs.Weibull(np.ones(7), 1.0)] * 2)),
+    Value("draws of 7 subjects", lambda: cs.CauseEnsemble(np.ones((7, 4)), np.ones((7, 4), dtype=int))),
+    Value("draws of one subject", lambda: cs.CauseEnsemble(np.ones((1, 4)), [[1, 2, 1, 2]])),
+    Value("matrix of causes", lambda: np.tile(_CIF, (7, 1, 1))),
+]
+ESTIMATORS = [
+    Value("Kaplan-Meier", lambda: cs.KaplanMeier()),
+    Value("Weibull", lambda: cs.WeibullRegression()),
+    Value("Cox", lambda: cs.CoxRegression()),
+    Value("Turnbull", lambda: cs.Turnbull()),
+    Value("Aalen-Johansen", lambda: cs.AalenJohansen()),
+    Value("Fine-Gray", lambda: cs.FineGray()),
+    Value("censoring", lambda: cs.Censoring(cs.KaplanMeier())),
+    Value("censoring of censoring", lambda: cs.Censoring(cs.Censoring(cs.KaplanMeier()))),
+    Value("adapted linear model", lambda: cs.Adapted(LinearRegression())),
+]
+
 N = 6
 TIME = np.array([0.5, 1.0, 1.0, 2.0, 3.0, 0.25])
 EVENT = np.array([1, 0, 1, 1, 0, 1], dtype=bool)
@@ -411,12 +435,61 @@ def _numeric(value: Any) -> np.ndarray | None:
     return array if array.ndim and array.size and array.dtype.kind in "fiub" else None
 
 
+def of_named(value: dict[str, Any]) -> list[Value]:
+    """Things by name, of which one is replaced, or has another name, or is alone."""
+    first = next(iter(value))
+    return [
+        Value("no things", dict),
+        Value("one thing", lambda: {first: value[first]}),
+        Value("called by a number", lambda: {**value, 3: value[first]}),
+        Value("called by nothing", lambda: {**value, "": value[first]}),
+        Value("called by None", lambda: {**value, None: value[first]}),
+        Value("called by signs", lambda: {**value, "a\x1b[31m\x00\u202e": value[first]}),
+        Value("a list", lambda: list(value.values())),
+        *(
+            Value(f"with {v.label}", lambda v=v: {**value, first: v.make()})
+            for v in [*DISTRIBUTIONS, *CAUSES, *ANYTHING]
+        ),
+        *(
+            Value(f"pair with {v.label}", lambda v=v: {**value, first: (value[first], v.make())})
+            for v in ANYTHING
+        ),
+    ]
+
+
+def of_steps(value: list[tuple[str, Any]]) -> list[Value]:
+    """Members of a stack, of which one is replaced, or has another name."""
+    (name, first), *others = value
+    return [
+        Value("one member", lambda: [(name, first)]),
+        Value("called alike", lambda: [(name, first), (name, first)]),
+        *(Value(f"with {v.label}", lambda v=v: [(name, v.make()), *others]) for v in ANYTHING),
+        *(Value(f"called {v.label}", lambda v=v: [(v.make(), first), *others]) for v in ANYTHING),
+        *(Value(f"beside {v.label}", lambda v=v: [(name, first), v.make()]) for v in ANYTHING),
+    ]
+
+
 def replacements(value: Any) -> list[Value]:
     """What to pass in place of ``value``: the values near it, and anything at all."""
+    if isinstance(value, dict) and value:
+        return [*of_named(value), *ANYTHING]
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return [*of_steps(value), *ANYTHING]
+    if isinstance(value, tuple) and len(value) == 2 and type(value[1]).__module__.startswith("censcore.outcomes"):
+        parts = [Value(f"X {v.label}", lambda v=v: (v.make(), value[1])) for v in ANYTHING]
+        parts += [Value(f"y {v.label}", lambda v=v: (value[0], v.make())) for v in [*OUTCOMES, *ANYTHING]]
+        return [*parts, *ANYTHING]
+    if isinstance(value, cs.CauseSpecificHazards | cs.CumulativeIncidence | cs.CauseEnsemble):
+        return [*CAUSES, *DISTRIBUTIONS, *ANYTHING]
+    if type(value).__module__.startswith("censcore.estimators"):
+        return [*ESTIMATORS, *ANYTHING]
     if isinstance(value, cs.Distribution):
         return [*DISTRIBUTIONS, *ANYTHING]
     if type(value).__module__.startswith("censcore.outcomes"):
         return [*OUTCOMES, *ANYTHING]
+    if isinstance(value, list) and value and type(value[0]).__module__.startswith("censcore.outcomes"):
+        parts = [Value(f"with {v.label}", lambda v=v: [value[0], v.make()]) for v in [*OUTCOMES, *ANYTHING]]
+        return [Value("no part", list), *parts, *ANYTHING]
     if isinstance(value, list | tuple) and value and isinstance(value[0], cs.Distribution):
         parts = [Value("one part", lambda: [value[0]]), Value("no part", list)]
         parts += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from censcore.evaluation.plan.forecasts import forecast_fold
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 from censcore.files import as_path
+from censcore.processes import in_processes
 from censcore.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -120,11 +122,7 @@ def _tasks(models: Mapping[str, Any], subjects: Sample, splits: list[Split], sto
 def _results(tasks: Iterable[_Task], kind: Kind, subjects: Sample, n_jobs: int | None) -> Iterator[Any]:
     if n_jobs in (None, 1):
         return (task.run(kind, subjects) for task in tasks)
-    from joblib import Parallel, delayed
-
-    return Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_Task.run)(task, kind, subjects) for task in tasks
-    )
+    return in_processes((partial(task.run, kind, subjects) for task in tasks), n_jobs, ordered=False)
 
 
 # ---- distributions of all folds --------------------------------------------------------------------
