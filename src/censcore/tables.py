@@ -50,11 +50,11 @@ def readable(table: Any, start: int = 0) -> Iterator[None]:
 
 def _place_of_bad_byte(path: str) -> str:
     """Where a file is not UTF-8."""
-    for number, line in enumerate(open(path, "rb") if os.path.isfile(path) else (), 1):
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            return f"got a byte that is not UTF-8 in line {number}"
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.decode(errors="replace").encode() != line:
+                    return f"got a byte that is not UTF-8 in line {number}"
     return "got a byte that is not UTF-8"
 
 

@@ -159,7 +159,9 @@ FILES: dict[str, Write] = {
     "no columns": _table(lambda table: table[[]], ".parquet"),
     "one row": _table(lambda table: table[:1]),
     "one row of parquet": _table(lambda table: table[:1], ".parquet"),
-    "missing values": _table(lambda table: table.mask(pd.DataFrame(np.eye(*table.shape) > 0, columns=table.columns))),
+    "missing values": _table(
+        lambda table: table.mask(pd.DataFrame(np.eye(*table.shape) > 0, columns=table.columns))
+    ),
     "a row of missing values": _table(lambda table: pd.concat([table, table[:0].reindex([99])])),
     "dates": _table(lambda table: table.assign(time=pd.Timestamp("2024-01-01")), ".parquet"),
     "text": _table(lambda table: table.astype(str), ".parquet"),
@@ -206,7 +208,16 @@ COLUMNS = (
     "--time", "--event", "--cause", "--causes", "--lower", "--upper", "--visits", "--covariates", "--stratify",
     "--censoring-time", "--entry",
 )  # fmt: skip
-WORDED = (*COLUMNS, "--times", "--levels", "--horizon", "--censoring", "--interpolation", "--tail", "--scores")
+WORDED = (
+    *COLUMNS,
+    "--times",
+    "--levels",
+    "--horizon",
+    "--censoring",
+    "--interpolation",
+    "--tail",
+    "--scores",
+)
 #: Processes are few, and no network is there.
 GUARDED = {"--jobs": ("0", "x", "-9999999", "1.5", ""), "--dask": ("x", "tcp://127.0.0.1:1", "", "tcp://x:y")}
 ALONE: dict[str, tuple[str, ...]] = {

@@ -278,7 +278,10 @@ OUTCOMES = [
     Value("times of 1e-300", lambda: cs.RightCensored(TIME * 1e-300, EVENT)),
     Value("a pyarrow table as y", lambda: pa.table({"time": TIME, "event": EVENT})),
     Value("a polars frame as y", lambda: pl.DataFrame({"time": TIME, "event": EVENT})),
-    Value("a structured array as y", lambda: np.array(list(zip(EVENT, TIME, strict=True)), [("e", bool), ("t", float)])),
+    Value(
+        "a structured array as y",
+        lambda: np.array(list(zip(EVENT, TIME, strict=True)), [("e", bool), ("t", float)]),
+    ),
     Value("a list of pairs", lambda: list(zip(TIME.tolist(), EVENT.tolist(), strict=True))),
     Value("a pair", lambda: (TIME, EVENT)),
     Value("a frame of no meaning", lambda: pd.DataFrame({"a": TIME, "b": EVENT})),
@@ -475,7 +478,11 @@ def replacements(value: Any) -> list[Value]:
         return [*of_named(value), *ANYTHING]
     if isinstance(value, list) and value and isinstance(value[0], tuple):
         return [*of_steps(value), *ANYTHING]
-    if isinstance(value, tuple) and len(value) == 2 and type(value[1]).__module__.startswith("censcore.outcomes"):
+    if (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and type(value[1]).__module__.startswith("censcore.outcomes")
+    ):
         parts = [Value(f"X {v.label}", lambda v=v: (v.make(), value[1])) for v in ANYTHING]
         parts += [Value(f"y {v.label}", lambda v=v: (value[0], v.make())) for v in [*OUTCOMES, *ANYTHING]]
         return [*parts, *ANYTHING]

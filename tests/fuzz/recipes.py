@@ -549,7 +549,11 @@ def comparing_more() -> list[Target]:
     groups, by = np.arange(MANY) // 2, {"half": np.arange(MANY) % 2}
     return [
         Target("compare, trained", cs.compare, {"forecasts": MODELS, "y": Y40, **TRAIN}),
-        Target("compare, groups", cs.compare, {"forecasts": MODELS, "y": Y40, **TRAIN, "groups": groups, "by": by}),
+        Target(
+            "compare, groups",
+            cs.compare,
+            {"forecasts": MODELS, "y": Y40, **TRAIN, "groups": groups, "by": by},
+        ),
         Target("compare, intervals", cs.compare, {"forecasts": MODELS, "y": INTERVALS40, "horizon": 1.0}),
     ]
 

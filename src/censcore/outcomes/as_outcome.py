@@ -77,8 +77,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
         return surv
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
-    if hasattr(y, "columns"):
-        names = list(column_names(y))
+    if names := list(column_names(y)):
         _check_one_time(names)
         return RightCensored.from_frame(y, entry="entry" if "entry" in names else None)
     argument: Any = y  # the declared types exclude tuples
