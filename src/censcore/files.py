@@ -12,10 +12,32 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from censcore.exceptions import StorageError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, StorageError
+from censcore.plain_text import one_line
 
 STANDARD_OUTPUT = 1  # its number among the open files of a process
 MOST_LINKS = 40  # in a row, as Linux has it
+
+
+def as_path(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """Return the path that a text or a :class:`os.PathLike` means, which no system may be unable to look up.
+
+    >>> as_path("a/b.csv").name
+    'b.csv'
+    """
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise InvalidTypeError(
+            f"{name}: got {type(path).__name__}, expected a path, as a text or a pathlib.Path."
+        )
+    try:
+        os.lstat(text)
+    except (OSError, ValueError) as error:  # that nothing is there is no mistake, nor that it may not be read
+        if isinstance(error, ValueError) or error.errno in (errno.ENAMETOOLONG, errno.EINVAL):
+            why = getattr(error, "strerror", None) or error
+            shown = text if len(text) <= 60 else f"{text[:57]}..."
+            raise InvalidInputError(f"{name}: got {one_line(shown)}, which is no path ({why}).") from error
+    return Path(text)
 
 
 @contextmanager
@@ -31,6 +53,7 @@ def storing(path: str | os.PathLike[str]) -> Iterator[None]:
     censcore.exceptions.StorageError: results cannot be written: No space left on device. What was complete
     before is kept; make room or choose another folder, and run it again.
     """
+    path = as_path(path)
     try:
         yield
     except StorageError:

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._validation import check_kind
 from censcore.exceptions import MissingDependencyError, MissingPackageError, ModelFileError
-from censcore.files import write_atomically
+from censcore.files import as_path, write_atomically
 from censcore.plain_text import one_line
 
 #: Kind of a model file -> module of its class.
@@ -81,7 +80,7 @@ def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, 
     It may be missing, truncated, corrupted, of another version or kind, or no model of censcore: then a
     ModelFileError is raised.
     """
-    path = _as_path(path)
+    path = as_path(path)
     data, header = _checked_header(path)
     if header["kind"] != kind:
         raise _told(f"{path}: got a {header['kind']:.60}, expected a {kind}.")
@@ -112,7 +111,7 @@ def restoring(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
     """What a model file holds, by its header."""
-    return _checked_header(_as_path(path))[1]["kind"]
+    return _checked_header(as_path(path))[1]["kind"]
 
 
 def part_of(arrays: dict[str, Any], name: str) -> dict[str, Any]:
@@ -159,11 +158,6 @@ def load(path: str | os.PathLike[str], device: str = "auto") -> Any:
             "fit, with the settings of its run."
         )
     return getattr(import_module(_MODULES[kind]), kind).load(path, device)
-
-
-def _as_path(path: Any) -> Path:
-    check_kind(path, "path", (str, os.PathLike), "a path, as a text or a pathlib.Path")
-    return Path(path)
 
 
 def _checked_header(path: Path) -> tuple[bytes, dict[str, str]]:

@@ -6,22 +6,68 @@ import glob
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from censcore._validation import as_frame, check_kind
-from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingPackageError
-from censcore.plain_text import some_of
+from censcore._validation import as_count, as_frame, check_kind
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, MissingPackageError
+from censcore.plain_text import one_line, some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".txt")
 SAMPLE = 2**20  # bytes of a CSV file from which the length of its lines is learned
+MOST_ROWS = 10**12  # in a batch
+
+
+@contextmanager
+def readable(table: Any, start: int = 0) -> Iterator[None]:
+    """Turn what a parser says of a table into an error of the library with the file and, if known, the line.
+
+    ``start`` is the byte at which the part that is parsed begins, after the line of the names.
+    """
+    try:
+        yield
+    except CenscoreError:
+        raise
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        if isinstance(error, UnicodeDecodeError):
+            why = f"{_place_of_bad_byte(str(table))}, expected UTF-8. Save the table as UTF-8 text ({why})"
+        elif start:
+            with open(str(table), "rb") as file:
+                before = file.read(start).count(b"\n") - 1
+            why = re.sub(r"(?<=line )\d+", lambda line: str(int(line[0]) + before), why)
+        raise InvalidInputError(f"{one_line(str(table))} could not be read as a table: {why}") from error
+
+
+def _place_of_bad_byte(path: str) -> str:
+    """Where a file is not UTF-8."""
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.decode(errors="replace").encode() != line:
+                    return f"got a byte that is not UTF-8 in line {number}"
+    return "got a byte that is not UTF-8"
+
+
+def open_parquet(source: Any) -> Any:
+    """Open a Parquet file, by its path or its bytes, to be read without threads.
+
+    Where there is no memory for another thread, those of Arrow wait for each other without an end.
+    """
+    try:
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise MissingPackageError("Parquet files need pyarrow: pip install 'censcore[cli]'.") from error
+    return pyarrow.parquet.ParquetFile(source, pre_buffer=False)
 
 
 class Batch(Protocol):
@@ -63,20 +109,21 @@ class ParquetBatch(FileBatch):
 
     def names(self) -> list[str]:
         """Names of the columns; an index that pandas stored as a range counts as one."""
-        with _parquet().ParquetFile(self.path) as file:
+        with readable(self), open_parquet(self.path) as file:
             return [*file.schema_arrow.names, *_range_index(file)]
 
     def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Frames of at most ``rows`` rows."""
-        with _parquet().ParquetFile(self.path) as file:
+        with readable(self), open_parquet(self.path) as file:
             stored, index = list(file.schema_arrow.names), _range_index(file)
             wanted = [*stored, *index] if columns is None else list(columns)
             check_columns(wanted, [*stored, *index], str(self))
             read = [name for name in wanted if name in stored]
             first = sum(file.metadata.row_group(i).num_rows for i in range(self.groups[0]))
-            for part in file.iter_batches(batch_size=rows, row_groups=list(self.groups), columns=read):
+            groups = list(self.groups)
+            for part in file.iter_batches(rows, groups, columns=read, use_threads=False):
                 # a name is read as the beginning of names, too; pandas is to make no index of a column
-                frame = part.select(read).replace_schema_metadata(None).to_pandas()
+                frame = part.select(read).replace_schema_metadata(None).to_pandas(use_threads=False)
                 for name in set(wanted) - set(read):
                     frame[name] = index[name].start + index[name].step * np.arange(first, first + len(part))
                 first += len(part)
@@ -99,7 +146,8 @@ class CsvBatch(FileBatch):
         """Names of the columns."""
         import pandas as pd
 
-        return list(pd.read_csv(io.BytesIO(self.header), sep=self._separator, nrows=0).columns)
+        with readable(self):
+            return list(pd.read_csv(io.BytesIO(self.header), sep=self._separator, nrows=0).columns)
 
     def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
         """One frame."""
@@ -111,11 +159,9 @@ class CsvBatch(FileBatch):
         with open(self.path, "rb") as file:
             file.seek(self.start)
             content = io.BytesIO(self.header + file.read(self.stop - self.start))
-        try:
+        with readable(self, self.start):
             types = dict.fromkeys(text, str)
             frame = pd.read_csv(content, sep=self._separator, usecols=chosen, dtype=types)
-        except Exception as error:
-            raise InvalidInputError(f"{self} could not be read as a table: {error}") from error
         yield from FrameBatch(frame, frame.columns).frames(columns, rows, text)
 
 
@@ -171,7 +217,11 @@ def batches_of(data: Any, rows: int) -> list[Batch]:
             f"data: got {type(data).__name__}, expected a path of Parquet or CSV files, a list of paths, a "
             "Dask data frame or a data frame."
         )
-    return [batch for path in paths for batch in _parts(path, rows)]
+    rows = as_count(rows, "rows", most=MOST_ROWS)
+    batches = [batch for path in paths for batch in _parts(path, rows)]
+    if not batches:
+        raise InvalidInputError(f"{some_of(paths)}: got a table without rows, expected at least one subject.")
+    return batches
 
 
 def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> None:
@@ -220,11 +270,8 @@ def _parts(path: str, rows: int) -> list[Batch]:
 
 def _row_groups(path: str, rows: int, version: str) -> Iterator[ParquetBatch]:
     """Consecutive row groups, as many as make up ``rows`` rows."""
-    read = _parquet().read_metadata
-    try:
-        metadata = read(path)
-    except Exception as error:
-        raise InvalidInputError(f"{path} could not be read as a table: {error}") from error
+    with readable(path), open_parquet(path) as file:
+        metadata = file.metadata
     groups: list[int] = []
     count = 0
     for number in range(metadata.num_row_groups):
@@ -241,8 +288,8 @@ def _line_ranges(path: str, rows: int, version: str) -> Iterator[CsvBatch]:
         header = file.readline()
         sample = file.read(SAMPLE)
         length = len(sample) / max(sample.count(b"\n"), 1)
-        size, start = max(int(rows * length), 1), len(header)
-        total = os.path.getsize(path)
+        total, start = os.path.getsize(path), len(header)
+        size = min(max(int(rows * length), 1), total)
         while start < total:
             file.seek(start)
             block = file.read(size)
@@ -269,11 +316,3 @@ def _range_index(file: Any) -> dict[str, range]:
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # metadata of any form
         return {}
     return {name: values} if fits and isinstance(name, str) and name not in stored.names else {}
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        raise MissingPackageError("Parquet files need pyarrow: pip install 'censcore[cli]'.") from error
-    return pyarrow.parquet

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import pathlib
 from functools import cache
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from tests.fuzz.hostile import numbers_like, of_covariates, replacements
+from tests.fuzz.hostile import ANYTHING, numbers_like, of_covariates, replacements
 from tests.fuzz.invariant import Call, numbers
 from tests.fuzz.recipes import RECIPES, TYPICAL, Target
 
 #: Arguments that say how much work to do: a number that fits into memory and takes minutes is no mistake.
 WORK = (
     "m", "n", "refits", "replicates", "epochs", "samples", "n_samples", "bins", "breaks", "max_iter",
-    "width", "depth", "noise_dim", "n_networks",
+    "width", "depth", "noise_dim", "n_networks", "draws",
 )  # fmt: skip
 MUCH, TOO_MUCH = 500, 1e14
 
-#: Arguments that would start threads, write files or talk to a terminal.
-LEFT_ALONE = ("n_jobs", "store", "path", "checkpoint", "progress", "compile", "device")
+#: Arguments that would start processes, write files or talk to a terminal: no number is meant there, no text.
+GUARDED = ("n_jobs", "store", "path", "checkpoint", "progress", "compile", "device")
+NOT_MEANT = [
+    value
+    for value in ANYTHING
+    if not isinstance(value.make(), str | pathlib.PurePath | bool | np.bool_ | int | np.integer)
+]
 
 
 @cache
@@ -51,7 +57,7 @@ def calls(draw: Any, name: str) -> Call:
     """A call of a public name with one or two arguments that are replaced."""
     target = draw(st.sampled_from(targets(name)))
     arguments = target.all_arguments()
-    open_to = sorted(set(arguments) - {*LEFT_ALONE})
+    open_to = sorted(arguments)
     if not open_to:
         return valid(target)
     replaced = draw(st.lists(st.sampled_from(open_to), min_size=1, max_size=2, unique=True))
@@ -60,10 +66,13 @@ def calls(draw: Any, name: str) -> Call:
     words, same, refused = [], True, False
     for word in replaced:
         near = arguments[word] if arguments[word] is not None else TYPICAL.get(word)
-        known = replacements(near)
+        if word in GUARDED:
+            near = None
+        known = NOT_MEANT if word in GUARDED else replacements(near)
         if word == "X" and isinstance(near, np.ndarray):
             known = [*of_covariates(near, fitting="y" in arguments), *known]
-        value = draw(st.one_of(st.sampled_from(known), st.sampled_from(known), numbers_like(near)))
+        any_number = st.nothing() if word in GUARDED else numbers_like(near)
+        value = draw(st.one_of(st.sampled_from(known), st.sampled_from(known), any_number))
         arguments[word] = value.make()
         if word in WORK and isinstance(arguments[word], int | float) and MUCH < arguments[word] < TOO_MUCH:
             arguments[word] = TOO_MUCH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import scipy.sparse
 import torch
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from sklearn.linear_model import LinearRegression
 import censcore as cs
 
 INF, NAN = float("inf"), float("nan")
-NUMBERS = (NAN, INF, -INF, -1.0, 0.0, -0.0, 0.5, 1.0, 2.5, 1e300, -1e300, 1e-300, 5e-324, 1e16)
+NUMBERS = (NAN, INF, -INF, -1.0, 0.0, -0.0, 0.5, 1.0, 2.5, 1e299, 1e300, -1e300, 1e-300, 5e-324, 1e16)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,74 @@ ANYTHING = [
     _const("np.bool", np.bool_(True)),
     _const("np.datetime64", np.datetime64("2024-01-01")),
     _const("timedelta", datetime.timedelta(days=1)),
+    _const("date", datetime.date(2024, 1, 1)),
+    _const("datetime", datetime.datetime(2024, 1, 1)),
+    _const("np.timedelta64", np.timedelta64(3, "D")),
+    _const("pd.Timestamp", pd.Timestamp("2024-01-01")),
+    _const("pd.NA", pd.NA),
+    _const("pd.NaT", pd.NaT),
+    _const("np.float64", np.float64(1.5)),
+    _const("np.float64 NaN", np.float64("nan")),
+    _const("np.float16", np.float16(1.5)),
+    _const("np.uint8", np.uint8(2)),
+    _const("np.str", np.str_("x")),
+    _const("1e20", 1e20),
+    _const("-1e20", -1e20),
+    _const("huge negative integer", -(10**400)),
+    _const("long text", "x" * 5000),
+    _const("text of control characters", "a\x1b[31m\x00\u202e\ud800"),
+    _const("bytearray", bytearray(b"x")),
+    _const("range", range(3)),
+    _const("slice", slice(None)),
+    _const("Ellipsis", ...),
+    _const("False", False),
+    _const("NotImplemented", NotImplemented),
+    Value("0-d array", lambda: np.array(1.5)),
+    Value("0-d array of integers", lambda: np.array(2)),
+    Value("0-d array of text", lambda: np.array("x")),
+    Value("0-d array of objects", lambda: np.array(object())),
+    Value("0-d tensor", lambda: torch.tensor(1.5)),
+    Value("0-d tensor of integers", lambda: torch.tensor(2)),
+    Value("array of dates", lambda: np.full(6, np.datetime64("2024-01-01"))),
+    Value("array of timedeltas", lambda: np.full(6, np.timedelta64(1, "D"))),
+    Value("array of bytes", lambda: np.full(6, b"x")),
+    Value("array of 1e300", lambda: np.full(6, 1e300)),
+    Value("array of 1e-300", lambda: np.full(6, 1e-300)),
+    Value("list of dates", lambda: [datetime.date(2024, 1, 1)] * 6),
+    Value("list of None", lambda: [None] * 6),
+    Value("list of bytes", lambda: [b"x"] * 6),
+    Value("list of long texts", lambda: ["x" * 5000] * 6),
+    Value("ragged labels", lambda: ["a", ["b", "c"], "a", "b", "a", "b"]),
+    Value("labels of two kinds", lambda: ["a", 1, "a", None, "b", 2.5]),
+    Value("dict of ragged lists", lambda: {"a": [1.0, 2.0], "b": [3.0]}),
+    Value("dict of labels", lambda: {"a": ["x"] * 6}),
+    Value("dict of None", lambda: {"a": None, "b": None}),
+    Value("dict by numbers", lambda: {1: 2.0, 3: 4.0}),
+    Value("dict of functions", lambda: {"a": len}),
+    Value("generator of text", lambda: (x for x in ("a", "b"))),
+    Value("iterator", lambda: iter([1.0, 2.0])),
+    Value("bfloat16 tensor", lambda: torch.ones(6, dtype=torch.bfloat16)),
+    Value("half tensor", lambda: torch.ones(6, dtype=torch.float16)),
+    Value("tensor of booleans", lambda: torch.ones(6, dtype=torch.bool)),
+    Value("series", lambda: pd.Series(np.linspace(0.5, 1.0, 6))),
+    Value("series of text", lambda: pd.Series(["a", "b"] * 3)),
+    Value("series with gaps", lambda: pd.Series([1, None, 3, 4, None, 6], dtype="Int64")),
+    Value("series of categories", lambda: pd.Series(["a", "b"] * 3, dtype="category")),
+    Value("series of dates", lambda: pd.Series(pd.date_range("2024", periods=6, tz="UTC"))),
+    Value("index", lambda: pd.Index([0.5, 1.0])),
+    Value("polars series", lambda: pl.Series([0.5, 1.0] * 3)),
+    Value("polars series of text", lambda: pl.Series(["a", "b"] * 3)),
+    Value("polars series with gaps", lambda: pl.Series([1.0, None] * 3)),
+    Value("polars frame", lambda: pl.DataFrame({"time": [1.0, 2.0], "event": [1, 0]})),
+    Value("polars lazy frame", lambda: pl.LazyFrame({"time": [1.0, 2.0], "event": [1, 0]})),
+    Value("pyarrow table", lambda: pa.table({"time": [1.0, 2.0], "event": [1, 0]})),
+    Value("pyarrow array", lambda: pa.array([0.5, 1.0, None])),
+    Value("pyarrow chunked array", lambda: pa.chunked_array([[0.5, 1.0], [2.0]])),
+    Value("pyarrow number", lambda: pa.scalar(1.5)),
+    _const("a path", pathlib.Path("no such folder/nothing")),
+    _const("an exception", ValueError("x")),
+    _const("a module", datetime),
+    Value("a random generator", lambda: np.random.default_rng(0)),
     Value("object", object),
     Value("empty list", list),
     Value("empty dict", dict),
@@ -156,6 +226,30 @@ DISTRIBUTIONS = [
     Value("float32", lambda: cs.Weibull(np.ones(6, dtype=np.float32), np.float32(2.0))),
 ]
 
+_CIF = np.array([[0.1, 0.2, 0.3], [0.2, 0.3, 0.5]])
+CAUSES = [
+    Value("causes of 7 subjects", lambda: cs.CumulativeIncidence([1.0, 2.0, 4.0], np.tile(_CIF, (7, 1, 1)))),
+    Value("causes of one subject", lambda: cs.CumulativeIncidence([1.0, 2.0, 4.0], _CIF[None])),
+    Value("one cause", lambda: cs.CumulativeIncidence([1.0, 2.0, 4.0], _CIF[None, :1])),
+    Value("three causes", lambda: cs.CumulativeIncidence([1.0], np.full((1, 3, 1), 0.2))),
+    Value("no cause at all", lambda: cs.CumulativeIncidence([1.0], np.zeros((1, 2, 1)))),
+    Value("hazards of 7 subjects", lambda: cs.CauseSpecificHazards([cs.Weibull(np.ones(7), 1.0)] * 2)),
+    Value("draws of 7 subjects", lambda: cs.CauseEnsemble(np.ones((7, 4)), np.ones((7, 4), dtype=int))),
+    Value("draws of one subject", lambda: cs.CauseEnsemble(np.ones((1, 4)), [[1, 2, 1, 2]])),
+    Value("matrix of causes", lambda: np.tile(_CIF, (7, 1, 1))),
+]
+ESTIMATORS = [
+    Value("Kaplan-Meier", lambda: cs.KaplanMeier()),
+    Value("Weibull", lambda: cs.WeibullRegression()),
+    Value("Cox", lambda: cs.CoxRegression()),
+    Value("Turnbull", lambda: cs.Turnbull()),
+    Value("Aalen-Johansen", lambda: cs.AalenJohansen()),
+    Value("Fine-Gray", lambda: cs.FineGray()),
+    Value("censoring", lambda: cs.Censoring(cs.KaplanMeier())),
+    Value("censoring of censoring", lambda: cs.Censoring(cs.Censoring(cs.KaplanMeier()))),
+    Value("adapted linear model", lambda: cs.Adapted(LinearRegression())),
+]
+
 N = 6
 TIME = np.array([0.5, 1.0, 1.0, 2.0, 3.0, 0.25])
 EVENT = np.array([1, 0, 1, 1, 0, 1], dtype=bool)
@@ -178,6 +272,17 @@ OUTCOMES = [
     Value("intervals", lambda: cs.IntervalCensored(TIME, [1.0, INF, 2.0, 4.0, INF, 0.5])),
     Value("torch outcome", lambda: cs.RightCensored(torch.as_tensor(TIME), torch.as_tensor(EVENT))),
     Value("float32 outcome", lambda: cs.RightCensored(TIME.astype(np.float32), EVENT)),
+    Value("intervals without an event", lambda: cs.IntervalCensored(TIME, np.full(N, INF))),
+    Value("one cause of two", lambda: cs.CompetingRisks(TIME, [1, 0, 1, 1, 0, 1], n_causes=2)),
+    Value("entry for all", lambda: cs.RightCensored(TIME, EVENT, entry=np.zeros(N))),
+    Value("times of 1e-300", lambda: cs.RightCensored(TIME * 1e-300, EVENT)),
+    Value("a pyarrow table as y", lambda: pa.table({"time": TIME, "event": EVENT})),
+    Value("a polars frame as y", lambda: pl.DataFrame({"time": TIME, "event": EVENT})),
+    Value(
+        "a structured array as y",
+        lambda: np.array(list(zip(EVENT, TIME, strict=True)), [("e", bool), ("t", float)]),
+    ),
+    Value("a list of pairs", lambda: list(zip(TIME.tolist(), EVENT.tolist(), strict=True))),
     Value("a pair", lambda: (TIME, EVENT)),
     Value("a frame of no meaning", lambda: pd.DataFrame({"a": TIME, "b": EVENT})),
 ]
@@ -247,6 +352,17 @@ def of_array(value: Any) -> list[Value]:
         "constant": lambda: np.full(array.shape, array.reshape(-1)[0]),
         "tensor": lambda: torch.as_tensor(array.copy()),
     }
+    if array.ndim == 1:
+        other |= {
+            "polars": lambda: pl.Series(array),
+            "pyarrow": lambda: pa.array(array),
+            "categories": lambda: pd.Series(array, dtype="category"),
+            "extension": lambda: pd.Series(array).convert_dtypes(),
+            "bfloat16": lambda: torch.as_tensor(array.astype(float)).to(torch.bfloat16),
+            "timedeltas": lambda: np.full(array.shape, np.timedelta64(1, "D")),
+            "generator": lambda: (x for x in array.tolist()),
+            "texts": lambda: [f"{x:.0f}" for x in array],
+        }
     if array.dtype.kind in "iu":
         other["huge codes"] = lambda: np.where(array == array.max(), 10**7, array)
     if array.dtype.kind == "f":
@@ -291,6 +407,11 @@ def of_frame(frame: pd.DataFrame) -> list[Value]:
     names = list(frame.columns)
     return [
         Value("in polars", lambda: pl.from_pandas(frame), same=True),
+        Value("in pyarrow", lambda: pa.Table.from_pandas(frame)),
+        Value("lazy in polars", lambda: pl.from_pandas(frame).lazy()),
+        Value("dict", lambda: frame.to_dict("list")),
+        Value("dates", lambda: frame.assign(**{str(names[0]): pd.Timestamp("2024-01-01")})),
+        Value("extension", frame.convert_dtypes),
         Value("with another index", lambda: frame.set_axis(range(7, 7 + len(frame))), same=True),
         Value("columns called alike", lambda: frame.set_axis([names[0]] * len(names), axis=1), refused=True),
         Value("columns of two levels", lambda: pd.concat({"a": frame}, axis=1), refused=True),
@@ -317,12 +438,65 @@ def _numeric(value: Any) -> np.ndarray | None:
     return array if array.ndim and array.size and array.dtype.kind in "fiub" else None
 
 
+def of_named(value: dict[str, Any]) -> list[Value]:
+    """Things by name, of which one is replaced, or has another name, or is alone."""
+    first = next(iter(value))
+    return [
+        Value("no things", dict),
+        Value("one thing", lambda: {first: value[first]}),
+        Value("called by a number", lambda: {**value, 3: value[first]}),
+        Value("called by nothing", lambda: {**value, "": value[first]}),
+        Value("called by None", lambda: {**value, None: value[first]}),
+        Value("called by signs", lambda: {**value, "a\x1b[31m\x00\u202e": value[first]}),
+        Value("a list", lambda: list(value.values())),
+        *(
+            Value(f"with {v.label}", lambda v=v: {**value, first: v.make()})
+            for v in [*DISTRIBUTIONS, *CAUSES, *ANYTHING]
+        ),
+        *(
+            Value(f"pair with {v.label}", lambda v=v: {**value, first: (value[first], v.make())})
+            for v in ANYTHING
+        ),
+    ]
+
+
+def of_steps(value: list[tuple[str, Any]]) -> list[Value]:
+    """Members of a stack, of which one is replaced, or has another name."""
+    (name, first), *others = value
+    return [
+        Value("one member", lambda: [(name, first)]),
+        Value("called alike", lambda: [(name, first), (name, first)]),
+        *(Value(f"with {v.label}", lambda v=v: [(name, v.make()), *others]) for v in ANYTHING),
+        *(Value(f"called {v.label}", lambda v=v: [(v.make(), first), *others]) for v in ANYTHING),
+        *(Value(f"beside {v.label}", lambda v=v: [(name, first), v.make()]) for v in ANYTHING),
+    ]
+
+
 def replacements(value: Any) -> list[Value]:
     """What to pass in place of ``value``: the values near it, and anything at all."""
+    if isinstance(value, dict) and value:
+        return [*of_named(value), *ANYTHING]
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return [*of_steps(value), *ANYTHING]
+    if (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and type(value[1]).__module__.startswith("censcore.outcomes")
+    ):
+        parts = [Value(f"X {v.label}", lambda v=v: (v.make(), value[1])) for v in ANYTHING]
+        parts += [Value(f"y {v.label}", lambda v=v: (value[0], v.make())) for v in [*OUTCOMES, *ANYTHING]]
+        return [*parts, *ANYTHING]
+    if isinstance(value, cs.CauseSpecificHazards | cs.CumulativeIncidence | cs.CauseEnsemble):
+        return [*CAUSES, *DISTRIBUTIONS, *ANYTHING]
+    if type(value).__module__.startswith("censcore.estimators"):
+        return [*ESTIMATORS, *ANYTHING]
     if isinstance(value, cs.Distribution):
         return [*DISTRIBUTIONS, *ANYTHING]
     if type(value).__module__.startswith("censcore.outcomes"):
         return [*OUTCOMES, *ANYTHING]
+    if isinstance(value, list) and value and type(value[0]).__module__.startswith("censcore.outcomes"):
+        parts = [Value(f"with {v.label}", lambda v=v: [value[0], v.make()]) for v in [*OUTCOMES, *ANYTHING]]
+        return [Value("no part", list), *parts, *ANYTHING]
     if isinstance(value, list | tuple) and value and isinstance(value[0], cs.Distribution):
         parts = [Value("one part", lambda: [value[0]]), Value("no part", list)]
         parts += [

@@ -258,6 +258,7 @@ def outcome(name: str, make: type, methods: dict[str, dict[str, Any]], **argumen
     def targets() -> list[Target]:
         made = make(**arguments)
         found = [Target(name, make, arguments)] * 6
+        found.append(Target(f"{name}.concat", make.concat, {"outcomes": [made, made]}))
         return found + [
             Target(f"{name}.{m}", getattr(made, m), a, unread=UNREAD.get(m, ())) for m, a in methods.items()
         ]
@@ -536,6 +537,26 @@ def comparing() -> list[Target]:
     ]
 
 
+INTERVALS40 = cs.IntervalCensored(
+    Y40.time, Y40.time + 0.5, visits=np.column_stack([Y40.time, Y40.time + 0.5, Y40.time + 1.0])
+)
+TRAIN = {"reference": cs.KaplanMeier(), "train": (None, Y40), "horizon": 1.0}
+
+
+def comparing_more() -> list[Target]:
+    """With training subjects, intervals, groups and subgroups."""
+    groups, by = np.arange(MANY) // 2, {"half": np.arange(MANY) % 2}
+    return [
+        Target("compare, trained", cs.compare, {"forecasts": MODELS, "y": Y40, **TRAIN}),
+        Target(
+            "compare, groups",
+            cs.compare,
+            {"forecasts": MODELS, "y": Y40, **TRAIN, "groups": groups, "by": by},
+        ),
+        Target("compare, intervals", cs.compare, {"forecasts": MODELS, "y": INTERVALS40, "horizon": 1.0}),
+    ]
+
+
 @cache
 def comparison(kind: str = "one") -> Any:
     of = {"one": 0, "joint": 2, "causes": 3}[kind]
@@ -544,11 +565,18 @@ def comparison(kind: str = "one") -> Any:
 
 
 COMPARISON_METHODS: dict[str, dict[str, Any]] = {
+    "auc": {},
     "calibration": {"model": "a"},
+    "classification": {},
+    "risks": {},
+    "roc": {},
     "differences": {},
     "estimate": {"model": "a", "score": "crps"},
     "frame": {},
     "net_benefit": {},
+    "plot": {},
+    "to_html": {},
+    "to_json": {},
     "to_latex": {},
     "to_markdown": {},
 }
@@ -588,7 +616,7 @@ def sensitivity() -> Any:
 
 PAIRS = {"y": Y, "risk": np.linspace(1.0, 0.0, N), "censoring": C}
 EVALUATION = {
-    "compare": Recipe(comparing, 0.3),
+    "compare": Recipe(lambda: comparing() + comparing_more(), 0.6),
     "Comparison": together(
         received(comparison, COMPARISON_METHODS),
         received(

@@ -200,7 +200,14 @@ def to_numpy(array: Array, name: str = "An array") -> np.ndarray:
     if in_transform():
         return _unwrapped(array, sys.modules["torch"]._C)
     check_entries(array, name)
-    return array.detach().cpu().numpy()
+    return _plain(array.detach()).cpu().numpy()
+
+
+def _plain(tensor: Array) -> Array:
+    """A tensor of a dtype that NumPy has, too: floating numbers of 8 bits and bfloat16 become float32."""
+    torch = sys.modules["torch"]
+    known = tensor.dtype in (torch.float16, torch.float32, torch.float64)
+    return tensor.float() if tensor.is_floating_point() and not known else tensor.resolve_conj().resolve_neg()
 
 
 def _unwrapped(tensor: Array, core: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ from censcore.plain_text import shown
 
 __all__ = [
     "as_frame", "as_list", "as_names", "check_flag", "check_instance", "check_kind", "check_method",
-    "check_option", "check_same_order", "columns_of", "is_auto", "no_array", "shown",
+    "check_option", "check_same_order", "column_names", "columns_of", "is_auto", "no_array", "shown",
 ]  # fmt: skip
 
 
@@ -104,8 +104,15 @@ def as_frame(frame: Any, *columns: Any, name: str = "frame") -> Any:
         ) from error
 
 
+def column_names(frame: Any) -> Any:
+    """Names of the columns of a frame of any library; none for other things."""
+    if hasattr(frame, "collect_schema"):
+        return frame.collect_schema().names()
+    return getattr(frame, "column_names", getattr(frame, "columns", ()))
+
+
 def _check_names(frame: Any, name: str) -> None:
-    columns: Any = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    columns = column_names(frame)
     if getattr(columns, "nlevels", 1) > 1:
         raise InvalidInputError(
             f"{name}: got columns with names of {columns.nlevels} levels, expected one name for each. Join "

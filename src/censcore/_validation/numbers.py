@@ -273,11 +273,18 @@ def as_weights(weights: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     return values
 
 
-def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") -> np.ndarray:
-    """One label per subject, (n,), of any kind that can be ordered."""
+def as_labels(
+    labels: Any, n: int, name: str = "groups", of: str = "subject", missing: bool = False
+) -> np.ndarray:
+    """One label per subject, (n,), of any kind that can be ordered; of any kind where some may be missing."""
     values = to_numpy(labels, name)
     if values.shape != (n,):
         raise InvalidInputError(f"{name} must have one label per {of}, ({n},); got {values.shape}.")
+    nested = [x for x in values.tolist() if isinstance(x, list | dict | set | np.ndarray)]
+    if values.dtype.kind == "O" and nested:
+        raise InvalidTypeError(f"{name}: got {type(nested[0]).__name__}, expected one label for each {of}.")
+    if missing:
+        return values
     bad = np.nonzero(_is_missing(values))[0]
     if bad.size:
         raise InvalidInputError(f"{name}: got {values[bad[0]]}, expected a label, in {name_subjects(bad)}.")

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 import censcore as cs
+from censcore._validation import as_count
 from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, tell_changes
 from censcore.cli.predictions import check_options, is_standard_input, outcome_of, words
 from censcore.cli.score import loss_columns, losses_writer, tell_written
@@ -24,7 +25,7 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
 from censcore.plain_text import one_line
-from censcore.tables import batches_of
+from censcore.tables import MOST_ROWS, batches_of
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,9 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
             "--lower, --upper: intervals are compared in memory, not in batches. Leave out --batch and "
             "--dask, and pass one file."
         )
-    if batch is not None and batch < 1:
-        raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
+    rows = as_count(ROWS if batch is None else batch, "--batch", most=MOST_ROWS)
     table = cs.OutcomeTable(
-        str(source.predictions), rows=batch or ROWS, dask=source.dask, outcome=_Outcome.of(source),
+        str(source.predictions), rows=rows, dask=source.dask, outcome=_Outcome.of(source),
         n_jobs=source.jobs, store=store,
     )  # fmt: skip
     estimator = source.estimator()

@@ -14,6 +14,7 @@ import censcore as cs
 from censcore.cli.plugins import load_scores
 from censcore.cli.predictions import COLUMNS_HELP, is_standard_input, outcome_of, read_table, words
 from censcore.exceptions import InvalidInputError
+from censcore.files import as_path
 from censcore.plain_text import visible
 
 if TYPE_CHECKING:
@@ -137,6 +138,9 @@ class Source:
 
     def __post_init__(self) -> None:
         """Without any columns of the outcome these are called time and event."""
+        for option, path in (("the table", self.predictions), ("--train", self.train)):
+            if path is not None:
+                as_path(path, option)
         if not self.intervals:
             object.__setattr__(self, "time", "time" if self.time is None else self.time)
             if self.event is None and self.cause is None:

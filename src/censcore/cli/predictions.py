@@ -49,6 +49,8 @@ def read_table(path: Path) -> pd.DataFrame:
     """A csv or parquet file as a frame; standard input and pipes are known by how they begin."""
     import pandas as pd
 
+    from censcore.tables import readable  # --help needs none of what it imports
+
     stream = is_standard_input(path)
     if stream and sys.stdin is None:
         raise InvalidInputError("standard input: got a closed stream, expected a table in csv or parquet.")
@@ -56,7 +58,7 @@ def read_table(path: Path) -> pd.DataFrame:
         raise InvalidInputError(f"There is no file {path}.")
     ending = path.suffix.lower()
     shown = name_of(path) if stream else path
-    try:
+    with readable(shown):
         if stream or path.is_fifo():
             content = io.BytesIO(sys.stdin.buffer.read() if stream else path.read_bytes())
             parquet = content.getvalue().startswith(b"PAR1")
@@ -67,10 +69,6 @@ def read_table(path: Path) -> pd.DataFrame:
             frame = pd.read_csv(path, sep="\t" if ending == ".tsv" else ",")
         else:
             raise InvalidInputError(f"{path} must end in .csv, .tsv or .parquet; got {ending or 'nothing'}.")
-    except InvalidInputError:
-        raise
-    except Exception as error:
-        raise InvalidInputError(f"{shown} could not be read as a table: {error}") from error
     if not len(frame):
         raise InvalidInputError(f"{shown} has no rows.")
     return frame
@@ -78,9 +76,10 @@ def read_table(path: Path) -> pd.DataFrame:
 
 def _read_parquet(file: Path | io.BytesIO) -> pd.DataFrame:
     """A table in which an index with a name is a column, as in tables that are read in batches."""
-    import pandas as pd
+    from censcore.tables import open_parquet
 
-    frame = pd.read_parquet(file)
+    with open_parquet(file) as opened:
+        frame = opened.read(use_threads=False).to_pandas(use_threads=False)
     return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
 
 

@@ -20,6 +20,15 @@ _MISSING = "missing"  # the level of subjects without one, the last
 _MARGIN = 1.0  # standard deviations beyond the range of the fit in which values are taken as they are
 
 
+def text_columns(X: Any) -> dict[str, bool] | None:
+    """Which columns of a frame hold text or categories, by their names; None for other tables and names."""
+    if not hasattr(X, "columns"):
+        return None
+    columns = columns_of(X)
+    named = all(isinstance(name, str) for name, _ in columns)
+    return {name: is_category(column) for name, column in columns} if named else None
+
+
 @dataclass(frozen=True)
 class Encoding:
     """How the columns of X become those of a regression.

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from censcore._validation import as_count, as_number, check_flag, check_option
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.model_files import part_of, read_model_file, restoring, write_model_file
@@ -23,6 +24,24 @@ _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.prep
 
 #: What a distribution derives again, or where it came from.
 DERIVED = {"_xp", "_remembered", "estimated_from"}
+
+
+#: What settings may be: whole numbers of at least a number, numbers of at least zero, flags, and words.
+_MOST = 2**62
+_COUNTS = {
+    "n_samples": 1, "random_state": 0, "max_iter": 1, "max_leaf_nodes": 2, "min_samples_leaf": 1, "n_iter_": 0,
+    "n_intervals": 1, "n_features_in_": -1, "n_trees_": 0, "_n": 0, "_seed": 0,
+}  # fmt: skip
+_NUMBERS = ("learning_rate", "l2_regularization")
+_FLAGS = (
+    "leave_out", "with_mean", "with_std", "copy", "_joint", "_exact", "_by_likelihood", "_determined", "_falls",
+    "_is_estimate", "ordered",
+)  # fmt: skip
+_OPTIONS = {
+    "score": ("energy_score", "log_score"),
+    "interpolation": ("auto", "step", "linear"),
+    "ties": ("product-limit", "efron", "breslow"),
+}
 
 
 class SavedEstimator(SurvivalEstimator):
@@ -96,6 +115,17 @@ class Trees:
         self.feature = nodes["feature_idx"].astype(np.int64)
         self.leaf, self.missing_left = nodes["is_leaf"].astype(bool), nodes["missing_go_to_left"].astype(bool)
         self.left, self.right = (nodes[side].astype(np.int64) + first for side in ("left", "right"))
+
+    def check_nodes(self) -> None:
+        """Check that children come after their parents, so that every subject arrives at a leaf."""
+        count = len(self.leaf)
+        inner = ~self.leaf
+        places = np.arange(count)[inner]
+        for side in (self.left[inner], self.right[inner]):
+            if not ((side > places) & (side < count)).all():
+                raise ValueError("trees without an end")
+        if not ((self.roots >= 0) & (self.roots < count)).all():
+            raise ValueError("trees without a root")
 
     def predict(self, Z: np.ndarray) -> np.ndarray:
         """Means, as the regressor predicts them to the last bit."""
@@ -185,8 +215,24 @@ def decoded(value: Any, arrays: dict[str, np.ndarray], device: str = "cpu") -> A
         case {"class": path, "state": state}:
             model = object.__new__(_class_at(path))
             model.__dict__.update({key: inner(part) for key, part in state.items()})
+            _check_settings(model)
             return model
     return value
+
+
+def _check_settings(model: Any) -> None:
+    """Check what a file says of a model against the list of what it may be."""
+    if isinstance(model, Trees):
+        model.check_nodes()
+    for name, value in vars(model).items():
+        if name in _COUNTS and value not in (None, "auto"):
+            as_count(value, name, least=_COUNTS[name], most=_MOST)
+        elif name in _NUMBERS and value is not None:
+            as_number(value, name, least=0.0)
+        elif name in _FLAGS:
+            check_flag(value, name)
+        elif name in _OPTIONS:
+            check_option(value, name, _OPTIONS[name])
 
 
 def _path_of(value: Any, name: str) -> str:

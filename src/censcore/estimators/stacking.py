@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -27,13 +28,14 @@ from censcore.estimators.adapted import as_estimator
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.estimators.curve_inference import jackknife_interval
+from censcore.estimators.encoding import text_columns
 from censcore.estimators.folds import seed_of
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
 from censcore.estimators.saved_models import SavedEstimator, decoded, encoded
 from censcore.estimators.stacking_members import MemberDraws, mixed
 from censcore.estimators.stacking_subjects import HeldOut, StackSubjects, censoring_of, stack_folds
 from censcore.estimators.stacking_weights import joined, named_weights, shares
-from censcore.exceptions import ExtrapolationWarning, InvalidInputError
+from censcore.exceptions import CenscoreError, ExtrapolationWarning, InvalidInputError
 from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
 
 _AT_ONCE = 4096  # subjects whose draws are mixed
@@ -220,6 +222,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         outcome = self._checked(y)
         n = len(outcome)
         check_rows(X, n)
+        self._text = text_columns(X)
         X = self._inputs(X, reset=True)
         weight = None if sample_weight is None else check_weights(sample_weight, n)
         groups = None if groups is None else as_labels(groups, n)
@@ -429,7 +432,26 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
             model.estimators = list(model.estimators.items())
         if hasattr(model, "device"):
             model.device = device
+        model._check_forecast()
         return model
+
+    def _check_forecast(self) -> None:
+        """Forecast two subjects that do not exist: what a file cannot hold shows when it is read."""
+        X: Any = None if self.n_features_in_ < 0 else np.zeros((2, self.n_features_in_))
+        if self._text:
+            import pandas as pd
+
+            X = pd.DataFrame({name: ["", ""] if text else [0.0, 1.0] for name, text in self._text.items()})
+        self.summary()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with suppress(CenscoreError):  # these two may not be subjects of a kind that has forecasts
+                forecast: Any = self.predict_distribution(X)
+                draws = to_numpy(forecast.sample(3, seed=0))
+                if np.isnan(draws).any():
+                    raise ValueError("forecasts that are NaN")
+                self.predict_survival_function(X, [1.0])
+                self.risk_interval(X, [1.0])
 
     def summary(self) -> Any:
         """Weights and held-out losses of the estimators, and who was left out.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from censcore._validation import check_flag
+from censcore._validation import check_flag, check_instance, column_names
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
@@ -54,6 +54,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
     """
     check_flag(one_cause, "one_cause")
+    check_instance(y, "y")
     if hasattr(y, "any_cause") and not (one_cause and isinstance(y, RightCensored)):
         raise UnsupportedOutcomeError(
             f"got {type(y).__name__}, an outcome with competing risks, where one event time is expected. "
@@ -76,9 +77,9 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
         return surv
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
-    if hasattr(y, "columns"):
-        _check_one_time(list(y.columns))
-        return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
+    if names := list(column_names(y)):
+        _check_one_time(names)
+        return RightCensored.from_frame(y, entry="entry" if "entry" in names else None)
     argument: Any = y  # the declared types exclude tuples
     hint = "libraries disagree on which part of a pair is the time" if isinstance(argument, tuple) else ""
     if hasattr(y, "terminal_event"):
@@ -102,8 +103,7 @@ def _of_surv(y: Any) -> RightCensored | None:
         if not np.isin(y[:, -1], (0, 1)).all() or np.isin(y[:, -2], (0, 1)).all():
             return None
         return RightCensored(y[:, -2], y[:, -1], entry=y[:, 0] if y.shape[1] == 3 else None)
-    columns = getattr(y, "columns", getattr(getattr(y, "dtype", None), "names", None))
-    names = set() if columns is None else set(columns)
+    names = set(column_names(y)) or set(getattr(getattr(y, "dtype", None), "names", None) or ())
     if "status" in names and "event" not in names and "time" in names and "time2" not in names:
         return RightCensored(_values(y["time"]), _values(y["status"]))
     event = "event" if "event" in names else "status"

@@ -20,7 +20,7 @@ from censcore._arrays import (
     take_rows,
     to_numpy,
 )
-from censcore._validation import name_subjects, no_array
+from censcore._validation import as_list, check_kind, name_subjects, no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.plain_text import html_table
 
@@ -152,17 +152,19 @@ class Outcome:
         >>> cs.RightCensored.concat([y[2], y[:2]]).time
         array([3.5, 2. , 5. ])
         """
-        outcomes = list(outcomes)
+        outcomes = as_list(outcomes, "concat", "outcomes")
         if not outcomes:
             raise InvalidInputError("concat needs at least one outcome; got an empty list.")
+        for other in outcomes:
+            check_kind(other, "concat", cls, f"a {cls.__name__}")
         first = outcomes[0]
         if any(type(other) is not type(first) for other in outcomes):
             kinds = sorted({type(other).__name__ for other in outcomes})
             raise InvalidTypeError(f"concat joins outcomes of one kind; got {', '.join(kinds)}.")
         joined = copy.copy(first)
-        for name in cls._parts:
+        for name in first._parts:
             setattr(joined, name, _join(name, outcomes))
-        for name in vars(first).keys() - set(cls._parts):
+        for name in vars(first).keys() - set(first._parts):
             if any(vars(other).get(name) != vars(first)[name] for other in outcomes):
                 raise _different(name)
         return joined

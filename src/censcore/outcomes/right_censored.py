@@ -354,8 +354,8 @@ class RightCensored(Outcome):
         check_positive(landmark, "s", zero=True)
         xp = namespace(self.time)
         earliest = self.time if self.time.ndim == 1 else xp.min(self.time, axis=1)
-        inside = earliest > landmark
-        return inside if self.entry is None else inside & (self.entry <= landmark)
+        inside = earliest > float(landmark)  # in whatever library the time is
+        return inside if self.entry is None else inside & (self.entry <= float(landmark))
 
     def after(self, s: Array) -> RightCensored:
         """The subjects at risk at the landmark ``s``, who enter there: what is seen of T given T > s.

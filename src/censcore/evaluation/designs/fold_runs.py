@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,8 @@ from censcore.evaluation.designs.fold_store import data_key, load_forecast, mode
 from censcore.evaluation.plan.forecasts import forecast_fold, model_and_covariates
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
+from censcore.files import as_path
+from censcore.processes import in_processes
 from censcore.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -111,7 +114,7 @@ def _tasks(models: Mapping[str, Any], subjects: Sample, splits: list[Split], sto
     tasks = [_Task(name, i, model, s, None) for i, s in enumerate(splits) for name, model in models.items()]
     if store is None:
         return tasks
-    data, folder = data_key(subjects), Path(store)
+    data, folder = data_key(subjects), as_path(store, "store")
     keys = {name: model_key(name, model, subjects.y) for name, model in models.items()}
     folds = [(split.train.tobytes(), split.test.tobytes()) for split in splits]
     return [task._replace(path=path_of(folder, data, keys[task.name], *folds[task.number])) for task in tasks]
@@ -120,11 +123,7 @@ def _tasks(models: Mapping[str, Any], subjects: Sample, splits: list[Split], sto
 def _results(tasks: Iterable[_Task], kind: Kind, subjects: Sample, n_jobs: int | None) -> Iterator[Any]:
     if n_jobs in (None, 1):
         return (task.run(kind, subjects) for task in tasks)
-    from joblib import Parallel, delayed
-
-    return Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_Task.run)(task, kind, subjects) for task in tasks
-    )
+    return in_processes((partial(task.run, kind, subjects) for task in tasks), n_jobs, ordered=False)
 
 
 # ---- distributions of all folds --------------------------------------------------------------------

@@ -93,7 +93,7 @@ def _largest_gaps(every: Differences, which: np.ndarray, seed: int) -> np.ndarra
 
 
 def square_root(covariance: np.ndarray) -> np.ndarray:
-    """Symmetric square root of a covariance matrix: unlike other roots it moves little where that moves little.
+    """Return the symmetric root of a covariance matrix, which moves little where the matrix moves little.
 
     So draws, and p-values, are the same on every processor, though eigenvectors are not.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from censcore._validation import check_instance, shown
+from censcore._validation import check_instance, check_kind, shown
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted
 from censcore.estimators.covariates import check_rows, take_rows
@@ -137,6 +137,13 @@ def model_and_covariates(model: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _called(function: Callable[..., Any], train: Sample, X: Any) -> Any:
+    signature = inspect.signature(function)
+    try:
+        signature.bind(train.X, train.y, X)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"got a function with the arguments {signature}, expected f(X_train, y_train, X_test) ({error})."
+        ) from error
     options = accepted(function, sample_weight=train.weight, groups=train.groups, mask=train.mask)
     if train.weight is not None and "sample_weight" not in options:
         raise InvalidInputError(
@@ -156,6 +163,11 @@ def _fitted(kind: Kind, model: Any, train: Sample) -> Any:
 
 
 # ---- the reference ---------------------------------------------------------------------------------------
+
+_REFERENCES = (
+    "the name of a forecast, a distribution, an estimator or a function f(X_train, y_train, X_test) that is "
+    "fitted to train, or None"
+)
 
 
 def add_reference(
@@ -187,6 +199,8 @@ def add_reference(
         )
     if reference is None or (isinstance(reference, str) and reference in forecasts):
         return reference
+    if not (reference is None or hasattr(reference, "fit") or callable(reference)):
+        check_kind(reference, "reference", (str, Distribution), _REFERENCES)
     if isinstance(reference, Distribution):
         forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
-from censcore._validation import as_confidence, as_seed, check_flag, check_kind, check_same_order
+from censcore._validation import as_confidence, as_labels, as_seed, check_flag, check_kind, check_same_order
 from censcore.estimators.covariates import check_rows, check_weights, column_of
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.mean_losses import Subset
@@ -116,19 +115,15 @@ def labels_by(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
         by = {str(getattr(by, "name", None) or "group"): by}
     for values in by.values():
         check_same_order(X=X, by=values)
-    labels = {str(name): to_numpy(values, f"by: {name}") for name, values in by.items()}
-    for name, values in labels.items():
-        if values.shape != (n,):
-            raise InvalidInputError(
-                f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
-            )
-    return labels
+    return {
+        str(name): as_labels(values, n, f"by: {str(name)!r}", missing=True) for name, values in by.items()
+    }
 
 
 def as_subgroups(values: np.ndarray) -> np.ndarray:
     """Labels as numbers or as text, in which subjects without one are the subgroup "missing"."""
     gone = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
     if not gone.any():
-        return values.astype(str) if values.dtype.kind == "O" else values
+        return np.array([str(value) for value in values.tolist()]) if values.dtype.kind == "O" else values
     text = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
     return np.where(gone, MISSING, np.array(text))

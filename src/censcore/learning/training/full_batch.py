@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
+from censcore.files import as_path
 from censcore.learning.data.standardised import Data, blocks
 from censcore.learning.training.cuda_graphs import fits_on_device
 from censcore.learning.training.exchange import rank_and_processes
@@ -91,7 +91,7 @@ class FullBatch:
         ``max_iter`` are the most iterations; a warning is issued where they do not suffice. A search that is
         resumed begins at the parameters of its last iteration.
         """
-        if checkpoint is not None and Path(checkpoint).exists():
+        if checkpoint is not None and as_path(checkpoint, "checkpoint").exists():
             self.resume(checkpoint)
         with ProgressBar("L-BFGS", max_iter, 0, self.rank == 0 and progress) as bar:
 

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.files import as_path
 from censcore.learning.data.standardised import Data, as_arrays, as_tensors, digest
 from censcore.learning.training.task import Callback, Epoch, History, Recipe, Task, seeded
 from censcore.model_files import read_model_file, write_model_file
@@ -90,7 +90,7 @@ class Run(ABC):
     ) -> list[History]:
         """Train from a checkpoint on, until all have stopped or Ctrl-C ends it; keep the best weights."""
         first, epochs = self.rank == 0, self.recipe.epochs
-        if checkpoint is not None and Path(checkpoint).exists():
+        if checkpoint is not None and as_path(checkpoint, "checkpoint").exists():
             self.resume(checkpoint)
         with ProgressBar("training", epochs, self.next_epoch, first and progress) as bar:
             try:

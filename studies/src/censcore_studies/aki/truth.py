@@ -6,15 +6,17 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
+from joblib import cpu_count
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
+from censcore.processes import in_processes
 from censcore_studies.aki.data import AkiRows, Build
 from censcore_studies.aki.engine import Say, path_in_sql
 from censcore_studies.aki.settings import AkiSettings, EndpointSettings
@@ -97,9 +99,9 @@ class Truth:
         # processes, since drawing is many small steps of Python
         jobs = cpu_count() if len(parts) > 1 else 1
         tasks = (
-            delayed(_draws)([(stays[k], at[i:j], [seed, k]) for k, i, j in part], members) for part in parts
+            partial(_draws, [(stays[k], at[i:j], [seed, k]) for k, i, j in part], members) for part in parts
         )
-        for draws in Parallel(n_jobs=jobs, return_as="generator")(tasks):
+        for draws in in_processes(tasks, jobs):
             yield torch.from_numpy(draws)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from censcore.exceptions import InvalidInputError, MissingPackageError
+from censcore.processes import in_processes
 from censcore.progress import track
 from censcore_studies.kit.store import content_key, read_record, write_record
 
@@ -137,10 +138,7 @@ def _timed(work: Work, folder: Path | None, cell: Cell) -> tuple[str, dict[str, 
 def _on_joblib(piece: Piece, cells: Iterable[Cell], jobs: int) -> Iterable[tuple[str, dict[str, Any]]]:
     if jobs == 1:
         return map(piece, cells)
-    from joblib import Parallel, delayed
-
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    return parallel(delayed(piece)(cell) for cell in cells)
+    return in_processes((partial(piece, cell) for cell in cells), jobs, ordered=False)
 
 
 def _on_dask(piece: Piece, cells: Iterable[Cell], address: str) -> Iterable[tuple[str, dict[str, Any]]]:

@@ -9,7 +9,9 @@ from typing import Any
 
 from censcore._validation import as_count, as_list, check_kind
 from censcore.exceptions import InvalidInputError
+from censcore.files import as_path
 from censcore.outcomes import CompetingRisks, RightCensored
+from censcore.tables import MOST_ROWS
 
 IN_MEMORY = (
     "not available for a table that is read in batches. Read the table into memory, and pass its outcome in "
@@ -92,7 +94,9 @@ class OutcomeTable:
     outcome: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        as_count(self.rows, "rows")
+        if self.store is not None:
+            as_path(self.store, "store")
+        object.__setattr__(self, "rows", as_count(self.rows, "rows", most=MOST_ROWS))
         named = [name for name in OF_COLUMNS if getattr(self, name) is not None]
         if self.outcome is not None:
             if named or not callable(self.outcome):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from censcore.evaluation.designs.fold_store import load_value, model_key, path_of, save_value
 from censcore.exceptions import InvalidInputError, MissingPackageError
+from censcore.processes import in_processes
 from censcore.progress import ProgressBar
 from censcore.tables import Batch, FrameBatch
 
@@ -71,13 +73,11 @@ def _is_delayed(batch: Batch) -> bool:
 
 def _in_processes(n_jobs: int | None, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
     """By processes of joblib; what was under way when one of them was killed is done again by others."""
-    from joblib import Parallel, delayed
-
     done = lost = 0
     while done < len(batches):
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        tasks = (partial(_in_worker, work, batch) for batch in batches[done:])
         try:
-            for result in parallel(delayed(_in_worker)(work, batch) for batch in batches[done:]):
+            for result in in_processes(tasks, n_jobs):
                 yield result
                 done, lost = done + 1, 0
         except BrokenProcessPool:
