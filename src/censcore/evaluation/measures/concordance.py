@@ -297,6 +297,14 @@ class PairsByCurves(_ComparablePairs):
             self._over(RankedSums.over_earlier, _each_with_each(self.later, earlier), self.members),
         )
 
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Sums over the later subjects in the group of each event."""
+        products = self.members * values[:, None]
+        met = self.sums.met_within(products, groups)
+        if self.late is not None:
+            met -= self.late.met_within(products, groups)
+        return (self.later * met).sum(axis=1)
+
     def _over(
         self, ranked: Callable[[RankedSums, np.ndarray], Sums], products: np.ndarray, factor: np.ndarray
     ) -> Sums:
@@ -342,6 +350,13 @@ class PairsByBlocks(_ComparablePairs):
             met_from[j] = q @ earlier[i]
             won_from[j] = won @ earlier[i]
         return (won_by, met_by), (won_from, met_from)
+
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Sums over the later subjects in the group of each event."""
+        met = np.zeros(len(values))
+        for j, i, q, _ in self._blocks():
+            met[i] += values[j] @ np.where(groups[j][:, None] == groups[i], q, 0.0)
+        return met
 
     def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Some later subjects j, their earlier events i, and q_ij and c_ij with a row for each j."""

@@ -112,7 +112,7 @@ def discriminate(
     result = Discrimination([*others, *(DynamicAUC("auc", "auc", "time", float(t)) for t in first.times)])
     counted = scope.subsets[0].weight > 0
     for s, subset in enumerate(scope.subsets):
-        statistics = _statistics(result, s, cases, subset.weight)
+        statistics = _statistics(result, s, cases, subset.weight, scope.clusters.scored)
         if not statistics:
             continue
         deviations = np.zeros((len(first.y), len(statistics)))
@@ -126,16 +126,21 @@ def discriminate(
 
 
 def _statistics(
-    result: Discrimination, s: int, cases: dict[str, Case], weight: np.ndarray
+    result: Discrimination,
+    s: int,
+    cases: dict[str, Case],
+    weight: np.ndarray,
+    clusters: np.ndarray | None,
 ) -> dict[tuple[str, int], PairStatistic]:
     """All measures of all models in a subset; those that are not available are noted."""
     subjects, cache, statistics = np.nonzero(weight > 0)[0], dict[Any, Followed](), {}
     share = weight[subjects] / weight.sum()
+    clusters = None if clusters is None else clusters[subjects]
     for model, case in cases.items():
         for k, measure in enumerate(result.measures):
             try:
                 followed = _followed(case, measure, subjects, cache)
-                statistic = pair_statistic(measure.pairs(case, followed), share)
+                statistic = pair_statistic(measure.pairs(case, followed), share, clusters)
             except PositivityError as error:
                 result.unavailable[s, model, k] = str(error)
                 continue
