@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_confidence, as_labels, as_number, is_auto, name_subjects
+from censcore._validation import (
+    as_confidence,
+    as_labels,
+    as_number,
+    check_same_order,
+    is_auto,
+    name_subjects,
+)
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
@@ -48,6 +55,12 @@ class CoefficientInference(SurvivalEstimator):
     notes_: list[str]
     _encoding: Encoding
     _reference: Array  # whose library and dtype predictions have
+
+    #: Labels of the subjects of ``fit``, which no copy and no file keeps; None without.
+    _row_labels: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_row_labels"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -195,6 +208,8 @@ class CoefficientInference(SurvivalEstimator):
         """The robust covariance, and the factor and the distribution of studentised estimates."""
         from scipy.stats import t
 
+        if self._row_labels is not None:
+            check_same_order(X=self._row_labels.to_series(), groups=groups)
         parts = self.coefficient_influence()
         if not np.isfinite(parts).all():
             p = parts.shape[1]

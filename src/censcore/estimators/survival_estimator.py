@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from inspect import cleandoc, signature
 from typing import Any, ClassVar, Protocol, Self
 
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import Array
-from censcore._validation import check_flag
+from censcore._validation import check_flag, check_same_order
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -102,8 +103,10 @@ class SurvivalEstimator(BaseEstimator, ABC):
     _of_subjects: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Complete docstrings by the sections that they lack: of methods, and parameters and attributes."""
+        """Let ``fit`` check that labels of subjects agree, and complete docstrings by sections they lack."""
         super().__init_subclass__(**kwargs)
+        if "fit" in vars(cls):
+            cls.fit = _in_order(cls.fit)  # type: ignore[method-assign]
         for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution, CrossFitted.cross_fit):
             own = vars(cls).get(shared.__name__)
             if own is not None and own.__doc__:
@@ -164,6 +167,22 @@ class SurvivalEstimator(BaseEstimator, ABC):
         """Raise a NotFittedError unless ``fit`` was completed; for use in ``predict_distribution``."""
         if not self.__sklearn_is_fitted__():
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
+
+
+def _in_order(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``fit`` that checks that all parts with labels of subjects have them in one order."""
+    names = list(signature(fit).parameters)[1:]
+
+    @wraps(fit)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(names, args, strict=False)) | kwargs
+        labels = check_same_order(**{"y": given.get("y"), "X": given.get("X")} | given)
+        fitted = fit(self, *args, **kwargs)
+        if hasattr(self, "_row_labels"):
+            self._row_labels = labels
+        return fitted
+
+    return checked
 
 
 def _completed(own: str, shared: str, parameters: Iterable[str] | None = None) -> str:
