@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, NotFittedError
@@ -139,9 +140,9 @@ def test_clustered_intervals_use_students_t_and_the_factor_of_few_groups(data):
     nu = np.minimum(2 * V**2 / (psi**4).sum(axis=0), g - 1)
     table = model.summary(0.9, groups=groups)
     np.testing.assert_allclose(table.standard_error, np.sqrt(V), rtol=1e-12)  # as R has it
-    width = t.ppf(0.95, nu) * np.sqrt(V * g / (g - 1))
+    width = student.ppf(0.95, nu) * np.sqrt(V * g / (g - 1))
     np.testing.assert_allclose(table.upper - model.coef_, width, rtol=1e-10)
-    np.testing.assert_allclose(table.p, 2 * t.sf(np.abs(model.coef_) / np.sqrt(V * g / (g - 1)), nu))
+    np.testing.assert_allclose(table.p, 2 * student.sf(np.abs(model.coef_) / np.sqrt(V * g / (g - 1)), nu))
     empty = np.append(np.ones(300), np.zeros(40))  # groups of weight zero do not count
     again = cs.CoxRegression().fit(pd.concat([X, X[:40]]), y.concat([y, y[:40]]), sample_weight=empty)
     more = again.summary(0.9, groups=np.append(groups, 100 + np.arange(40)))

@@ -133,9 +133,9 @@ def _check_names(frame: Any, name: str) -> None:
 def check_same_order(**parts: Any) -> Any:
     """Check that parts with the same labels of subjects have them in one order; give the first labels.
 
-    Subjects are matched by position. Columns and frames of pandas have labels; outcomes and distributions that
-    were made of these keep them as ``row_labels``. A default index, or other labels, say nothing about the
-    subjects.
+    Subjects are matched by position. Columns and frames of pandas have labels; outcomes and distributions
+    that were made of these keep them as ``row_labels``. A default index, or other labels, say nothing about
+    the subjects.
 
     >>> import pandas as pd
     >>> check_same_order(y=pd.Series([1.0, 2.0], ["a", "b"]), X=pd.Series([3.0, 4.0], ["b", "a"]))

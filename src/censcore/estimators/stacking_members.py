@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, permutations
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ _CELLS = 2**20, 256  # of time for the distances between forecasts: of all held-
 class _Forecast(NamedTuple):
     """A forecast of one event time; a drawn one is a sample of the distribution that is meant."""
 
-    F: Distribution
+    F: Any
     drawn: bool = False
 
 
@@ -125,7 +125,8 @@ class MemberDraws:
         """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
         m = self.count(folds * len(y))
         one_time = isinstance(y, RightCensored) and y.time.ndim == 1
-        forecast, losses = self.apart, self.losses_of_draws
+        forecast: Callable[..., Any] = self.apart
+        losses: Callable[..., Any] = self.losses_of_draws
         if one_time and self.causes is None:
             forecast, losses = self.forecast, self.losses_of_forecasts
         parts = [
@@ -153,14 +154,14 @@ class MemberDraws:
         return _Forecast(F.given_survival(y.entry) if y.has_delayed_entry else F)
 
     def losses_of_forecasts(
-        self, forecasts: Sequence[_Forecast], y: RightCensored, C: Distribution, seed: int
+        self, forecasts: Sequence[_Forecast], y: RightCensored, C: Any, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         r"""CRPS (n, J) of J forecasts of one event time, and half their squared distances (n, J, J).
 
-        The scores are exact. The distances are :math:`\int_0^h(F_j-F_l)^2\,P(C>t\mid y,\delta)\,dt` by midpoints;
-        what the noise of draws adds on average is taken off both.
+        The scores are exact. The distances are :math:`\int_0^h(F_j-F_l)^2\,P(C>t\mid y,\delta)\,dt` by
+        midpoints; what the noise of draws adds on average is taken off both.
         """
-        n, end = len(y), self.horizon
+        n, end = len(y), self.horizon or float(y.time.max())
         s = [to_numpy(crps(y, F, C, horizon=end, fair=drawn)) for F, drawn in forecasts]
         noise = [
             to_numpy(crps(y, F, C, horizon=end)) - loss if drawn else np.zeros(n)

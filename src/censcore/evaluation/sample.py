@@ -65,7 +65,13 @@ class Sample:
     @property
     def parts(self) -> dict[str, Any]:
         """What may have labels of the subjects, by the names of arguments."""
-        return {"y": self.y, "X": self.X, "sample_weight": self.weight, "groups": self.groups, "mask": self.mask}
+        return {
+            "y": self.y,
+            "X": self.X,
+            "sample_weight": self.weight,
+            "groups": self.groups,
+            "mask": self.mask,
+        }
 
     def take(self, rows: np.ndarray, y: Any = None) -> Sample:
         """Some of them, with their outcome as it is or another one."""

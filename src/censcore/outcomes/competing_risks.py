@@ -88,9 +88,7 @@ class CompetingRisks(Outcome):
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
-        self.row_labels = check_same_order(
-            time=time, cause=cause, censoring_time=censoring_time, entry=entry
-        )
+        self.row_labels = check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
         time = as_float(time, "time")
         codes = as_causes(cause, time)
         self._any = RightCensored(time, codes != 0, censoring_time, entry=entry)

@@ -77,9 +77,7 @@ class RightCensored(Outcome):
         self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
     ) -> None:
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
-        self.row_labels = check_same_order(
-            time=time, event=event, censoring_time=censoring_time, entry=entry
-        )
+        self.row_labels = check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
         self.time: Array = as_float(time, "time")
         self.event: Array = as_event(event, self.time)
         check_times(self.time, self.event)

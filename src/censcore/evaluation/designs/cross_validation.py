@@ -156,7 +156,11 @@ class CrossValidation(Design):
             alone = replace(part, subjects=np.arange(len(rows)), training=np.arange(len(training)))
             censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
         subsets = [Subset("", "", weights[s] / weights[s].sum()) for s in used]
-        groups = None if self.all_groups is None else np.unique(self.all_groups[split.test], return_inverse=True)[1]
+        groups = (
+            None
+            if self.all_groups is None
+            else np.unique(self.all_groups[split.test], return_inverse=True)[1]
+        )
         ranked = discriminate(cases, Scope(subsets, censoring, groups))
         ranked = replace(
             ranked,

@@ -47,7 +47,7 @@ class RankedSums:
         return _sums(merge, values, earlier, later)
 
     def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        r""":math:`\sum_jv_j` over those j that are in the group of i, for each i, (n, p), of values (n, p)."""
+        r""":math:`\sum_jv_j` over those j that are in the group of i, for each i, of values (n, p)."""
         sequence = np.empty((len(self._merge.order), values.shape[1] + 1))
         for of, own in ((self._earlier, 0.0), (self._later, values[self._later.who])):
             sequence[of.at, :-1], sequence[of.at, -1] = own, groups[of.who]

@@ -100,9 +100,9 @@ UNWEIGHTED_TRAINING = (
     "train=Sample(X_train, y_train, weight=) if they were sampled alike."
 )
 UNGROUPED_TRAINING = (
-    "The scored subjects have groups, the training subjects have none: these count as independent of each other "
-    "and, but for subjects of both samples, of the scored ones. Errors are too small where they are in the same "
-    "groups: pass train=Sample(X_train, y_train, groups=), with the same labels."
+    "The scored subjects have groups, the training subjects have none: these count as independent of each "
+    "other and, but for subjects of both samples, of the scored ones. Errors are too small where they are in "
+    "the same groups: pass train=Sample(X_train, y_train, groups=), with the same labels."
 )
 
 

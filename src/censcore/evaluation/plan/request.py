@@ -56,7 +56,7 @@ class Request:
             object.__setattr__(self, name, value)
 
     def _check_labels(self) -> None:
-        """Check that what belongs to the scored, or to the training subjects, has their labels in one order."""
+        """Check that what belongs to the scored, or training, subjects has their labels in one order."""
         scored, train = self.sample.parts, self.train.parts if isinstance(self.train, Sample) else {}
         by = self.by if isinstance(self.by, Mapping) else {"by": self.by}
         for values in by.values():

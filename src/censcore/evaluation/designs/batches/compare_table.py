@@ -173,7 +173,11 @@ def _influence(ready: TablePlan, losses: PartialSums, name: str, mean: np.ndarra
 def _contributing(ready: TablePlan, s: int) -> int:
     """How many subjects, or groups of them, contribute to the means of a subset."""
     if ready.task.columns.groups is not None:
-        return len(ready.counted.by["groups"].values) if ready.all_groups_count else int(_present(ready, s).sum())
+        return (
+            len(ready.counted.by["groups"].values)
+            if ready.all_groups_count
+            else int(_present(ready, s).sum())
+        )
     return ready.task.subsets[0 if ready.in_sample else s].count
 
 
@@ -193,9 +197,9 @@ def _means_of(
                 psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
                 if ready.train_groups is not None and len(more):  # their sums, by group
                     count = max(len(psi), int(ready.train_groups.max()) + 1)
-                    sums = sums_within(more.reshape(len(more), -1), ready.train_groups, count)
-                    sums = sums.reshape(-1, M, q)
-                    psi, more = psi + centre.factor[s] * sums[: len(psi)], sums[len(psi) :]
+                    of_groups = sums_within(more.reshape(len(more), -1), ready.train_groups, count)
+                    of_groups = of_groups.reshape(-1, M, q)
+                    psi, more = psi + centre.factor[s] * of_groups[: len(psi)], of_groups[len(psi) :]
                 if not ready.all_groups_count:  # groups without a subject of the subset do not count
                     psi = psi[_present(ready, s)]
                 start += M * q
