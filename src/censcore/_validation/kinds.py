@@ -157,7 +157,7 @@ def check_same_order(**parts: Any) -> Any:
     first, *others = labels or [""]
     for name in others:
         a, b = labels[first], labels[name]
-        if len(a) == len(b) and not a.equals(b) and Counter(a) == Counter(b):
+        if len(a) == len(b) and not a.equals(b) and a[0] in b and Counter(a) == Counter(b):
             raise InvalidInputError(
                 f"{name}: got the labels (the index) of {first} in another order, expected the same order, "
                 f"since subjects are matched by position. Sort by labels, {name}.loc[{first}.index], or drop "

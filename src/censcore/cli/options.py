@@ -219,7 +219,7 @@ class Source:
             raise InvalidInputError(
                 f"--train {self.train}: there is no column {', '.join(missing)}, which --weights or --groups "
                 "names. Training subjects have weights and groups as the scored ones do: add the column, "
-                "with the weight 1 where all count alike, and a label of its own for each independent subject."
+                "with the weight 1 where all count alike, and a label for each independent subject."
             )
         y = outcome_of(frame, replace(self, censoring_time=None))
         values = (None if name is None else frame[name].to_numpy() for name in (weights, groups))
