@@ -291,3 +291,37 @@ def test_curves_in_files_are_repaired_on_request(tmp_path):
     assert "'true': curves of 1 subject (0) were made monotone" in run("compare", path, *options, "--repair")
     noisy = grid_file(tmp_path, 4, true_at_3=1e-9)
     assert "made monotone" not in run("compare", noisy, *options)
+
+
+def test_weights_and_groups_are_those_of_the_training_file_too(files, tmp_path):
+    """As with train=Sample(None, y, weight=, groups=); without the columns it is an error that names them."""
+    rng, tables = np.random.default_rng(5), {}
+    for name, seed in (("test", 0), ("train", 1)):
+        frame = sample(120, seed)
+        tables[name] = frame.assign(clinic=np.arange(120) // 4, w=rng.uniform(0.2, 3.0, 120).round(2))
+        tables[name].to_csv(tmp_path / f"{name}.csv", index=False)
+    y = {name: cs.RightCensored(t.days.to_numpy(), t.died.to_numpy()) for name, t in tables.items()}
+    options = ("--time", "days", "--event", "died", "--scores", "crps", "--horizon", "1.5", "--quiet")
+    arguments = (*options, "--weights", "w", "--groups", "clinic", "--json", "-")
+
+    def found(*more):
+        means = json.loads(run("compare", tmp_path / "test.csv", *arguments, *more))["means"]
+        (row,) = [x for x in means if x["score"] == "crps" and x["model"] == "exact"]
+        return row["mean"], row["standard_error"]
+
+    test, train = tables["test"], tables["train"]
+    F = cs.as_forecast(test[[f"exact__sf@{t:g}" for t in TIMES]].to_numpy(), times=TIMES)
+    expected = cs.compare(
+        {"exact": F}, y["test"], cs.Censoring(cs.KaplanMeier()), scores="crps", horizon=1.5,
+        sample_weight=test.w.to_numpy(), groups=test.clinic.to_numpy(),
+        train=cs.Sample(None, y["train"], train.w.to_numpy(), train.clinic.to_numpy()),
+    ).frame()  # fmt: skip
+    row = expected[(expected.score == "crps") & (expected.model == "exact")].iloc[0]
+    assert found("--train", tmp_path / "train.csv") == pytest.approx(
+        (row["mean"], row.standard_error), rel=1e-4
+    )
+    weighted = ("--batch", 50, "--train", tmp_path / "train.csv")
+    assert found(*weighted) == pytest.approx(found(*weighted[2:]), rel=1e-11)
+    for more in ((), ("--batch", 50)):
+        with pytest.raises(CenscoreError, match=r"train.csv: there is no column w, clinic, which --weights"):
+            run("compare", tmp_path / "test.csv", *arguments, *more, "--train", files / "train.csv")

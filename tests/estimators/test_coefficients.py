@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import norm
+from scipy.stats import t as student
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, NotFittedError
@@ -127,6 +128,44 @@ def test_intervals_cover():
             low, high = model.confidence_interval(robust=robust)[0]
             hits[seed, j] = low <= 1.0 <= high
     assert (np.abs(hits.mean(axis=0) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)).all()
+
+
+def test_clustered_intervals_use_students_t_and_the_factor_of_few_groups(data):
+    X, y, _, _ = data
+    model, g = cs.CoxRegression().fit(X, y), 12
+    groups = np.arange(300) % g
+    psi = np.zeros((g, len(model.coef_)))
+    np.add.at(psi, groups, model.coefficient_influence())
+    V = (psi**2).sum(axis=0)
+    nu = np.minimum(2 * V**2 / (psi**4).sum(axis=0), g - 1)
+    table = model.summary(0.9, groups=groups)
+    np.testing.assert_allclose(table.standard_error, np.sqrt(V), rtol=1e-12)  # as R has it
+    width = student.ppf(0.95, nu) * np.sqrt(V * g / (g - 1))
+    np.testing.assert_allclose(table.upper - model.coef_, width, rtol=1e-10)
+    np.testing.assert_allclose(table.p, 2 * student.sf(np.abs(model.coef_) / np.sqrt(V * g / (g - 1)), nu))
+    empty = np.append(np.ones(300), np.zeros(40))  # groups of weight zero do not count
+    again = cs.CoxRegression().fit(pd.concat([X, X[:40]]), y.concat([y, y[:40]]), sample_weight=empty)
+    more = again.summary(0.9, groups=np.append(groups, 100 + np.arange(40)))
+    np.testing.assert_allclose(more.upper, table.upper, rtol=1e-9)
+    with pytest.raises(InvalidInputError, match="groups: got one group of all 300 subjects"):
+        model.summary(groups=np.ones(300))
+
+
+@pytest.mark.slow
+def test_clustered_intervals_cover_with_forty_groups():
+    """Of a covariate of the group, which has the fewest degrees of freedom; the truth is that of many."""
+    rng, g, hits = np.random.default_rng(0), 40, np.zeros(2)
+    for _ in range(300):
+        u, x = rng.normal(size=(2, g)).repeat(10, axis=1)
+        T, C = rng.exponential(size=10 * g) * np.exp(-0.5 * x + 0.7 * u), rng.uniform(0.5, 4.0, 10 * g)
+        groups = np.arange(g).repeat(10)
+        model = cs.CoxRegression().fit(x[:, None], cs.RightCensored(np.minimum(T, C), T <= C))
+        low, high = model.confidence_interval(groups=groups)[0]
+        narrow = norm.ppf(0.975) * np.sqrt(model.robust_covariance(groups)[0, 0])
+        hits += [low <= 0.3995 <= high, abs(model.coef_[0] - 0.3995) <= narrow]
+    covered, before = hits / 300
+    assert covered > before
+    assert abs(covered - 0.935) < 3.5 * np.sqrt(0.935 * 0.065 / 300)
 
 
 def test_p_values_are_never_printed_as_zero():

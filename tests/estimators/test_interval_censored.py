@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 import censcore as cs
 from censcore.estimators.turnbull import _Likelihood
@@ -287,6 +288,19 @@ def test_piecewise_exponential_breaks():
         cs.PiecewiseExponentialRegression([500.0]).fit(None, y)
     with pytest.raises(InvalidInputError, match="No subject has an event"):
         cs.PiecewiseExponentialRegression().fit(None, cs.IntervalCensored([1.0], [INF]))
+
+
+@pytest.mark.parametrize("exact", [1.0, 0.5])
+def test_weights_that_are_counts_choose_the_breaks_of_repeated_rows(exact):
+    X, y = data(90, exact=exact)
+    counts = np.random.default_rng(3).integers(0, 6, 90)
+    counts[np.argsort(y.lower)[:30]] *= 5  # early times weigh more
+    rows = np.repeat(np.arange(90), counts)
+    model = cs.PiecewiseExponentialRegression(4)
+    weighted, repeated = clone(model).fit(X, y, counts), clone(model).fit(X.iloc[rows], y[rows])
+    assert weighted.breaks_.tolist() == repeated.breaks_.tolist()
+    assert weighted.breaks_.tolist() != clone(model).fit(X, y).breaks_.tolist()
+    np.testing.assert_allclose(weighted.estimates()[1], repeated.estimates()[1], rtol=1e-6)
 
 
 def test_predictions_follow_the_library_of_the_outcome():

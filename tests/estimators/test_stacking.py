@@ -8,7 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.estimators import stacking
-from censcore.estimators.stacking_subjects import stack_folds
+from censcore.estimators.stacking_members import MemberDraws, _Forecast
+from censcore.estimators.stacking_subjects import StackSubjects, stack_folds
 from censcore.estimators.stacking_weights import (
     LogLosses,
     QuadraticLosses,
@@ -316,6 +317,60 @@ def late_entries(n=2000, seed=3):
     y = cs.RightCensored(np.minimum(T, C), T <= C)
     seen = y.time > entry
     return X[seen], cs.RightCensored(y.time[seen], y.event[seen], entry=entry[seen]), T[seen]
+
+
+@pytest.mark.parametrize("entry", [False, True])
+def test_losses_of_one_time_are_exact(entry):
+    """The CRPS of held-out subjects, and distances by mixtures; none hangs on draws."""
+    y = DATA.y
+    if entry:
+        y = cs.RightCensored(y.time, y.event, entry=np.linspace(0.0, 0.9, len(y)) * y.time)
+    members = [("weibull", cs.WeibullRegression()), ("km", cs.KaplanMeier()), ("cox", cs.CoxRegression())]
+    C, rows = cs.Uniform(0.0, 8.0), np.arange(len(y))
+    stack = cs.Stacking(members, cv=3).fit(DATA.X, y, censoring=C)
+    end = StackSubjects(DATA.X, y, None, C, None, [], 0).horizon
+    expected = np.zeros(3)
+    for train, test in stack_folds(rows, 3, stack._seed):
+        F = [model.fit(DATA.X[train], y[train]).predict_distribution(DATA.X[test]) for _, model in members]
+        F = [f.given_survival(y[test].entry) if entry else f for f in F]
+        expected += [cs.crps(y[test], f, C, horizon=end).sum() / len(y) for f in F]
+        found, D = MemberDraws(None, horizon=end).losses_of_forecasts(
+            [_Forecast(f) for f in F], y[test], C, seed=0
+        )
+        for j, i in ((0, 1), (0, 2), (1, 2)):
+            both = cs.crps(y[test], cs.Mixture([F[j], F[i]], [0.5, 0.5]), C, horizon=end)
+            apart = 4 * ((found[:, j] + found[:, i]) / 2 - both)
+            np.testing.assert_allclose(D[:, i, j].mean(), apart.mean(), rtol=0.06)
+    np.testing.assert_allclose(list(stack.scores_.values()), expected, rtol=1e-9)
+
+
+def test_drawn_forecasts_of_one_time_have_the_losses_of_their_distribution_on_average():
+    y, C, m = DATA.y, cs.Uniform(0.0, 8.0), 40
+    F = [cs.Weibull(1.5, np.exp(DATA.X[:, 0])), cs.LogNormal(0.3 * DATA.X[:, 1], 0.8)]
+    members = MemberDraws(None, horizon=4.0)
+    exact, D = members.losses_of_forecasts([_Forecast(f) for f in F], y, C, seed=0)
+    found, apart = np.zeros((100, 2)), np.zeros(100)
+    for seed in range(100):
+        drawn = [_Forecast(cs.Ensemble(f.sample(m, [seed, j])), drawn=True) for j, f in enumerate(F)]
+        s, distance = members.losses_of_forecasts(drawn, y, C, seed=0)
+        found[seed], apart[seed] = s.mean(axis=0), distance[:, 0, 1].mean()
+    error = np.append(found.std(axis=0), apart.std()) / 10
+    excess = np.append(found.mean(axis=0) - exact.mean(axis=0), apart.mean() - D[:, 0, 1].mean())
+    assert (np.abs(excess) < 4 * error).all()
+    assert (4 * error < 0.01 * np.append(exact.mean(axis=0), D[:, 0, 1].mean() * 5)).all()
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_unit_of_a_covariate_changes_no_held_out_loss(k):
+    """In one event time there are no draws; in several their numbers belong to places of subjects."""
+    data = DATA if k == 1 else JOINT
+    models = {"km": cs.KaplanMeier(), "weibull": cs.WeibullRegression()}
+    pairs = [(name, cs.JointFromMargins(model)) for name, model in models.items()]
+    scale = np.ones(data.X.shape[1])
+    scale[0] = 365.25
+    one, other = (cs.Stacking(pairs, random_state=0).fit(data.X * s, data.y) for s in (1.0, scale))
+    np.testing.assert_allclose(list(other.scores_.values()), list(one.scores_.values()), rtol=1e-6)
+    assert other.scores_["km"] == pytest.approx(one.scores_["km"], rel=1e-12)
 
 
 def test_delayed_entry():

@@ -218,6 +218,21 @@ def test_train_groups_of_single_rows_change_nothing(split):
     np.testing.assert_allclose(plain, grouped, rtol=1e-10)
 
 
+def test_groups_of_the_scored_subjects_alone_are_told(split):
+    """Unless the training subjects are the scored ones, or C does not depend on them."""
+    groups = np.arange(300) // 3
+
+    def told(censoring=KM, **options):
+        more = {"scores": "crps", "horizon": 2.0, "discrimination": False, "groups": groups} | options
+        notes = cs.compare({"weibull": cs.Weibull(1.5, 1.0)}, split.y, censoring, **more).notes
+        return any("scored subjects have groups, the training subjects have none" in note for note in notes)
+
+    assert told(train=split.train)
+    assert not told(train=cs.Sample(*split.train, groups=groups))
+    assert not told(train=(None, split.y))
+    assert not told(cs.Uniform(0.0, 6.0), train=split.train)
+
+
 def test_default_times_and_levels_lie_within_the_horizon(split):
     comparison = compare(split)
     settings = comparison.settings

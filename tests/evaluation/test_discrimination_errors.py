@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import censcore as cs
 from censcore.evaluation import concordance_estimate, dynamic_auc_estimate
+from censcore.evaluation.measures.auc import cases_and_controls
+from censcore.evaluation.measures.concordance import comparable_pairs
+from censcore.evaluation.measures.pair_statistics import Followed, pair_statistic
 
 KM = cs.Censoring(cs.KaplanMeier())
 STRATA = cs.Censoring(cs.KaplanMeier(stratify=1))
@@ -105,6 +109,74 @@ def test_influence_of_training_subjects_is_what_leaving_them_out_does(data, cens
         np.testing.assert_allclose(
             xi[some, k], effect[:, k], rtol=0.15, atol=0.05 * np.abs(effect[:, k]).max()
         )
+
+
+def outcomes(kind: str, n: int = 120):
+    """An outcome, risks and a censoring distribution, of one curve, of groups, or of one for each subject."""
+    rng = np.random.default_rng(7)
+    x, y = draw(n, rng)
+    risk = np.round(x[:, 0], 1)
+    if kind == "entry":
+        y = cs.RightCensored(y.time, y.event, entry=rng.uniform(0.0, 0.5, n) * y.time)
+    if kind == "causes":
+        y = cs.CompetingRisks(y.time, y.event * rng.integers(1, 3, n)).cause(1)
+    return y, risk, cs.Weibull(1.5, rng.uniform(3.0, 5.0, n)) if kind == "each" else cs.Exponential(0.3)
+
+
+KINDS = ["one curve", "entry", "causes", "each"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_with_one_label_have_the_errors_of_weights(kind):
+    y, risk, C = outcomes(kind)
+    count = np.random.default_rng(2).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), count)
+    of_rows = C if len(C) == 1 else C.take(rows)
+    weighted, repeated = {"sample_weight": count}, {"groups": rows}
+    for more in ({}, {"horizon": 1.0}):
+        a = concordance_estimate(y, risk, C, **weighted, **more)
+        b = concordance_estimate(y.take(rows), risk[rows], of_rows, **repeated, **more)
+        np.testing.assert_allclose((b.value, b.standard_error), (a.value, a.standard_error), rtol=1e-10)
+    a = dynamic_auc_estimate(y, risk, C, [0.4, 0.8], **weighted)
+    b = dynamic_auc_estimate(y.take(rows), risk[rows], of_rows, [0.4, 0.8], **repeated)
+    np.testing.assert_allclose((b.value, b.standard_error), (a.value, a.standard_error), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_factor_of_a_group_leaves_all_its_pairs_out(kind):
+    y, risk, C = outcomes(kind)
+    rng = np.random.default_rng(3)
+    weight, groups = rng.dirichlet(np.ones(len(y))), rng.integers(0, 9, len(y))
+    followed = Followed(y, C, np.arange(len(y)))
+    for pairs in (comparable_pairs(followed, risk), cases_and_controls(followed, risk, 0.6)):
+        found = pair_statistic(pairs, weight, groups)
+
+        def total(w, pairs=pairs):
+            return float((w * pairs.earlier) @ pairs.over_later(w[:, None])[1][:, 0])
+
+        assert found.total == pytest.approx(total(weight), rel=1e-12)
+        others = np.array([total(np.where(groups == g, 0.0, weight)) for g in range(9)])[groups]
+        expected = (found.excess + found.excess_later) / np.sqrt(found.total * others)
+        np.testing.assert_allclose(found.deviations, expected, rtol=1e-10)
+
+
+def test_copies_have_the_errors_of_weights_in_comparisons(data):
+    """Also within folds, which keep copies together."""
+    (x, y), _ = data
+    count = np.random.default_rng(1).integers(1, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), count)
+    fold = np.arange(len(y)) % 4
+    options = {"times": [0.5], "horizon": 1.0, "scores": "brier_score", "reference": None}
+    tables = []
+    for some, more in ((np.arange(len(y)), {"sample_weight": count}), (rows, {"groups": rows})):
+        X, outcome = x[some], y.take(some)
+        cv = [(np.flatnonzero(fold[some] != k), np.flatnonzero(fold[some] == k)) for k in range(4)]
+        models = {"weibull": cs.WeibullRegression(), "km": cs.KaplanMeier(stratify=1)}
+        options["censoring"] = cs.Exponential(0.3)
+        found = cs.cross_validate(models, X, outcome, cv=cv, **options, **more).frame()
+        one = cs.compare(forecasts(X), outcome, **options, **more).frame()
+        tables.append(pd.concat([found, one])[["mean", "standard_error"]].to_numpy())
+    np.testing.assert_allclose(tables[1], tables[0], rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
+from censcore.evaluation import concordance_estimate, dynamic_auc_estimate
 from censcore.exceptions import InvalidInputError
 
 N = 60
@@ -56,3 +57,67 @@ def test_other_labels_and_none_are_matched_by_position():
     assert mean(curves.set_axis([f"forecast {i}" for i in range(N)], axis=1), y, X=X.to_numpy()) == expected
     shuffled = y.set_axis(ORDER)  # numbers that are no default index, beside one that is
     assert mean(curves.set_axis(range(N), axis=1), shuffled, X=X.reset_index(drop=True)) == expected
+
+
+def test_every_fit_refuses_labels_in_another_order():
+    X, y, _ = data()
+    weight, site = pd.Series(np.ones(N), X.index), X.index.to_series()
+    outcome = cs.RightCensored(y.time, y.event)  # keeps the labels
+    models = [
+        cs.CoxRegression(), cs.WeibullRegression(), cs.KaplanMeier(), cs.BoostedHazards(max_iter=2),
+        cs.Censoring(cs.CoxRegression()), cs.Stacking([("cox", cs.CoxRegression())]),
+        cs.MixtureDensityNetwork(), cs.WithCensoring(cs.CoxRegression()),
+    ]  # fmt: skip
+    for model in models:
+        for wrong in (
+            {"X": X.iloc[ORDER]}, {"y": y.iloc[ORDER]}, {"y": outcome.take(ORDER)},
+            {"sample_weight": weight.iloc[ORDER]},
+        ):  # fmt: skip
+            given = {"X": X, "y": y, "sample_weight": weight} | wrong
+            with pytest.raises(InvalidInputError, match="in another order, expected the same order"):
+                model.fit(given["X"], given["y"], given["sample_weight"])
+            with pytest.raises(InvalidInputError, match="in another order, expected the same order"):
+                model.fit(**given)
+    with pytest.raises(InvalidInputError, match="groups: got the labels"):
+        models[5].fit(X, y, groups=site.iloc[ORDER])
+    cox = cs.CoxRegression().fit(X, y)
+    assert cox.coef_[0] == cs.CoxRegression().fit(X.to_numpy(), outcome).coef_[0]
+    assert cox.robust_covariance(site).shape == (1, 1)
+    for groups in (site.iloc[ORDER], site.iloc[ORDER].rename("anything")):
+        with pytest.raises(InvalidInputError, match=r"groups.loc\[X.index\]"):
+            cox.robust_covariance(groups)
+        with pytest.raises(InvalidInputError, match="groups: got the labels"):
+            cox.summary(groups=groups)
+    assert "_row_labels" not in cox.__getstate__()
+
+
+def test_labels_stay_with_outcomes_and_distributions():
+    X, y, curves = data()
+    table = curves.T  # subjects x times
+    F, C = cs.Step(curves.index.to_numpy(), sf=table), cs.Uniform(0.0, 9.0)
+    outcome = cs.RightCensored(y.time, y.event)
+    assert list(outcome[5:8].row_labels) == list(F.take(slice(5, 8)).row_labels) == list(X.index[5:8])
+    assert outcome.concat([outcome, outcome[:3]]).row_labels is None
+    np.testing.assert_array_equal(
+        cs.crps(outcome, F, C), cs.crps(outcome, cs.Step(curves.index, sf=table.to_numpy()), C)
+    )
+    np.testing.assert_array_equal(cs.crps(outcome[ORDER], F.take(ORDER), C), cs.crps(outcome, F, C)[ORDER])
+    scale = pd.Series(np.exp(X.x), X.index)
+    causes = cs.CompetingRisks(y.time, y.event.astype(int))
+    for wrong in (
+        lambda: cs.crps(y.iloc[ORDER], F, C),
+        lambda: cs.crps(outcome[ORDER], F, C),
+        lambda: cs.crps(causes.cause(1), F.take(ORDER), C),
+        lambda: cs.brier_score(outcome, cs.Weibull(1.5, scale.iloc[ORDER]), C, 1.0),
+        lambda: cs.Weibull(pd.Series(np.ones(N), X.index), scale.iloc[ORDER]),
+        lambda: mean(curves, y, by={"site": X.x.iloc[ORDER] > 0}),
+        lambda: cs.compare({"step": F.take(ORDER)}, y, C, **OPTIONS),
+        lambda: cs.compare({"cox": (cs.CoxRegression().fit(X, y), X.iloc[ORDER])}, y, C, **OPTIONS),
+        lambda: cs.cross_validate({"cox": (cs.CoxRegression(), X.iloc[ORDER])}, X, y, cv=3, **OPTIONS),
+        lambda: concordance_estimate(y, X.x, groups=X.x.iloc[ORDER]),
+        lambda: dynamic_auc_estimate(y, X.x.iloc[ORDER], C, [1.0]),
+        lambda: cs.censoring_diagnostic(y, C, X.iloc[ORDER]),
+        lambda: cs.mean_loss(pd.Series(np.ones(N), X.index), groups=X.x.iloc[ORDER]),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInputError, match="in another order, expected the same order"):
+            wrong()

@@ -126,10 +126,12 @@ def _check_names(frame: Any, name: str) -> None:
         )
 
 
-def check_same_order(**parts: Any) -> None:
-    """Check that columns and frames of pandas with the same labels have them in one order.
+def check_same_order(**parts: Any) -> Any:
+    """Check that parts with the same labels of subjects have them in one order; give the first labels.
 
-    Subjects are matched by position. A default index, or other labels, say nothing about the subjects.
+    Subjects are matched by position. Columns and frames of pandas have labels; outcomes and distributions
+    that were made of these keep them as ``row_labels``. A default index, or other labels, say nothing about
+    the subjects.
 
     >>> import pandas as pd
     >>> check_same_order(y=pd.Series([1.0, 2.0], ["a", "b"]), X=pd.Series([3.0, 4.0], ["b", "a"]))
@@ -139,17 +141,25 @@ def check_same_order(**parts: Any) -> None:
     same order, since subjects are matched by position. Sort by labels, X.loc[y.index], or drop them,
     X.to_numpy().
     """
-    named = {name: part.index for name, part in parts.items() if hasattr(part, "iloc")}
-    labels = {name: index for name, index in named.items() if type(index).__name__ != "RangeIndex"}
+    named = {
+        name: part.index if hasattr(part, "iloc") else getattr(part, "row_labels", None)
+        for name, part in parts.items()
+    }
+    labels = {
+        name: index
+        for name, index in named.items()
+        if index is not None and type(index).__name__ != "RangeIndex" and len(index) == len(parts[name])
+    }
     first, *others = labels or [""]
     for name in others:
         a, b = labels[first], labels[name]
-        if len(a) == len(b) and not a.equals(b) and Counter(a) == Counter(b):
+        if len(a) == len(b) and not a.equals(b) and a[0] in b and Counter(a) == Counter(b):
             raise InvalidInputError(
                 f"{name}: got the labels (the index) of {first} in another order, expected the same order, "
                 f"since subjects are matched by position. Sort by labels, {name}.loc[{first}.index], or drop "
                 f"them, {name}.to_numpy()."
             )
+    return labels.get(first)
 
 
 def columns_of(frame: Any, name: str = "X") -> list[tuple[Any, Any]]:

@@ -49,7 +49,9 @@ class _Outcome:
         return outcome_of(frame, self.source, part=True)
 
 
-def read_batches(source: Source, store: Path | None = None) -> Inputs:
+def read_batches(
+    source: Source, store: Path | None = None, weights: str | None = None, groups: str | None = None
+) -> Inputs:
     """The table and forecasts of a source; what cannot be read in batches is an error."""
     batch = source.batch
     _check_files(source.predictions)
@@ -69,8 +71,8 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
     forecasts = column_forecasts(there, source.used, **source.reading)
     train: Any = None
     if source.named in NEED_COVARIATES and estimator is not None:
-        train = _training(source)
-        tell_changes(train[0])
+        train = _training(source, weights, groups)
+        tell_changes(train.X)
     elif source.covariates is not None:
         raise InvalidInputError(
             f"--covariates with --censoring {source.named}: whether covariates predict censoring is tested "
@@ -79,6 +81,8 @@ def read_batches(source: Source, store: Path | None = None) -> Inputs:
         )
     elif source.train is not None:
         _check_files(source.train)
+        if weights or groups:  # counts of outcomes show neither
+            return Inputs(None, dict(forecasts), table, estimator, None, source.training(weights, groups))
         outcome = _Outcome.of(replace(source, censoring_time=None))
         train = cs.OutcomeTable(str(source.train), rows=table.rows, outcome=outcome)
     return Inputs(None, dict(forecasts), table, estimator, None, train)
@@ -92,9 +96,9 @@ def _check_files(path: Path) -> None:
         )
 
 
-def _training(source: Source) -> tuple[Any, Any]:
+def _training(source: Source, weights: str | None, groups: str | None) -> cs.Sample:
     """Covariates and outcomes, in memory, that a regression of the censoring time is fitted to."""
-    training = source.training() if words(source.covariates) else None
+    training = source.training(weights, groups) if words(source.covariates) else None
     if training is None:
         missing = "--train" if source.train is None else "--covariates"
         raise InvalidInputError(

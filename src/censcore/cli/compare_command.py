@@ -67,13 +67,13 @@ def compare(
     if source.in_batches:
         from censcore.cli.batches import read_batches
 
-        inputs = read_batches(source, store)
+        inputs = read_batches(source, store, weights, groups)
     else:
         if source.jobs is not None or store is not None:
             raise InvalidInputError(
                 "--jobs and --store belong to tables that are read in batches: pass --batch."
             )
-        inputs = source.read()
+        inputs = source.read(weights, groups)
         of = {name: column(inputs.frame, name, "--by").astype(str) for name in options.words(by)}
         subjects["by"] = of or None
         for option, argument in (("--groups", "groups"), ("--weights", "sample_weight")):

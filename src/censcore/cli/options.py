@@ -74,7 +74,8 @@ HELP = {
     "found.",
     "visits": "With --lower and --upper: columns of the examination times between commas, or a pattern such "
     "as 'visit_*'; planned ones included. Without them the log score alone is defined.",
-    "train": "Subjects to fit the censoring distribution, and a reference, to; same column names.",
+    "train": "Subjects to fit the censoring distribution, and a reference, to; same column names, also those "
+    "of weights and groups.",
     "censoring": f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, auto "
     "(kaplan-meier, or cox where the --covariates predict censoring), or none if nothing is censored. By "
     "default kaplan-meier. With --lower, --upper and --visits it is for subjects who drop out, by the number "
@@ -212,15 +213,24 @@ class Source:
         check_columns(wanted, list(frame.columns), "--covariates")
         return frame[wanted] if wanted else None
 
-    def training(self) -> tuple[pd.DataFrame | None, Any] | None:
-        """Covariates and outcomes of the file of ``--train``; None without one."""
+    def training(self, weights: str | None = None, groups: str | None = None) -> cs.Sample | None:
+        """The subjects of the file of ``--train``, with columns of their weights and groups; None without."""
         if self.train is None:
             return None
         frame = read_table(self.train)
-        return self.covariates_of(frame), outcome_of(frame, replace(self, censoring_time=None))
+        missing = [name for name in (weights, groups) if name is not None and name not in frame.columns]
+        if missing:
+            raise InvalidInputError(
+                f"--train {self.train}: there is no column {', '.join(missing)}, which --weights or --groups "
+                "names. Training subjects have weights and groups as the scored ones do: add the column, "
+                "with the weight 1 where all count alike, and a label for each independent subject."
+            )
+        y = outcome_of(frame, replace(self, censoring_time=None))
+        values = (None if name is None else frame[name].to_numpy() for name in (weights, groups))
+        return cs.Sample(self.covariates_of(frame), y, *values)
 
-    def read(self) -> Inputs:
-        """Read the files whole."""
+    def read(self, weights: str | None = None, groups: str | None = None) -> Inputs:
+        """Read the files whole; the names are columns of the training subjects too."""
         from censcore.evaluation.plan.forecast_columns import forecasts_of  # --help needs none of its imports
 
         if self.train is not None and is_standard_input(self.train) and is_standard_input(self.predictions):
@@ -229,14 +239,14 @@ class Source:
             )
         frame = read_table(self.predictions)
         X, y = self.covariates_of(frame), outcome_of(frame, self)
-        training, estimator = self.training(), self.estimator()
+        training, estimator = self.training(weights, groups), self.estimator()
         if self.named in NEED_COVARIATES and estimator is not None:
             if X is None:
                 raise InvalidInputError(
                     f"--censoring {self.named}: got no --covariates, expected the columns that the censoring "
                     "time may depend on, between commas. Without any use --censoring kaplan-meier."
                 )
-            tell_changes(*([X] if training is None else [X, training[0]]))
+            tell_changes(*([X] if training is None else [X, training.X]))
         risks = y if isinstance(y, cs.CompetingRisks) else None
         forecasts = forecasts_of(frame, self.used, risks, **self.reading)
         return Inputs(frame, forecasts, y, estimator, X, training)

@@ -19,7 +19,7 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import check_positive, check_same_order, name_subjects
 from censcore.distributions.monotone import monotone
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -49,6 +49,7 @@ class Curve(Univariate):
             raise InvalidInputError(f"{type(self).__name__} takes exactly one of sf= and cdf=; got {got}.")
         self._falls = cdf is None
         name, levels = ("sf", sf) if self._falls else ("cdf", cdf)
+        self.row_labels = check_same_order(**{name: levels})
         levels = levels if is_neutral(levels) else as_float(levels, name)
         self._store(times=times, levels=levels)
         self._times, self._levels = _aligned(self._times, self._levels, name)

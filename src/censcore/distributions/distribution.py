@@ -27,9 +27,10 @@ from censcore._arrays import (
     one_namespace,
     requires_grad,
     take_rows,
+    to_numpy,
 )
 from censcore._kept_values import KeepsValues
-from censcore._validation import as_count, check_finite, check_positive, no_array
+from censcore._validation import as_count, check_finite, check_positive, check_same_order, no_array
 from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
@@ -99,8 +100,13 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         if "__init__" in cls.__dict__:  # it checks values, which torch.compile cannot trace
             cls.__init__ = not_compiled(cls.__init__)  # type: ignore[method-assign]
 
+    #: Labels of the subjects, from the index of what the distribution was made of; None without.
+    row_labels: Any = None
+
     def _store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the subjects first) as ``_name`` in one array library."""
+        if (labels := check_same_order(**arrays)) is not None:
+            self.row_labels = labels
         xp = one_namespace(**arrays)
         self._neutral = all(is_neutral(value) for value in arrays.values())
         reference = next((as_float(v, n) for n, v in arrays.items() if not is_neutral(v)), None)
@@ -247,6 +253,8 @@ class Distribution(KeepsValues, metaclass=_Abstract):
             lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
             lambda part: part.take(rows),
         )
+        if self.row_labels is not None and len(self.row_labels) == n:
+            taken.row_labels = self.row_labels[rows if type(rows) is slice else to_numpy(rows)]
         for name in self._kept & self.__dict__.get("_remembered", {}).keys():
             stored = self._remembered[name]
             taken._remembered[name] = take_rows(stored, rows) if stored.shape[0] > 1 else stored

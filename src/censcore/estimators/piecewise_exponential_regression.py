@@ -26,7 +26,8 @@ class PiecewiseExponentialRegression(IntervalRegression):
     Parameters
     ----------
     breaks : int or array
-        Where the hazard changes, ascending; a number asks for that many quantiles of the observed times.
+        Where the hazard changes, ascending; a number asks for that many quantiles of the times of events,
+        by their weights.
     alpha : float or "auto"
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|\beta\|^2` is taken off the log-likelihood. ``"auto"`` is as
         for :class:`CoxRegression`.
@@ -75,7 +76,8 @@ class PiecewiseExponentialRegression(IntervalRegression):
         lower, upper, _ = ends
         check_some_event(upper[weight > 0])
         ended = np.isfinite(upper) & (weight > 0)
-        self.breaks_ = _breaks(self.breaks, np.where(ended, (lower + upper) / 2, lower)[ended])
+        times = np.where(ended, (lower + upper) / 2, lower)
+        self.breaks_ = _breaks(self.breaks, times[ended], weight[ended])
         columns = StandardisedColumns.of(X, weight, self)
         likelihood = _Likelihood(ends, self.breaks_, columns.Z, weight)
         self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
@@ -126,12 +128,12 @@ class PiecewiseExponentialRegression(IntervalRegression):
         return PiecewiseExponential(self.breaks_, rates).like(self._reference)
 
 
-def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
+def _breaks(breaks: Any, times: np.ndarray, weight: np.ndarray) -> np.ndarray:
     if not isinstance(breaks, list | tuple) and np.ndim(breaks) == 0:
         count = as_count(breaks, "breaks, a number of them or an array of times,", least=0, most=10**6)
         levels = np.arange(1, count + 1) / (count + 1)
-        quantiles = np.unique(np.quantile(times, levels)) if count else np.zeros(0)
-        breaks = quantiles[quantiles > 0]
+        quantiles = np.quantile(times, levels, method="inverted_cdf", weights=weight)
+        breaks = np.unique(quantiles[quantiles > 0])
         # those that leave no interval without a time: among ties several quantiles may be one time
         before = np.searchsorted(np.sort(times), breaks, side="left")
         return breaks[(np.diff(before, prepend=0) > 0) & (breaks < times.max())]

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_confidence, as_labels, as_number, is_auto, name_subjects
+from censcore._validation import (
+    as_confidence,
+    as_labels,
+    as_number,
+    check_same_order,
+    is_auto,
+    name_subjects,
+)
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
 from censcore.estimators.newton import NoRootError
@@ -49,6 +56,12 @@ class CoefficientInference(SurvivalEstimator):
     notes_: list[str]
     _encoding: Encoding
     _reference: Array  # whose library and dtype predictions have
+
+    #: Labels of the subjects of ``fit``, which no copy and no file keeps; None without.
+    _row_labels: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_row_labels"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -179,7 +192,8 @@ class CoefficientInference(SurvivalEstimator):
             \Bigl(\sum_{i\in g}w_i\frac{\partial\hat\gamma}{\partial w_i}\Bigr)^\top
 
         Valid if the model is misspecified and if weights are not counts; with ``groups`` also if subjects of
-        one group depend on each other. It is too small where groups are few (below about 30).
+        one group depend on each other. It has no factor for few groups, as in R; :meth:`summary` and
+        :meth:`confidence_interval` account for these.
 
         Parameters
         ----------
@@ -197,11 +211,24 @@ class CoefficientInference(SurvivalEstimator):
            Journal of the American Statistical Association 84, 1074-1078.
         """
         self.check_fitted()
+        return self._sandwich(groups)[0]
+
+    def _sandwich(self, groups: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """The robust covariance, and the factor and the distribution of studentised estimates."""
+        from scipy.stats import t
+
+        if self._row_labels is not None:
+            check_same_order(X=self._row_labels.to_series(), groups=groups)
         parts = self.coefficient_influence()
         if not np.isfinite(parts).all():
-            return np.full((parts.shape[1], parts.shape[1]), np.inf)
+            p = parts.shape[1]
+            return np.full((p, p), np.inf), np.ones(p), t(np.ones(p))
         parts = sum_in_groups(parts, groups)
-        return parts.T @ parts
+        covariance, fourth = parts.T @ parts, (parts**4).sum(axis=0)
+        g = int(parts.any(axis=1).sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nu = 2 * np.diag(covariance) ** 2 / fourth
+        return covariance, np.sqrt(g / max(g - 1, 1)), t(np.maximum(np.fmin(nu, g - 1), 1.0))
 
     def confidence_interval(
         self, level: float = 0.95, *, robust: bool = False, groups: Any = None
@@ -222,7 +249,25 @@ class CoefficientInference(SurvivalEstimator):
         return np.column_stack([table.lower, table.upper])
 
     def summary(self, level: float = 0.95, *, robust: bool = False, groups: Any = None) -> CoefficientTable:
-        """Make a table of the estimates: value, exp(value), standard error, z, p and confidence interval.
+        r"""Make a table of the estimates: value, exp(value), standard error, z, p and confidence interval.
+
+        Robust p values and intervals multiply the standard error by :math:`\sqrt{g/(g-1)}` for g groups (or
+        subjects, without groups), and take Student's t distribution in place of the normal one, with
+        :math:`\nu=\min\{g-1,\,2(\sum_j\psi_j^2)^2/\sum_j\psi_j^4\}` degrees of freedom for the influences
+        :math:`\psi_j` of the groups, as :func:`censcore.compare` does.
+
+        Clustered intervals hold from about 80 groups on, for covariates of subjects from 20. In 2,000
+        simulated data sets with groups of ten that share a normal effect on the log hazard (standard
+        deviation 0.7), those of 95 % of Cox regression covered with these frequencies; in parentheses those
+        of the normal distribution without the factor. Weibull regression differs by 0.013 at most.
+
+        ======  ==================  ==================  ====================
+        groups  normal, of groups   binary, of groups   normal, of subjects
+        ======  ==================  ==================  ====================
+        20      0.917 (0.867)       0.937 (0.904)       0.948 (0.920)
+        40      0.926 (0.902)       0.939 (0.924)       0.941 (0.928)
+        80      0.946 (0.932)       0.949 (0.940)       0.954 (0.945)
+        ======  ==================  ==================  ====================
 
         Parameters
         ----------
@@ -231,7 +276,7 @@ class CoefficientInference(SurvivalEstimator):
         robust : bool
             Use :meth:`robust_covariance` instead of ``covariance_``.
         groups : array, (n,), optional
-            Cluster of each subject; implies ``robust``.
+            Cluster of each subject, at least two; implies ``robust``.
 
         Returns
         -------
@@ -243,12 +288,15 @@ class CoefficientInference(SurvivalEstimator):
         self.check_fitted()
         level = as_confidence(level, "level")
         robust = robust or groups is not None
-        covariance = self.robust_covariance(groups) if robust else self.covariance_
+        covariance, factor, studentised = self.covariance_, np.ones(1), norm
+        if robust:
+            covariance, factor, studentised = self._sandwich(groups)
         names, value = self.estimates()
         error = np.sqrt(np.diag(covariance))
         z = value / error
-        p = np.maximum(2 * norm.sf(np.abs(z)), np.finfo(float).tiny)  # positive, where it underflows
-        width = norm.ppf((1 + level) / 2) * error
+        p = 2 * studentised.sf(np.abs(z) / factor)
+        p = np.maximum(p, np.finfo(float).tiny)  # positive, where it underflows
+        width = studentised.ppf((1 + level) / 2) * factor * error
         kind = "model-based"
         if robust:
             kind = "robust" if groups is None else "robust, by groups"
@@ -306,6 +354,11 @@ def sum_in_groups(parts: np.ndarray, groups: Any) -> np.ndarray:
     if groups is None:
         return parts
     _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
+    if number.max() == 0 < len(parts) - 1:
+        raise InvalidInputError(
+            f"groups: got one group of all {len(parts)} subjects, expected at least two. Errors are "
+            "estimated from how groups differ."
+        )
     sums = np.zeros((number.max() + 1, *parts.shape[1:]))
     np.add.at(sums, number, parts)
     return sums

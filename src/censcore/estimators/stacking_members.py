@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution
+from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import take_rows
@@ -18,10 +18,19 @@ from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.stacking_subjects import StackSubjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores import energy_score, log_score
+from censcore.scores import crps, energy_score, log_score
+from censcore.scores.known_at import over_reached
 
 _ORDERS = 720  # of the times, of more than six not all
 _DRAWS = 40_000, 64, 128  # of each forecast for all held-out subjects, and for one at least and at most
+_CELLS = 2**20, 256  # of time for the distances between forecasts: of all held-out subjects, and of one
+
+
+class _Forecast(NamedTuple):
+    """A forecast of one event time; a drawn one is a sample of the distribution that is meant."""
+
+    F: Any
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,19 +43,20 @@ class MemberDraws:
 
     def of(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
         """Event times (n, m, k), or (n, m) of one; the draws of a subject follow from its covariates."""
-        z = self._drawn(model, X, m, seed)
+        if hasattr(model, "sample"):
+            z = np.asarray(model.sample(X, m, seed), dtype=np.float64)
+        else:
+            z = self._drawn(model, X, m, keys_of([np.zeros(1)] if X is None else _columns(X), seed))
         return np.sort(z, axis=2) if self.ordered else z
 
-    def _drawn(self, model: Any, X: Any, m: int, seed: int) -> np.ndarray:
-        if hasattr(model, "sample"):
-            return np.asarray(model.sample(X, m, seed), dtype=np.float64)
+    def _drawn(self, model: Any, X: Any, m: int, keys: np.ndarray) -> np.ndarray:
+        """Draws of the forecast distributions of subjects with these keys."""
         F = model.predict_distribution(X).like(np.empty(0))
         if self.causes is not None and not hasattr(F, "cause"):
             raise InvalidInputError(
                 f"{type(model).__name__}: got forecasts of one cause, expected those of all causes, which "
                 "CauseSpecific and AalenJohansen give. Leave it out of the stack."
             )
-        keys = keys_of([np.zeros(1)] if X is None else _columns(X), seed)
         flat = len(F) == 1 < len(keys)
         drawn = F.sample(m * len(keys) if flat else m, SubjectDraws(keys, flat))
         if self.causes is None:
@@ -59,13 +69,17 @@ class MemberDraws:
     def apart(self, model: Any, X: Any, y: Any, seed: int, m: int) -> np.ndarray:
         """Draws of subjects that share no random numbers, also where their covariates are equal.
 
-        An error of sampling that subjects share would not average out, nor be part of a standard error.
-        After a delayed entry, they are draws of T given that it is later.
+        An error of sampling that subjects share would not average out, nor be part of a standard error. The
+        numbers of a forecast distribution belong to places of subjects, so that no unit of a covariate
+        changes them. After a delayed entry, they are draws of T given that it is later.
         """
         n = len(y)
         if isinstance(y, RightCensored) and y.has_delayed_entry:
             F = model.predict_distribution(X).like(np.empty(0)).given_survival(y.entry)
             return np.asarray(F.sample(m, SubjectDraws(keys_of([np.arange(n)], seed), False)))
+        if not hasattr(model, "sample"):
+            z = self._drawn(model, X, m, keys_of([np.arange(n)], seed))
+            return np.sort(z, axis=2) if self.ordered else z
         keys = np.zeros(n) if X is None else keys_of(_columns(X))
         _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         order = np.argsort(group, kind="stable")
@@ -110,20 +124,59 @@ class MemberDraws:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Energy scores (n, J), and half the squared distances between the forecasts (n, J, J)."""
         m = self.count(folds * len(y))
-        draws = [
-            [self.apart(model, X, y, seed + 7919 * j + i, m) for i, model in enumerate(member[:2])]
+        one_time = isinstance(y, RightCensored) and y.time.ndim == 1
+        forecast: Callable[..., Any] = self.apart
+        losses: Callable[..., Any] = self.losses_of_draws
+        if one_time and self.causes is None:
+            forecast, losses = self.forecast, self.losses_of_forecasts
+        parts = [
+            [forecast(model, X, y, seed + 7919 * j + i, m) for i, model in enumerate(member[:2])]
             for j, member in enumerate(models)
         ]
-        s, D = self.losses_of_draws([member[0] for member in draws], y, C, seed)
-        for j, member in enumerate(draws):
+        s, D = losses([member[0] for member in parts], y, C, seed)
+        for j, member in enumerate(parts):
             if len(member) > 1:  # several models are pooled, of which held-out subjects see one
-                apart = self.losses_of_draws(member, y, C, seed)[1][:, 0, 1]
+                apart = losses(member, y, C, seed)[1][:, 0, 1]
                 gain = (1 - 1 / max(folds, len(models[j]))) / 2 * apart
                 s[:, j] -= gain
-                others = np.arange(len(draws)) != j
+                others = np.arange(len(parts)) != j
                 D[:, j, others] -= gain[:, None]
                 D[:, others, j] -= gain[:, None]
         return s, D
+
+    def forecast(self, model: Any, X: Any, y: Any, seed: int, m: int) -> _Forecast:
+        """The forecast of one event time; where it is made of draws, m of them that subjects do not share."""
+        if hasattr(model, "sample"):
+            first = model.predict_distribution(take_rows(X, np.arange(1)))
+            if isinstance(first, Ensemble):
+                return _Forecast(of_draws(self.apart(model, X, y, seed, m), None), drawn=True)
+        F = model.predict_distribution(X).like(np.empty(0))
+        return _Forecast(F.given_survival(y.entry) if y.has_delayed_entry else F)
+
+    def losses_of_forecasts(
+        self, forecasts: Sequence[_Forecast], y: RightCensored, C: Any, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""CRPS (n, J) of J forecasts of one event time, and half their squared distances (n, J, J).
+
+        The scores are exact. The distances are :math:`\int_0^h(F_j-F_l)^2\,P(C>t\mid y,\delta)\,dt` by
+        midpoints; what the noise of draws adds on average is taken off both.
+        """
+        n, end = len(y), self.horizon or float(y.time.max())
+        s = [to_numpy(crps(y, F, C, horizon=end, fair=drawn)) for F, drawn in forecasts]
+        noise = [
+            to_numpy(crps(y, F, C, horizon=end)) - loss if drawn else np.zeros(n)
+            for (F, drawn), loss in zip(forecasts, s, strict=True)
+        ]
+        q = min(max(_CELLS[0] // n, 1), _CELLS[1])
+        t = (np.arange(q) + 0.5) / q * end
+        after = over_reached(y.event, to_numpy(C.sf_left(y.time)))[:, None] * to_numpy(C.sf(t[None, :]))
+        weight = np.where(t < y.time[:, None], 1.0, after) * (end / q)
+        curves = [to_numpy(F.cdf(t[None, :])) for F, _ in forecasts]
+        D = np.zeros((n, len(s), len(s)))
+        for j, i in combinations(range(len(s)), 2):
+            apart = np.einsum("nq,nq->n", weight, (curves[i] - curves[j]) ** 2) - noise[i] - noise[j]
+            D[:, i, j] = D[:, j, i] = apart
+        return np.stack(s, axis=1), D
 
     def losses_of_draws(
         self, draws: Sequence[np.ndarray], y: Any, C: Distribution, seed: int

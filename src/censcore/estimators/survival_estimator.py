@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import Array
-from censcore._validation import check_flag
+from censcore._validation import check_flag, check_same_order
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -106,8 +106,10 @@ class SurvivalEstimator(BaseEstimator, ABC):
     _of_subjects: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Complete docstrings by the sections that they lack, and make a fit all or nothing."""
+        """Let ``fit`` check labels and be all or nothing, and complete docstrings by sections they lack."""
         super().__init_subclass__(**kwargs)
+        if "fit" in vars(cls):
+            cls.fit = _in_order(cls.fit)  # type: ignore[method-assign]
         for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution, CrossFitted.cross_fit):
             own = vars(cls).get(shared.__name__)
             if own is not None and own.__doc__:
@@ -116,7 +118,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
             for base in cls.__mro__[1:]:
                 if issubclass(base, SurvivalEstimator):
                     cls.__doc__ = _completed(cls.__doc__, base.__doc__ or "", signature(cls).parameters)
-        for name in ("fit", "fit_batches", "cross_fit"):
+        for name in ("fit", "cross_fit"):
             if callable(own := vars(cls).get(name)):
                 setattr(cls, name, all_or_nothing(own))
 
@@ -199,6 +201,22 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return fitted
+
+
+def _in_order(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``fit`` that checks that all parts with labels of subjects have them in one order."""
+    names = list(signature(fit).parameters)[1:]
+
+    @wraps(fit)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(names, args, strict=False)) | kwargs
+        labels = check_same_order(**{"y": given.get("y"), "X": given.get("X")} | given)
+        fitted = fit(self, *args, **kwargs)
+        if hasattr(self, "_row_labels"):
+            self._row_labels = labels
+        return fitted
+
+    return checked
 
 
 def _completed(own: str, shared: str, parameters: Iterable[str] | None = None) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array
-from censcore._validation import check_same_order
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
@@ -218,11 +217,7 @@ def compare(
             "compare(forecasts, y, censoring) judges forecasts that were made before; got models, X and y. "
             "Pass them to cross_validate(models, X, y, cv=5), which fits the models fold by fold."
         )
-    named = as_named(forecasts)
-    for name, table in named.items():  # times x subjects
-        if hasattr(table, "iloc"):
-            check_same_order(y=sample.y, X=sample.X, **{f"{name}.T": table.T})
-    return compare_request(replace(asked, forecasts=named))
+    return compare_request(replace(asked, forecasts=as_named(forecasts)))
 
 
 def compare_request(asked: Request) -> Comparison:

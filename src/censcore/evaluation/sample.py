@@ -53,7 +53,7 @@ class Sample:
     def __post_init__(self) -> None:
         if self.X is not None:
             count_rows(self.X)
-        check_same_order(y=self.y, X=self.X, sample_weight=self.weight, groups=self.groups)
+        check_same_order(**self.parts)
         for name in ("groups", "mask"):
             if (values := getattr(self, name)) is not None:
                 check_entries(values, name)
@@ -62,6 +62,17 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What may have labels of the subjects, by the names of arguments."""
+        return {
+            "y": self.y,
+            "X": self.X,
+            "sample_weight": self.weight,
+            "groups": self.groups,
+            "mask": self.mask,
+        }
 
     def take(self, rows: np.ndarray, y: Any = None) -> Sample:
         """Some of them, with their outcome as it is or another one; copies of a subject are one group."""

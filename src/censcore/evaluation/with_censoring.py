@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import Array
-from censcore._validation import as_numbers, check_levels, check_method
+from censcore._validation import as_numbers, check_levels, check_method, check_same_order
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, NotFitted
@@ -126,6 +126,7 @@ class WithCensoring(BaseEstimator):
         check_method(self.model, "model", "fit", "a model with fit(X, y)")
         if self.censoring is not None:
             check_method(self.censoring, "censoring", "fit", "an estimator, such as Censoring(KaplanMeier())")
+        check_same_order(y=y, X=X, sample_weight=sample_weight)
         kind, asked = _settled(X, y, self.censoring, self.horizon)
         outcome, followed = kind.y, kind.followed(kind.y)
         weight = None if sample_weight is None else check_weights(sample_weight, len(kind))

@@ -88,10 +88,11 @@ class CompetingRisks(Outcome):
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
-        check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
+        self.row_labels = check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
         time = as_float(time, "time")
         codes = as_causes(cause, time)
         self._any = RightCensored(time, codes != 0, censoring_time, entry=entry)
+        self._any.row_labels = self.row_labels
         self._cause: Array = codes
         self.names: tuple[str, ...] = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
 
@@ -118,7 +119,9 @@ class CompetingRisks(Outcome):
         """
         columns = time, cause, censoring_time, entry
         Y, causes, c, a = read_columns(frame, "time=..., cause=...", *columns)
-        return cls(Y, causes, c, entry=a, names=names, n_causes=n_causes)
+        outcome = cls(Y, causes, c, entry=a, names=names, n_causes=n_causes)
+        outcome.row_labels = outcome._any.row_labels = check_same_order(frame=frame)
+        return outcome
 
     @classmethod
     def from_structured(

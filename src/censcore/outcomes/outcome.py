@@ -39,6 +39,9 @@ class Outcome:
 
     _parts: ClassVar[tuple[str, ...]]
 
+    #: Labels of the subjects, from the index of the columns that the outcome was made of; None without.
+    row_labels: Any = None
+
     @property
     def _reference(self) -> Array:
         """One of the arrays of times, which has the common shape, dtype and device."""
@@ -96,6 +99,8 @@ class Outcome:
         other = self._each(chosen)
         if not len(other):
             raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
+        if self.row_labels is not None:
+            other.row_labels = self.row_labels[rows if type(rows) is slice else to_numpy(rows)]
         return other
 
     def like(self, array: Array) -> Self:
@@ -162,9 +167,10 @@ class Outcome:
             kinds = sorted({type(other).__name__ for other in outcomes})
             raise InvalidTypeError(f"concat joins outcomes of one kind; got {', '.join(kinds)}.")
         joined = copy.copy(first)
+        joined.row_labels = None
         for name in first._parts:
             setattr(joined, name, _join(name, outcomes))
-        for name in vars(first).keys() - set(first._parts):
+        for name in vars(first).keys() - {*first._parts, "row_labels"}:
             if any(vars(other).get(name) != vars(first)[name] for other in outcomes):
                 raise _different(name)
         return joined

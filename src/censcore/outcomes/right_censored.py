@@ -77,7 +77,7 @@ class RightCensored(Outcome):
         self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
     ) -> None:
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
-        check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
+        self.row_labels = check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
         self.time: Array = as_float(time, "time")
         self.event: Array = as_event(event, self.time)
         check_times(self.time, self.event)
@@ -140,6 +140,7 @@ class RightCensored(Outcome):
         Y, delta, c, a = read_columns(frame, "time=..., event=...", *names)
         outcome = cls(Y, delta, c, entry=a)
         outcome.names = None if isinstance(time, str) else list(time)
+        outcome.row_labels = check_same_order(frame=frame)
         return outcome
 
     @classmethod

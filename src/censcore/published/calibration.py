@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_count, as_labels, as_weights, check_option
+from censcore._validation import as_count, as_labels, as_weights, check_option, check_same_order
 from censcore.distributions import Distribution
 from censcore.outcomes import EventOfCause, OutcomeLike
 from censcore.scores.inputs import ScoringInputs, scoring_inputs
@@ -155,6 +155,7 @@ def d_calibration(
     """
     bins = as_count(bins, "bins", least=2, most=10**6)
     check_option(closed, "closed", ("left", "right"))
+    check_same_order(y=y, sample_weight=sample_weight, groups=groups)
     one_cause = isinstance(y, EventOfCause)
     inputs = scoring_inputs(
         y, forecast, censoring if one_cause else None, needs_censoring=one_cause, one_cause=True

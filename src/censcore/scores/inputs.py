@@ -26,7 +26,13 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import check_between, check_levels, check_option, check_positive
+from censcore._validation import (
+    check_between,
+    check_levels,
+    check_option,
+    check_positive,
+    check_same_order,
+)
 from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.distributions.before_terminal import before_terminal
 from censcore.exceptions import InvalidInputError
@@ -230,6 +236,7 @@ def scoring_inputs(
     >>> scoring_inputs(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), horizon=2.0).y.time
     array([1., 2.])
     """
+    check_same_order(y=y, forecast=forecast, censoring=censoring)
     y = y if type(y) is RightCensored else as_outcome(y, one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)

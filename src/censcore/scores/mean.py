@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_namespace, to_numpy
-from censcore._validation import as_labels, as_weights, check_probabilities, name_subjects
+from censcore._validation import (
+    as_labels,
+    as_weights,
+    check_probabilities,
+    check_same_order,
+    name_subjects,
+)
 from censcore.exceptions import InvalidInputError
 
 
@@ -74,6 +80,7 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     >>> round(float(mean), 4), round(float(error), 4)
     (0.7682, 0.2834)
     """
+    check_same_order(losses=losses, sample_weight=sample_weight, groups=groups)
     losses = as_float(losses, "losses")
     if losses.ndim not in (1, 2) or 0 in losses.shape:
         raise InvalidInputError(

@@ -283,8 +283,8 @@ def test_what_is_not_a_sum_over_batches_says_so(risks):
     with pytest.raises(InvalidInputError, match="event times with a censoring time each: not available"):
         cs.compare(JOINT, cs.OutcomeTable(apart, NAMES, ["r", "d"]), KM)
     y = cs.RightCensored(pairs[NAMES].to_numpy(), pairs[["r", "d"]].to_numpy())
-    with pytest.raises(InvalidInputError, match="train: groups of training subjects: not available"):
-        cs.compare(JOINT, table, KM, train=cs.Sample(None, y, groups=np.ones(len(pairs))))
+    with pytest.raises(InvalidInputError, match="train: mask of training subjects: not available"):
+        cs.compare(JOINT, table, KM, train=cs.Sample(None, y, mask=np.ones(y.shape, dtype=bool)))
     with pytest.raises(InvalidInputError, match=r"reference: got KaplanMeier\(\), .* 'aalen-johansen'"):
         in_batches(risks, reference=cs.KaplanMeier())
     visits = np.tile([50.0, 100.0, 400.0], (len(risks), 1))

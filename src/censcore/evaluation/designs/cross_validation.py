@@ -156,7 +156,12 @@ class CrossValidation(Design):
             alone = replace(part, subjects=np.arange(len(rows)), training=np.arange(len(training)))
             censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
         subsets = [Subset("", "", weights[s] / weights[s].sum()) for s in used]
-        ranked = discriminate(cases, Scope(subsets, censoring))
+        groups = (
+            None
+            if self.all_groups is None
+            else np.unique(self.all_groups[split.test], return_inverse=True)[1]
+        )
+        ranked = discriminate(cases, Scope(subsets, censoring, groups))
         ranked = replace(
             ranked,
             values={(used[s], m, k): value for (s, m, k), value in ranked.values.items()},
@@ -172,6 +177,8 @@ class CrossValidation(Design):
         for fold in folds:
             estimate, scored = fold.ranked.values[key], fold.split.test[fold.weights[s] > 0]
             value += fold.share[s] * (float(estimate.value[0]) - HALF)
+            if self.all_groups is not None:  # one entry for each group, at its first subject
+                scored = scored[np.unique(self.all_groups[scored], return_index=True)[1]]
             influence[scored] += fold.share[s] * estimate.influence[: len(scored), 0]
             if len(fold.training):
                 influence[fold.training] += fold.share[s] * estimate.influence[len(scored) :, 0]

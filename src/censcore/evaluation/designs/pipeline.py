@@ -25,6 +25,8 @@ from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.forecasts import add_reference, as_named, check_reference
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon, just_after, times_and_levels
 from censcore.evaluation.plan.notes import (
+    UNGROUPED_TRAINING,
+    UNWEIGHTED_TRAINING,
     check_intervals,
     check_units,
     note_on_entry,
@@ -118,10 +120,7 @@ class Plan:
         if replace(self.train, y=kind.followed(self.train.y)).same_as(kind.followed(kind.y)):
             self.train = replace(self.train, weight=self.weight)
             return
-        self.notes.append(
-            "The scored subjects have weights (sample_weight), the training subjects have none: pass "
-            "train=Sample(X_train, y_train, weight=) if they were sampled alike."
-        )
+        self.notes.append(UNWEIGHTED_TRAINING)
 
     def read_forecasts(self) -> None:
         """Forecasts as distributions."""
@@ -166,6 +165,9 @@ class Plan:
         self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, groups)
         labels = asked.train_groups if asked.train is None else asked.train.groups
         n_train = self.censoring.n_train or (0 if train is None else len(train))
+        apart = followed is not None and labels is None and self.censoring.n_train and not followed.same_as(y)
+        if self.groups is not None and apart:
+            self.notes.append(UNGROUPED_TRAINING)
         self.train_groups = common_codes(asked.sample.groups, labels, n_train)
         self.notes += kind.notes_on_forecasts(self.forecasts)
         subjects = replace(asked.sample, y=y, weight=self.weight)

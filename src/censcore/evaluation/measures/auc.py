@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_numbers, check_option
+from censcore._validation import as_numbers, check_option, check_same_order
 from censcore.distributions import Distribution
 from censcore.evaluation.inference.estimates import Estimate, beside, group_codes, shares
 from censcore.evaluation.measures.pair_statistics import (
@@ -142,6 +142,7 @@ def dynamic_auc_estimate(
     >>> dynamic_auc_estimate(y, [0.8, 0.4, 0.6, 0.1], cs.Uniform(0.0, 8.0), [2.5]).value.shape
     (1,)
     """
+    check_same_order(y=y, groups=groups)
     pairs, used, weight = _pairs_at(y, risk, censoring, times, horizon, sample_weight, controls)
     code = group_codes(groups, len(weight))
     return beside([estimate_of_pairs(of, used, weight, code) for _, of in pairs])
@@ -151,6 +152,7 @@ def _pairs_at(
     y: Any, risk: Any, censoring: Any, times: Any, horizon: Any, sample_weight: Any, controls: str
 ) -> tuple[list[tuple[float, ProductPairs]], np.ndarray, np.ndarray]:
     """The pairs at every time, the subjects that have a weight, and the weights of all."""
+    check_same_order(y=y, risk=risk, censoring=censoring, sample_weight=sample_weight)
     y = as_outcome(y, one_cause=True).require_one_time("The AUC")
     times = _check_times(times, horizon)
     r, weight = check_risk(risk, len(y), columns=len(times)), shares(sample_weight, len(y))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from censcore._arrays import Array, namespace, to_numpy
+from censcore._validation import check_same_order
 from censcore.distributions import Distribution, Grouped, PointMass, ProportionalHazards, Univariate
 from censcore.evaluation.inference.estimates import Estimate, group_codes, shares
 from censcore.evaluation.measures.pair_statistics import (
@@ -167,14 +168,15 @@ def concordance_estimate(
     >>> difference.value.round(3), difference.standard_error.round(3)
     (array([0.058]), array([0.021]))
     """
-    pairs, used, weight = _pairs_of(y, risk, censoring, horizon, sample_weight)
+    pairs, used, weight = _pairs_of(y, risk, censoring, horizon, sample_weight, groups)
     return estimate_of_pairs(pairs, used, weight, group_codes(groups, len(weight)))
 
 
 def _pairs_of(
-    y: Any, risk: Any, censoring: Any, horizon: Any, sample_weight: Any
+    y: Any, risk: Any, censoring: Any, horizon: Any, sample_weight: Any, groups: Any = None
 ) -> tuple[Pairs, np.ndarray, np.ndarray]:
     """The pairs, the subjects that have a weight, and the weights of all."""
+    check_same_order(y=y, risk=risk, censoring=censoring, sample_weight=sample_weight, groups=groups)
     y = as_outcome(y, one_cause=True).require_one_time("The concordance index")
     weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
@@ -297,6 +299,14 @@ class PairsByCurves(_ComparablePairs):
             self._over(RankedSums.over_earlier, _each_with_each(self.later, earlier), self.members),
         )
 
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Sums over the later subjects in the group of each event."""
+        products = self.members * values[:, None]
+        met = self.sums.met_within(products, groups)
+        if self.late is not None:
+            met -= self.late.met_within(products, groups)
+        return (self.later * met).sum(axis=1)
+
     def _over(
         self, ranked: Callable[[RankedSums, np.ndarray], Sums], products: np.ndarray, factor: np.ndarray
     ) -> Sums:
@@ -342,6 +352,13 @@ class PairsByBlocks(_ComparablePairs):
             met_from[j] = q @ earlier[i]
             won_from[j] = won @ earlier[i]
         return (won_by, met_by), (won_from, met_from)
+
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Sums over the later subjects in the group of each event."""
+        met = np.zeros(len(values))
+        for j, i, q, _ in self._blocks():
+            met[i] += values[j] @ np.where(groups[j][:, None] == groups[i], q, 0.0)
+        return met
 
     def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Some later subjects j, their earlier events i, and q_ij and c_ij with a row for each j."""

@@ -132,7 +132,7 @@ def _add_model(
 ) -> None:
     """All measures of a model in a subset; those that are not available are noted."""
     subjects, counted = np.nonzero(weight > 0)[0], scope.subsets[0].weight > 0
-    statistics = _statistics(result, key, case, subjects, weight[subjects] / weight.sum(), cache)
+    statistics = _statistics(result, key, case, subjects, weight, scope.clusters.scored, cache)
     if not statistics:
         return
     deviations = np.zeros((len(weight), len(statistics)))
@@ -149,15 +149,17 @@ def _statistics(
     key: tuple[int, str],
     case: Case,
     subjects: np.ndarray,
-    share: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray | None,
     cache: dict[Any, Followed],
 ) -> dict[int, PairStatistic]:
     """The measures of a model, by their numbers."""
-    statistics = {}
+    statistics, share = {}, weight[subjects] / weight.sum()
+    clusters = None if clusters is None else clusters[subjects]
     for k, measure in enumerate(result.measures):
         try:
             followed = _followed(case, measure, subjects, cache)
-            statistic = pair_statistic(measure.pairs(case, followed), share)
+            statistic = pair_statistic(measure.pairs(case, followed), share, clusters)
         except (PositivityError, UnknownCurveError) as error:
             result.unavailable[*key, k] = why_unavailable(error)
             continue

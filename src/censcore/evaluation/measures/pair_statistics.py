@@ -62,6 +62,10 @@ class Pairs(ABC):
         """Sums over the later subjects and sums over the earlier ones."""
 
     @abstractmethod
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Sums of q_ij v_j over those j that are in the group of i, for each i, (n,), of values (n,)."""
+
+    @abstractmethod
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         r"""The sums of :math:`w_iw_ja_iq_{ij}(c_{ij}-\theta)v_j` by the time up to which G of j counts."""
 
@@ -81,6 +85,10 @@ class ProductPairs(Pairs):
         """The weight of the later subject is a factor of each pair."""
         won, met = self.sums.over_earlier(earlier)
         return self.sums.over_later(self.later * later), (self.later * won, self.later * met)
+
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """The weight of the later subject is a factor of each pair."""
+        return self.sums.met_within(self.later * values[:, None], groups)[:, 0]
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """The weight of the later subject does not depend on the earlier one."""
@@ -102,6 +110,10 @@ class PairsTogether(Pairs):
         """Both sums in one pass over each kind."""
         both = [kind.both_ways(later, earlier) for kind in self.kinds]
         return _added([sums for sums, _ in both]), _added([sums for _, sums in both])
+
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Sums over the later subjects of all kinds."""
+        return np.sum([kind.met_within(values, groups) for kind in self.kinds], axis=0)
 
     def moved_by_later(self, of: PairStatistic, loads: np.ndarray) -> list[Moved]:
         """What G of the later subjects of all kinds moves."""
@@ -134,10 +146,10 @@ class PairStatistic:
     r"""A share of pairs, and what each subject contributes to its error, before its weight.
 
     That is the Hajek projection of the ratio of U-statistics,
-    :math:`\sum_j w_j\{K_{ij}(c_{ij}-\theta)+K_{ji}(c_{ji}-\theta)\}/\sqrt{DD_{-i}}` with
-    :math:`K_{ij}=a_iq_{ij}` and D the denominator with and without the pairs of i. Its squares have the
-    expectation of the variance to the second order (for the AUC this is DeLong's estimator), which
-    matters where there are few events.
+    :math:`\sum_j w_j\{K_{ij}(c_{ij}-\theta)+K_{ji}(c_{ji}-\theta)\}/\sqrt{DD_{-g}}` with
+    :math:`K_{ij}=a_iq_{ij}` and D the denominator with and without the pairs of the group g of i, which is i
+    alone where subjects are independent. Its squares have the expectation of the variance to the second
+    order (for the AUC this is DeLong's estimator), which matters where there are few events.
     """
 
     value: float  #: NaN without any pair
@@ -169,8 +181,8 @@ class PairStatistic:
         return -np.sum([jumps.sums_beyond(*part) for part in moved], axis=0).T / self.total
 
 
-def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
-    """The share of pairs under weights (n,) that sum to one."""
+def pair_statistic(pairs: Pairs, weight: np.ndarray, groups: np.ndarray | None = None) -> PairStatistic:
+    """The share of pairs under weights (n,) that sum to one, of subjects with these numbers of groups."""
     a = pairs.earlier
     later, earlier = pairs.both_ways(weight[:, None], (weight * a)[:, None])
     won, met = (a * sums[:, 0] for sums in later)
@@ -182,8 +194,12 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     excess = won - theta * met
     won_later, met_later = (sums[:, 0] for sums in earlier)
     excess_later = won_later - theta * met_later
-    others = total - weight * (met + met_later)
-    # where all pairs have one subject in common, or all are won or lost, the error is unknown
+    of_group = weight * (met + met_later)
+    if groups is not None:  # pairs within a group were counted from both sides
+        of_group = of_group - weight * a * pairs.met_within(weight, groups)
+        of_group = np.bincount(groups, of_group)[groups]
+    others = total - of_group
+    # where all pairs have one subject, or group, in common, or all are won or lost, the error is unknown
     known = (others > ROUNDING * total) & (ROUNDING < theta < 1 - ROUNDING)
     others = np.where(known, others, np.nan)
     deviations = (excess + excess_later) / (np.sqrt(total) * np.sqrt(others))
@@ -194,7 +210,7 @@ def estimate_of_pairs(
     pairs: Pairs, subjects: np.ndarray, weight: np.ndarray, groups: np.ndarray | None
 ) -> Estimate:
     """The share with its influence per subject or group; the weights (n,) are zero for other subjects."""
-    statistic = pair_statistic(pairs, weight[subjects])
+    statistic = pair_statistic(pairs, weight[subjects], None if groups is None else groups[subjects])
     deviations = np.zeros((len(weight), 1))
     deviations[subjects, 0] = statistic.deviations
     return Estimate(np.array([statistic.value]), Estimate.of_mean(deviations, weight, groups).influence)

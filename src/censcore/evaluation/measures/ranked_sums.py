@@ -46,6 +46,20 @@ class RankedSums:
         earlier, later = (_Placed(who, last - at) for who, at in (self._earlier, self._later))
         return _sums(merge, values, earlier, later)
 
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        r""":math:`\sum_jv_j` over those j that are in the group of i, for each i, of values (n, p)."""
+        sequence = np.empty((len(self._merge.order), values.shape[1] + 1))
+        for of, own in ((self._earlier, 0.0), (self._later, values[self._later.who])):
+            sequence[of.at, :-1], sequence[of.at, -1] = own, groups[of.who]
+        order = np.argsort(sequence[:, -1], kind="stable")
+        ordered = sequence[order, -1]
+        after = _from_end(sequence[order, :-1].T)
+        within = np.empty((len(order), values.shape[1]))
+        within[order] = (after[:, :-1] - after[:, np.searchsorted(ordered, ordered, "right")]).T
+        met = np.zeros(values.shape)
+        met[self._earlier.who] = within[self._earlier.at]
+        return met
+
 
 class AllSums:
     """The same sums where every i meets every j, whatever their order in time: O(n) once risks are sorted."""
@@ -65,6 +79,11 @@ class AllSums:
         """Sums over all i for each j."""
         lost, met = self._sums(np.where(self._earlier, values, 0.0))
         return met - lost, met
+
+    def met_within(self, values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Sums over all j in the group of i, for each i."""
+        met = np.stack([np.bincount(groups, column)[groups] for column in values.T], axis=1)
+        return np.where(self._earlier, met, 0.0)
 
     def _sums(self, values: np.ndarray) -> Sums:
         """For each subject the sums over those of lower risk, those of equal risk by half, and over all."""

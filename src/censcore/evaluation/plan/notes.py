@@ -170,6 +170,17 @@ def _one_to_one(values: np.ndarray, time: np.ndarray) -> bool:
     )
 
 
+UNWEIGHTED_TRAINING = (
+    "The scored subjects have weights (sample_weight), the training subjects have none: pass "
+    "train=Sample(X_train, y_train, weight=) if they were sampled alike."
+)
+UNGROUPED_TRAINING = (
+    "The scored subjects have groups, the training subjects have none: these count as independent of each "
+    "other and, but for subjects of both samples, of the scored ones. Errors are too small where they are in "
+    "the same groups: pass train=Sample(X_train, y_train, groups=), with the same labels."
+)
+
+
 # ---- events, training subjects, names --------------------------------------------------------------------
 
 

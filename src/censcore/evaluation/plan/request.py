@@ -43,6 +43,7 @@ class Request:
     train_groups: Any = None
 
     def __post_init__(self) -> None:
+        self._check_labels()
         end = given_horizon(self.horizon)
         given_times(self.times, np.inf if end is None else end)
         given_levels(self.levels)
@@ -54,6 +55,21 @@ class Request:
         checked = {"confidence": as_confidence(self.confidence), "seed": as_seed(self.seed)}
         for name, value in {**checked, "time_unit": unit}.items():
             object.__setattr__(self, name, value)
+
+    def _check_labels(self) -> None:
+        """Check that what belongs to the scored, or training, subjects has their labels in one order."""
+        scored, train = self.sample.parts, self.train.parts if isinstance(self.train, Sample) else {}
+        by = self.by if isinstance(self.by, Mapping) else {"by": self.by}
+        for values in by.values():
+            check_same_order(**scored, by=values)
+        for name, F in self.forecasts.items() if isinstance(self.forecasts, Mapping) else ():
+            if hasattr(F, "iloc"):  # times x subjects
+                check_same_order(**scored, **{f"{name}.T": F.T})
+            elif isinstance(F, tuple) and len(F) in (2, 3):
+                check_same_order(**scored, **{f"{name}: X": F[1]})
+                check_same_order(**train, **{f"{name}: X of train": F[2] if len(F) == 3 else None})
+            else:
+                check_same_order(**scored, **{name: F})
 
     @property
     def chosen_scores(self) -> Any:
@@ -113,8 +129,6 @@ def labels_by(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
         by = {name: column_of(X, name) for name in by}
     elif not isinstance(by, Mapping):
         by = {str(getattr(by, "name", None) or "group"): by}
-    for values in by.values():
-        check_same_order(X=X, by=values)
     return {
         str(name): as_labels(values, n, f"by: {str(name)!r}", missing=True) for name, values in by.items()
     }

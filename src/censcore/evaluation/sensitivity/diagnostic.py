@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, common_rows, to_numpy
-from censcore._validation import as_labels, as_number, as_seed, as_weights, check_kind
+from censcore._validation import (
+    as_labels,
+    as_number,
+    as_seed,
+    as_weights,
+    check_kind,
+    check_same_order,
+)
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.censoring_choice import ALARM
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
@@ -226,6 +233,7 @@ def censoring_diagnostic(
     >>> diagnostic.covariates.p_value < 0.001, diagnostic.covariates.kind, len(diagnostic.warnings) > 0
     (True, 'trend in column 0', True)
     """
+    check_same_order(y=y, X=X, censoring=censoring, sample_weight=sample_weight, groups=groups)
     y = as_followed(y).require_one_time("The diagnostic")
     C = known_censoring(y) if censoring is None else censoring
     if C is None:

@@ -26,6 +26,7 @@ from censcore.evaluation.designs.batches.passes import (
 from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
+from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, method_of
 from censcore.evaluation.kinds.one_time import OneTime
@@ -172,7 +173,11 @@ def _influence(ready: TablePlan, losses: PartialSums, name: str, mean: np.ndarra
 def _contributing(ready: TablePlan, s: int) -> int:
     """How many subjects, or groups of them, contribute to the means of a subset."""
     if ready.task.columns.groups is not None:
-        return len(ready.counted.by["groups"].values) if ready.in_sample else int(_present(ready, s).sum())
+        return (
+            len(ready.counted.by["groups"].values)
+            if ready.all_groups_count
+            else int(_present(ready, s).sum())
+        )
     return ready.task.subsets[0 if ready.in_sample else s].count
 
 
@@ -190,7 +195,12 @@ def _means_of(
             mean, more = centre.mean[s], apart[name][:, s] if name in apart else np.zeros((0, M, q))
             if ready.task.columns.groups is not None:
                 psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
-                if not ready.in_sample:  # groups without a subject of the subset do not count
+                if ready.train_groups is not None and len(more):  # their sums, by group
+                    count = max(len(psi), int(ready.train_groups.max()) + 1)
+                    of_groups = sums_within(more.reshape(len(more), -1), ready.train_groups, count)
+                    of_groups = of_groups.reshape(-1, M, q)
+                    psi, more = psi + centre.factor[s] * of_groups[: len(psi)], of_groups[len(psi) :]
+                if not ready.all_groups_count:  # groups without a subject of the subset do not count
                     psi = psi[_present(ready, s)]
                 start += M * q
                 psi = np.concatenate([psi, more if repeat is None else np.repeat(more, repeat, axis=0)])

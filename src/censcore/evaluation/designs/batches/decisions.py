@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from censcore._validation import as_labels
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators import Censoring
 from censcore.estimators.covariates import column_of
 from censcore.evaluation.designs.batches.counts import Counted, Counts
 from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
 from censcore.evaluation.designs.batches.passes import Counting, ends_of
-from censcore.evaluation.designs.batches.runners import Runner
+from censcore.evaluation.designs.batches.runners import Keyed, Runner
 from censcore.evaluation.designs.batches.table_plan import (
     BatchPlan,
     Columns,
@@ -36,7 +37,7 @@ from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon
-from censcore.evaluation.plan.notes import check_units, note_on_entry
+from censcore.evaluation.plan.notes import UNGROUPED_TRAINING, UNWEIGHTED_TRAINING, check_units, note_on_entry
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import (
@@ -89,6 +90,13 @@ class TablePlan(Plan):
         return self.trained is not None and self.training is None
 
     @property
+    def all_groups_count(self) -> bool:
+        """Whether groups of the table have training subjects, so that all its groups contribute."""
+        if self.in_sample or self.train_groups is None:
+            return self.in_sample
+        return bool((self.train_groups < len(self.counted.by["groups"].values)).any())
+
+    @property
     def n_train(self) -> int:
         """How many subjects C was fitted to, apart from those scored."""
         fitted = self.estimate.fitted
@@ -133,6 +141,7 @@ class TablePlan(Plan):
             self._identify(None)
         counting = Counting(self.columns, self.table.rows, replace(kind, y=None), self.estimate)
         self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
+        self.train_groups = _train_groups(train, self.counted.by.get("groups"))
         self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
         sample = self.counted.sample(kind)
         self.sample = sample if kind_of(sample.y) is type(kind) else None
@@ -141,6 +150,10 @@ class TablePlan(Plan):
         if train is not None:
             typical = Sample(None, self.used.follow_up.typical())
             self.notes += [*check_units(self.counts.typical(), typical), OTHERS]
+            counted = isinstance(train, OutcomeTable)
+            ungrouped, unweighted = counted or train.groups is None, counted or train.weight is None
+            self.notes += [UNGROUPED_TRAINING] if self.columns.groups is not None and ungrouped else []
+            self.notes += [UNWEIGHTED_TRAINING] if self.columns.weight is not None and unweighted else []
         self.notes += [NOT_SEARCHED_FOR] if self.before else []
         self.train = train
         if isinstance(train, OutcomeTable):
@@ -275,10 +288,23 @@ def _columns(asked: Request, estimator: Censoring | None) -> Columns:
 def _training(train: Any, kind: Kind, notes: list[str]) -> Sample:
     """Training subjects in memory."""
     sample = Sample.of(train)
-    other = [name for name in ("groups", "mask") if getattr(sample, name) is not None]
-    if other:
-        raise InvalidInputError(f"train: {', '.join(other)} of training subjects: {IN_MEMORY}")
+    if sample.mask is not None:
+        raise InvalidInputError(f"train: mask of training subjects: {IN_MEMORY}")
     return kind.read_training(sample, notes)
+
+
+def _train_groups(train: Any, groups: Keyed | None) -> np.ndarray | None:
+    """Numbers of the groups of training subjects in memory: of the groups of the table, or beyond these."""
+    if groups is None or not isinstance(train, Sample) or train.groups is None:
+        return None
+    there, labels = groups.keys[0], labels_of(as_labels(train.groups, len(train)), "groups", False)
+    if there.dtype.kind != labels.dtype.kind:  # of text files
+        there, labels = there.astype(str), labels.astype(str)
+    others, code = np.unique(np.append(there, labels), return_inverse=True)
+    number = np.full(len(others), -1)
+    number[code[: len(there)]] = np.arange(len(there))
+    number[number < 0] = len(there) + np.arange(len(others) - len(there))
+    return number[code[len(there) :]]
 
 
 def _name(value: Any, what: str) -> str | None:
