@@ -91,7 +91,7 @@ def test_impossible_matrices_name_subjects_and_times():
         cs.CumulativeIncidence([1.0, 1.0, 2.0], CIF)
     with pytest.raises(InvalidInputError, match="zero at time 0"):
         cs.CumulativeIncidence([0.0, 1.0, 2.0], CIF, interpolation="linear")
-    with pytest.raises(InvalidInputError, match="'step' or 'linear'"):
+    with pytest.raises(InvalidInputError, match="'step', 'linear', 'none'"):
         cs.CumulativeIncidence(GRID, CIF, interpolation="spline")
     with pytest.raises(InvalidInputError, match="2 different names"):
         cs.CumulativeIncidence(GRID, CIF, names=["a"])

@@ -177,3 +177,16 @@ def test_cumulative_incidences_at_one_time():
         assert np.isnan(frames[0]["crps", outcome])
     with pytest.raises(InvalidInputError, match="is for one time; got 2 times"):
         cs.CumulativeIncidence([1.0, 2.0], [[0.1, 0.2]], interpolation="none")
+
+
+def test_a_table_in_batches_gives_the_same(data, tmp_path):
+    """Also where follow-up is cut at the time."""
+    y, true = data
+    cut = y.censor_at(HORIZON)
+    columns = {"time": cut.time, "event": cut.event.astype(int), "one__sf@5": true.sf(HORIZON)}
+    pd.DataFrame(columns).to_csv(tmp_path / "table.csv", index=False)
+    table = cs.OutcomeTable(tmp_path / "table.csv", time="time", event="event", rows=300)
+    found = cs.compare("columns", table, cs.Censoring(cs.KaplanMeier()), discrimination=False)
+    expected = compare({"one": at_five(true)}, cut, discrimination=False)
+    pd.testing.assert_frame_equal(found.frame(), expected.frame(), rtol=1e-7)
+    assert found.settings["horizon"] == expected.settings["horizon"] == HORIZON

@@ -128,20 +128,26 @@ class Plan:
         self.forecasts = self.kind.read(asked.forecasts, asked.sample.X, self.train, self.notes)
 
     def close(self) -> None:
-        """Follow subjects through the horizon where forecasts are judged at that very time.
+        """Follow subjects through the horizon where forecasts are judged at that very time."""
+        kind, train = self.kind, self.train
+        end = self.closing(self.forecasts, float(to_numpy(kind.followed(kind.y).time).max()))
+        if end is not None:
+            self.kind = replace(kind, y=kind.through(kind.y, end))
+            self.train = train if train is None else replace(train, y=kind.through(train.y, end))
+
+    def closing(self, forecasts: dict[str, Any], last: float) -> float | None:
+        """The horizon, or else the ``last`` time, where forecasts are judged at it.
 
         "auto" is the time of forecasts that are all known at one time alone, or at the end of follow-up.
         """
-        kind, train, known = self.kind, self.train, [F.only_time for F in self.forecasts.values()]
+        known = [getattr(F, "only_time", None) for F in forecasts.values()]
         self.latest = max((t for t in known if t is not None), default=0.0)
-        last, end = float(to_numpy(kind.followed(kind.y).time).max()), given_horizon(self.asked.horizon)
+        end = given_horizon(self.asked.horizon)
         if end is None and self.latest > 0 and (None not in known or self.latest >= last):
             end = self.latest
             self.asked = replace(self.asked, horizon=end)
         end = last if end is None else end
-        if self.judged_at(end):
-            self.kind = replace(kind, y=kind.through(kind.y, end))
-            self.train = train if train is None else replace(train, y=kind.through(train.y, end))
+        return end if self.judged_at(end) else None
 
     def judged_at(self, end: float) -> bool:
         """Whether a time, which may be the horizon, is one of those that forecasts are judged at."""

@@ -63,6 +63,13 @@ class ColumnForecast:
         """Names of the columns that it needs."""
         return tuple(part.name for part in self.parts)
 
+    @property
+    def only_time(self) -> float | None:
+        """The one time at which probabilities are known; None where the columns are read as a curve."""
+        times = {part.number for part in self.parts if part.kind in ("sf", "cdf", "cif")}
+        asked = [self.reading.get(name, "auto") for name in ("interpolation", "tail")]
+        return times.pop() if len(times) == 1 and asked in (["auto", "auto"], ["none", "auto"]) else None
+
     def __call__(self, frame: pd.DataFrame) -> Distribution:
         """The forecast distributions of the subjects in ``frame``."""
         return _incidence(self, frame) if self.causes else _distribution(self, frame)

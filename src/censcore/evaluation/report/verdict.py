@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MOST_NAMES = 5  # of forecasts in one sentence
 MOST_GAPS = 3  # with numbers
 LARGE = 100_000  # subjects, above which the curve behind the ICI is left to those who ask for it
+ROUNDING = 1e-6  # of a time at which follow-up ends
 SHORT = 0.9  # of follow-up: a shorter horizon is reported beside the last time
 
 
@@ -370,7 +371,7 @@ def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
     unit, named = comparison.time_unit, "" if comparison.time_unit else "time "
     end, last = comparison.horizon, comparison.design.last_time(comparison)
     end = at if score.axis == "time" else end
-    beyond = f", though follow-up ends at {with_unit(last, unit)}" if end > last else ""
+    beyond = f", though follow-up ends at {with_unit(last, unit)}" if end > last * (1 + ROUNDING) else ""
     if score.axis == "time":
         return f" at {named}{with_unit(at, unit)}{beyond}"
     whole = f" of {last:.4g}" if end < SHORT * last else ""

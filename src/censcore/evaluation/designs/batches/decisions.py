@@ -114,6 +114,7 @@ class TablePlan(Plan):
             self.there = self.batches[0].names()
             check_columns(self.columns.all, self.there, "the table")
             self.models = table_forecasts(asked.forecasts, self.there, self.columns.all)
+            self.columns = replace(self.columns, through=self.closing(self.models, np.inf))
         rows = (rows for batch in self.batches for rows in rows_of(batch, self.columns, None, HEAD))
         first = next(rows, None)
         if first is None:
@@ -133,6 +134,8 @@ class TablePlan(Plan):
         train, self.followed = self.training, None
         if train is not None and not isinstance(train, OutcomeTable):
             self.training = train = _training(train, kind, self.notes)
+            if (end := self.columns.through) is not None:
+                self.training = train = replace(train, y=kind.through(train.y, end))
             self.followed = replace(train, y=kind.followed(train.y))
         self.estimate = TableCensoring(self.known)
         if self.estimator is not None and not is_kaplan_meier(self.estimator):
@@ -171,6 +174,10 @@ class TablePlan(Plan):
         self.events = *self.used.parts[0].events(), whose
         one = self.kind.of_subjects(self.first.y)
         self.forecasts = read_forecasts(one, self.models, self.first, self.events)
+
+    def close(self) -> None:
+        """Nothing more: the rows were read as followed through the horizon."""
+        self.closing(self.forecasts, np.inf)
 
     def resolve(self) -> None:
         """The censoring distribution: a curve that is fitted to counts, a regression, or known."""
@@ -317,9 +324,12 @@ def _name(value: Any, what: str) -> str | None:
 
 def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counting) -> Counted:
     """The outcomes of the training subjects, of a table or in memory."""
-    stratify, counting = counting.columns.stratify, replace(counting, censoring=TableCensoring())
+    stratify, through = counting.columns.stratify, counting.columns.through
+    counting = replace(counting, censoring=TableCensoring())
     if isinstance(train, OutcomeTable):
-        counting = replace(counting, columns=Columns(train.reader, stratify=stratify), rows=train.rows)
+        counting = replace(
+            counting, columns=Columns(train.reader, stratify=stratify, through=through), rows=train.rows
+        )
         batches = batches_of(train.data, train.rows)
         check_columns(counting.columns.all, batches[0].names(), "train")
         return Counted.of(runner.total(counting, batches, "counting training subjects").keyed, "train")

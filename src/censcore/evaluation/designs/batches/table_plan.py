@@ -40,6 +40,7 @@ class Columns:
     groups: str | None = None
     by: tuple[str, ...] = ()
     stratify: str | None = None
+    through: float | None = None  #: the horizon, if forecasts are judged at that very time
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -88,6 +89,8 @@ def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: in
 
 def _rows(frame: Any, columns: Columns) -> Rows:
     y, weight = columns.outcome(frame), np.ones(len(frame))
+    if columns.through is not None and hasattr(y, "followed_through"):
+        y = y.followed_through(columns.through)
     if len(y) != len(frame):
         raise InvalidInputError(
             f"outcome: got {len(y)} subjects, expected one for each of {len(frame)} rows."
