@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from censcore._validation import as_count, as_number, check_option
+from censcore.evaluation.inference.adjustment import square_root
 from censcore.evaluation.inference.estimates import Estimate, effective_number, separate_stream
 from censcore.evaluation.inference.mean_losses import shares_of
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, data_frame, lines_of
@@ -309,9 +310,8 @@ def _with_curve(
 
 def _by_chance(curve: Estimate, shares: np.ndarray, seed: int) -> np.ndarray:
     """Mean distances (draws,) of calibrated curves from the diagonal: Student's, with the same covariance."""
-    values, vectors = np.linalg.eigh(curve.influence.T @ curve.influence)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = square_root(curve.influence.T @ curve.influence)
     rng, nu = separate_stream(seed), max(float(np.nanmedian(curve.degrees_of_freedom)), 3.0)
     scale = np.sqrt(rng.chisquare(nu, DRAWS) / nu)
-    curves = rng.standard_normal((DRAWS, len(values))) @ root.T
+    curves = rng.standard_normal((DRAWS, len(root))) @ root
     return np.abs(curves, out=curves) @ shares / scale
