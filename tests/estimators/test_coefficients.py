@@ -51,9 +51,11 @@ def test_cox_equals_lifelines(data):
     np.testing.assert_allclose(errors(model.robust_covariance()), robust.standard_errors_, rtol=1e-7)
     clustered = lifelines.CoxPHFitter().fit(frame(data, g=groups), "t", "e", cluster_col="g", **EXACT)
     np.testing.assert_allclose(errors(model.robust_covariance(groups)), clustered.standard_errors_, rtol=1e-7)
-    np.testing.assert_allclose(
-        model.confidence_interval(groups=groups), clustered.confidence_intervals_, rtol=1e-6
+    # which takes the normal distribution, whatever the number of groups
+    ratio = np.ptp(model.confidence_interval(groups=groups), axis=1) / np.ptp(
+        clustered.confidence_intervals_.to_numpy(), axis=1
     )
+    assert ((ratio > 1) & (ratio < 1.2)).all()
     weighted = cs.CoxRegression().fit(X, y, sample_weight=weight)
     theirs = lifelines.CoxPHFitter()
     theirs.fit(frame(data, w=weight), "t", "e", weights_col="w", robust=True, **EXACT)
