@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from censcore.plain_text import visible
+
 __all__ = [
     "BeyondFollowUpError",
     "CenscoreError",
@@ -40,6 +42,10 @@ __all__ = [
 
 class CenscoreError(Exception):
     """Base of every error that censcore raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message, in which names from files and tables are text that no terminal obeys."""
+        return visible(super().__str__())
 
 
 class CensoringWarning(UserWarning):

@@ -153,9 +153,9 @@ def load(path: str | os.PathLike[str], device: str = "auto") -> Any:
     """
     kind = kind_of_file(path)
     if kind not in _MODULES:
-        raise ModelFileError(
-            f"{path}: got a {kind}, expected a model ({', '.join(_MODULES)}). A checkpoint is continued by "
-            "fit, with the settings of its run."
+        raise _told(
+            f"{path}: got a {kind:.60}, expected a model ({', '.join(_MODULES)}). A checkpoint is continued "
+            "by fit, with the settings of its run."
         )
     return getattr(import_module(_MODULES[kind]), kind).load(path, device)
 

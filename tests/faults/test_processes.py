@@ -29,7 +29,7 @@ if __name__ == "__main__":
 def _lives(process: int) -> bool:
     """Whether a process is there and no zombie."""
     try:
-        with open(f"/proc/{process}/stat") as file:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""The long run: ``python -m tests.fuzz [--calls N] [--only NAME,...]`` prints how the calls ended."""
+"""The long run: ``python -m tests.fuzz [--examples N] [--seed N]`` prints how the calls ended."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from tests.fuzz.calls import calls
+from tests.fuzz.command_line import fuzz_commands
 from tests.fuzz.invariant import Count, judge
 from tests.fuzz.recipes import DISTRIBUTIONS, ESTIMATORS, EVALUATION, OUTCOMES, RECIPES, SCENARIOS, SCORES
 
@@ -48,6 +49,7 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commands", type=int, default=None, help="calls of the command line")
     options = parser.parse_args()
     names = [name for name in options.only.split(",") if name] or list(RECIPES)
     total, start = Count(), time.monotonic()
@@ -59,7 +61,13 @@ def main() -> int:
             print(f"{group}: {count}", flush=True)
         total.kinds.update(count.kinds)
         for line in count.lines():
-            print(f"  {line}")
+            print(f"  {line}", flush=True)
+    commands = options.examples if options.commands is None else options.commands
+    if commands and not options.only:
+        count = Count()
+        fuzz_commands(commands, count, options.seed)
+        print(f"command line: {count}", *(f"  {line}" for line in count.lines()), sep="\n", flush=True)
+        total.kinds.update(count.kinds)
     print(f"in all: {total} ({time.monotonic() - start:.0f} s)")
     return 1 if total.failures else 0
 

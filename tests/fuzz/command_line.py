@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -93,6 +93,14 @@ def _table(change: Callable[[pd.DataFrame], pd.DataFrame], ending: str = ".csv")
     return write
 
 
+def _renamed(time: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda table: table.rename(columns=lambda name: name.replace("@2.0", time))
+
+
+def _gaps(table: pd.DataFrame) -> pd.DataFrame:
+    return table.mask(pd.DataFrame(np.eye(*table.shape) > 0, columns=table.columns))
+
+
 def _folder(name: str = "parts", **files: Callable[[bytes], bytes]) -> Write:
     def write(folder: Path, table: pd.DataFrame) -> Path:
         (folder / name).mkdir()
@@ -122,10 +130,8 @@ def _pipe(content: bytes) -> Write:
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    try:
+    with suppress(OSError):  # nobody reads
         path.write_bytes(content)
-    except OSError:  # nobody reads
-        pass
 
 
 #: Files that somebody may pass by mistake, or that broke on the way.
@@ -159,9 +165,7 @@ FILES: dict[str, Write] = {
     "no columns": _table(lambda table: table[[]], ".parquet"),
     "one row": _table(lambda table: table[:1]),
     "one row of parquet": _table(lambda table: table[:1], ".parquet"),
-    "missing values": _table(
-        lambda table: table.mask(pd.DataFrame(np.eye(*table.shape) > 0, columns=table.columns))
-    ),
+    "missing values": _table(_gaps),
     "a row of missing values": _table(lambda table: pd.concat([table, table[:0].reindex([99])])),
     "dates": _table(lambda table: table.assign(time=pd.Timestamp("2024-01-01")), ".parquet"),
     "text": _table(lambda table: table.astype(str), ".parquet"),
@@ -171,9 +175,9 @@ FILES: dict[str, Write] = {
     "times of 1e-300": _table(lambda table: table.assign(time=table["time"] * 1e-300), ".parquet"),
     "infinite times": _table(lambda table: table.assign(time=math.inf)),
     "infinite forecasts": _table(lambda table: table.assign(**{"cox__sf@0.5": math.inf})),
-    "a time that is no number": _table(lambda table: table.rename(columns=lambda x: x.replace("@2.0", "@x"))),
-    "a time of 1e400": _table(lambda table: table.rename(columns=lambda x: x.replace("@2.0", "@1e400"))),
-    "a time of -1": _table(lambda table: table.rename(columns=lambda x: x.replace("@2.0", "@-1"))),
+    "a time that is no number": _table(_renamed("@x")),
+    "a time of 1e400": _table(_renamed("@1e400")),
+    "a time of -1": _table(_renamed("@-1")),
     "no forecasts": _table(lambda table: table.filter(regex="^[^@]*$")),
     "not compressed": _bytes(bytes, "t.csv.gz"),
     "compressed": _bytes(gzip.compress, "t.csv.gz"),
@@ -199,14 +203,14 @@ FILES: dict[str, Write] = {
 
 #: Words that somebody may pass by mistake.
 WORDS = (
-    "", " ", ",", "x", "0", "-1", "1", "2.5", "1e20", "1e300", "-1e300", "1e-300", "1e400", "nan", "inf", "-inf",
-    "9" * 20, "9" * 400, "0.5,1.0", "0.5,,x", "1,1", "x" * 5000, "a\x1b[31m\u202e", "٣", "1_000", "0x10", "True",
-    "time", "event", "site", "label", "id", "w", "x,x", "cause", "cox__sf@0.5", "visit_*", "[", "*", "--", "None",
-    "crps", "brier_score", "log_score,log_score", "cox", "weibull", "auto", "none", "km",
+    "", " ", ",", "x", "0", "-1", "1", "2.5", "1e20", "1e300", "-1e300", "1e-300", "1e400", "nan", "inf",
+    "-inf", "9" * 20, "9" * 400, "0.5,1.0", "0.5,,x", "1,1", "x" * 5000, "a\x1b[31m\u202e", "٣", "1_000",
+    "0x10", "True", "time", "event", "site", "label", "id", "w", "x,x", "cause", "cox__sf@0.5", "visit_*", "[", "*",
+    "--", "None", "crps", "brier_score", "log_score,log_score", "cox", "weibull", "auto", "none", "km",
 )  # fmt: skip
 COLUMNS = (
-    "--time", "--event", "--cause", "--causes", "--lower", "--upper", "--visits", "--covariates", "--stratify",
-    "--censoring-time", "--entry",
+    "--time", "--event", "--cause", "--causes", "--lower", "--upper", "--visits", "--covariates",
+    "--stratify", "--censoring-time", "--entry",
 )  # fmt: skip
 WORDED = (
     *COLUMNS,

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from tests.fuzz.__main__ import fuzz
 from tests.fuzz.calls import targets, valid
+from tests.fuzz.command_line import FILES, Command, draw, fuzz_commands, judge_command
 from tests.fuzz.invariant import GOOD, Call, Count, judge
 from tests.fuzz.recipes import NOT_CALLED, RECIPES, public_names
 
@@ -43,6 +44,26 @@ def test_anything_gets_an_answer_or_an_error_with_words(name):
     count = Count()
     fuzz(name, max(2, int(EXAMPLES * RECIPES[name].share)), count)
     assert count.lines() == []
+
+
+def test_commands_with_mistakes_end_in_an_answer_or_in_words():
+    count = Count()
+    fuzz_commands(60, count)
+    assert count.lines() == []
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("option", ["predictions", "--train"])
+def test_broken_files_are_told(file, option):
+    """In memory and in batches: an answer, or an error with words."""
+    for batch in ({}, {"--batch": "7"}):
+        command = Command(file, "compare", {"predictions": "", option: file}, batch, {})
+        assert judge_command(command)[0] in GOOD, batch
+
+
+def test_mistakes_of_commands_vary():
+    rng = np.random.default_rng(0)
+    assert len({draw(rng).label for _ in range(50)}) > 40
 
 
 OPTIONS = {

@@ -26,16 +26,16 @@ _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.prep
 DERIVED = {"_xp", "_remembered", "estimated_from", "row_labels", "_row_labels"}
 
 
-#: What settings may be: whole numbers of at least a number, numbers of at least zero, flags, and words.
+#: What settings may be: whole numbers and their least, numbers of at least zero, flags, and words.
 _MOST = 2**62
 _COUNTS = {
-    "n_samples": 1, "random_state": 0, "max_iter": 1, "max_leaf_nodes": 2, "min_samples_leaf": 1, "n_iter_": 0,
-    "n_intervals": 1, "n_features_in_": -1, "n_trees_": 0, "_n": 0, "_seed": 0,
+    "n_samples": 1, "random_state": 0, "max_iter": 1, "max_leaf_nodes": 2, "min_samples_leaf": 1,
+    "n_iter_": 0, "n_intervals": 1, "n_features_in_": -1, "n_trees_": 0, "_n": 0, "_seed": 0,
 }  # fmt: skip
 _NUMBERS = ("learning_rate", "l2_regularization")
 _FLAGS = (
-    "leave_out", "with_mean", "with_std", "copy", "_joint", "_exact", "_by_likelihood", "_determined", "_falls",
-    "_is_estimate", "ordered",
+    "leave_out", "with_mean", "with_std", "copy", "_joint", "_exact", "_by_likelihood", "_determined",
+    "_falls", "_is_estimate", "ordered",
 )  # fmt: skip
 _OPTIONS = {
     "score": ("energy_score", "log_score"),
@@ -119,6 +119,9 @@ class Trees:
     def check_nodes(self) -> None:
         """Check that children come after their parents, so that every subject arrives at a leaf."""
         count = len(self.leaf)
+        of_nodes = (self.value, self.threshold, self.feature, self.missing_left, self.left, self.right)
+        if any(part.shape != (count,) for part in of_nodes) or self.missing_left.dtype != np.bool_:
+            raise ValueError("trees of another number of nodes")
         inner = ~self.leaf
         places = np.arange(count)[inner]
         for side in (self.left[inner], self.right[inner]):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import as_float, check_entries, is_torch, to_numpy
-from censcore._validation import check_not_nan, check_same_order
+from censcore._validation import check_instance, check_not_nan, check_same_order
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
 from censcore.estimators.pipelines import fit_weighted
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -53,6 +53,7 @@ class Sample:
     def __post_init__(self) -> None:
         if self.X is not None:
             count_rows(self.X)
+        check_instance(self.y, "y")
         check_same_order(**self.parts)
         for name in ("groups", "mask"):
             if (values := getattr(self, name)) is not None:

@@ -124,8 +124,8 @@ def _on_panels(
     inputs: ScoringInputs, sides: Sides, ipcw: bool, otherwise: Loss, mix: np.ndarray | None = None
 ) -> Array:
     """Losses on some panels, and by another route where their error is not small."""
-    # where 1/G exceeds all floats the error is NaN, and another route serves the subject
-    losses = np.errstate(over="ignore", invalid="ignore")(_losses) if ipcw else _losses
+    # where 1/G or a square exceeds all floats the error is no number, and another route serves the subject
+    losses = np.errstate(over="ignore", invalid="ignore")(_losses)
 
     def part(rows: slice) -> Array:
         subjects = inputs.take(rows)

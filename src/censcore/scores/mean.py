@@ -178,7 +178,7 @@ def clustered_mean(
 
 def _counted(counted: Any, losses: Array) -> Array:
     """Who counts, one boolean per subject, in the library of the losses."""
-    chosen = to_numpy(counted) if hasattr(counted, "shape") else np.asarray(counted)
+    chosen = to_numpy(counted, "counted")
     if chosen.shape != (int(losses.shape[0]),) or chosen.dtype != np.bool_:
         raise InvalidInputError(
             f"counted must be one boolean per subject, ({int(losses.shape[0])},); got {chosen.dtype} of "

@@ -85,7 +85,8 @@ class Request:
     def refuse(self, *names: str) -> None:
         """An error where an option was passed that only several event times have."""
         passed = [name for name in names if getattr(self, name, None) is not None]
-        if "mask" in names and (self.sample.mask is not None or (self.train and self.train.mask is not None)):
+        masked = any(getattr(sample, "mask", None) is not None for sample in (self.sample, self.train))
+        if "mask" in names and masked:
             passed.append("mask")
         if passed:
             raise InvalidInputError(

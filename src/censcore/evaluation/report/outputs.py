@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from censcore._validation import check_option
+from censcore._validation import check_kind, check_option
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.plain_text import one_line
@@ -127,6 +127,7 @@ class Outputs:
         """
         from censcore.evaluation.report.html import page
 
+        check_kind(title, "title", str, "a text")
         return _written(page(self._comparison, title), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str | None:

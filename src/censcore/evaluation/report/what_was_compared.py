@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -38,7 +38,7 @@ def what_was_compared(function: str, asked: Any, models: Mapping[str, Any], **mo
     }
 
 
-def described(value: Any) -> str:
+def described(value: Any, depth: int = 3) -> str:
     """A value as one short line: data by their shape, models and settings as Python writes them.
 
     Examples
@@ -50,10 +50,11 @@ def described(value: Any) -> str:
     """
     if hasattr(value, "get_params"):
         return _short(repr(value))
-    if isinstance(value, Mapping):
-        return _short("{" + ", ".join(f"{name!r}: {described(item)}" for name, item in value.items()) + "}")
-    if isinstance(value, tuple | list) and any(hasattr(item, "__len__") for item in value):
-        return _short(f"({', '.join(map(described, value))})")
+    inner = partial(described, depth=depth - 1)
+    if isinstance(value, Mapping) and depth:
+        return _short("{" + ", ".join(f"{name!r}: {inner(item)}" for name, item in value.items()) + "}")
+    if isinstance(value, tuple | list) and depth and any(hasattr(item, "__len__") for item in value):
+        return _short(f"({', '.join(map(inner, value))})")
     if isinstance(value, Distribution):
         return type(value).__name__
     if getattr(value, "shape", ()):
