@@ -188,3 +188,20 @@ def test_counts_may_be_whole_numbers_of_another_type():
     )
     sf = [model.predict_distribution(x).sf(1.0) for model in (plain, other)]
     np.testing.assert_array_equal(*sf)
+
+
+@pytest.mark.parametrize("known", [0, 1, 30])
+def test_a_column_of_which_nothing_is_known_plays_no_part(known):
+    """In all data, or in the training part of a fold."""
+    rng = np.random.default_rng(0)
+    y = cs.RightCensored(rng.exponential(size=60), rng.random(60) < 0.7)
+    x = np.where(np.arange(60) < known, rng.normal(size=60), np.nan)
+    F = (
+        cs.BoostedHazards(random_state=0)
+        .fit(np.column_stack([x, x]), y)
+        .predict_distribution(np.full((2, 2), np.nan))
+    )
+    assert np.isfinite(F.sf(1.0)).all()
+    if not known:
+        alone = cs.BoostedHazards(random_state=0).fit(None, y).predict_distribution()
+        assert F.sf(1.0) == pytest.approx(np.repeat(alone.sf(1.0), 2), rel=1e-12)

@@ -285,7 +285,9 @@ class BoostedHazards(SurvivalEstimator):
                 if model is not None:
                     train = ~held
                     model.set_params(max_iter=trees)
-                    model.fit(Z[train], d[train] / e[train], sample_weight=w[train] * e[train])
+                    known = ~np.isnan(Z[train]).all(axis=0)  # scikit-learn fails on columns without a value
+                    seen = np.where(known, Z[train], 0.0)
+                    model.fit(seen, d[train] / e[train], sample_weight=w[train] * e[train])
                     rate *= _later_trees(model, before).predict(Z[held])
                 loss += float(w[held] @ (e[held] * rate - d[held] * np.log(rate)))
             if loss < least:

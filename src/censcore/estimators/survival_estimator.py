@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from inspect import cleandoc, signature
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
@@ -57,7 +58,8 @@ class SurvivalEstimator(BaseEstimator, ABC):
     - ``__init__`` stores its arguments unchanged under their names, as scikit-learn asks, so that
       ``get_params``, ``set_params`` and ``sklearn.base.clone`` work;
     - ``fit`` takes ``X``, ``y`` and ``sample_weight`` in this order, stores what it learns under names that
-      end in an underscore, and returns ``self``; everything else it takes is keyword-only;
+      end in an underscore, and returns ``self``; everything else it takes is keyword-only. A fit that fails
+      leaves the estimator as it was, and what is learned is a NotFittedError before the first fit;
     - ``predict_distribution`` returns one :class:`~censcore.Distribution` per subject of X, or one for all
       subjects where the covariates play no part;
     - delayed entry, ``y.entry``, is respected or an error, which :func:`one_event_time` raises by default;
@@ -102,7 +104,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
     _of_subjects: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Complete docstrings by the sections that they lack: of methods, and parameters and attributes."""
+        """Complete docstrings by the sections that they lack, and make a fit all or nothing."""
         super().__init_subclass__(**kwargs)
         for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution, CrossFitted.cross_fit):
             own = vars(cls).get(shared.__name__)
@@ -112,6 +114,18 @@ class SurvivalEstimator(BaseEstimator, ABC):
             for base in cls.__mro__[1:]:
                 if issubclass(base, SurvivalEstimator):
                     cls.__doc__ = _completed(cls.__doc__, base.__doc__ or "", signature(cls).parameters)
+        for name in ("fit", "fit_batches", "cross_fit"):
+            if callable(own := vars(cls).get(name)):
+                setattr(cls, name, all_or_nothing(own))
+
+    if not TYPE_CHECKING:  # a type checker would believe that every attribute exists
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of what is learned that it is missing before ``fit``."""
+            learned = name.endswith("_") or name.startswith("_")
+            if learned and not name.startswith("__") and not SurvivalEstimator.__sklearn_is_fitted__(self):
+                raise NotFitted(self._not_fitted_words())
+            return object.__getattribute__(self, name)  # the error of Python, or of a property
 
     @property
     def represents_atoms(self) -> bool:
@@ -163,7 +177,26 @@ class SurvivalEstimator(BaseEstimator, ABC):
     def check_fitted(self) -> None:
         """Raise a NotFittedError unless ``fit`` was completed; for use in ``predict_distribution``."""
         if not self.__sklearn_is_fitted__():
-            raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
+            raise NotFitted(self._not_fitted_words())
+
+    def _not_fitted_words(self) -> str:
+        return f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first."
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A fit that leaves the estimator as it was where it fails: never half fitted."""
+
+    @wraps(fit)
+    def fitted(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **options)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return fitted
 
 
 def _completed(own: str, shared: str, parameters: Iterable[str] | None = None) -> str:

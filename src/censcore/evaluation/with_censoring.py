@@ -17,6 +17,7 @@ from censcore.estimators import Censoring, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.estimators.pipelines import last_step
+from censcore.estimators.survival_estimator import all_or_nothing
 from censcore.evaluation.inference.resolved_censoring import as_censoring
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case, in_time
@@ -96,6 +97,7 @@ class WithCensoring(BaseEstimator):
         self.censoring = censoring
         self.horizon = horizon
 
+    @all_or_nothing
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
         check_method(self.model, "model", "fit", "a model with fit(X, y)")

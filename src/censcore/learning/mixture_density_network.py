@@ -17,6 +17,7 @@ from censcore._validation import as_count, is_auto
 from censcore.distributions import Distribution, Independent, JointMixture, LogNormal, Mixture
 from censcore.estimators.cause_times import of_draws
 from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
+from censcore.learning.data.checks import single_holds
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, blocks
 from censcore.learning.file_checks import check_numbers
 from censcore.learning.likelihood import LikelihoodEstimator, LikelihoodTask
@@ -247,13 +248,16 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         windows, source = SubjectWindows(m, device), torch.Generator().manual_seed(seed)
         uniform = torch.rand(windows.size, generator=source, dtype=torch.float64).to(device)
         normal = torch.randn(windows.size, self.k_, generator=source).to(device)
+        single = all(map(single_holds, np.exp(self._log_center)))
+        latest = _LATEST if single else np.log(np.finfo(float).max)
         for rows in blocks(len(x), m * self.k_):
             weight, location, scale = self._parameters(x[rows])
             window = windows.window(x[rows])
             component = torch.searchsorted(weight.cumsum(dim=1), uniform[window])
             index = component.clamp(max=weight.shape[1] - 1)[..., None].expand(-1, -1, self.k_)
             log_time = location.gather(1, index) + scale.gather(1, index) * normal[window]
-            yield self._structure.from_latent(log_time.clamp(-_LATEST, _LATEST).exp().float())
+            time = log_time.clamp(-latest, latest).exp()
+            yield self._structure.from_latent(time.float() if single else time)
 
     # ---- model files ---------------------------------------------------------------------------
 

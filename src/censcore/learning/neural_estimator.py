@@ -225,7 +225,7 @@ class NeuralEstimator(SavedEstimator):
             self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "history_")
+        return "history_" in vars(self)
 
     # ---- training ------------------------------------------------------------------------------
 

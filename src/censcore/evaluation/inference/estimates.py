@@ -107,22 +107,27 @@ class Estimate(KeepsValues):
         return len(self.influence)
 
     @cached_property
-    def variance(self) -> np.ndarray:
-        """Sum of the squares of the influence, (q,); NaN where a loss is infinite."""
-        return np.einsum("mq,mq->q", self.influence, self.influence)
+    def _unit(self) -> np.ndarray:
+        """What the influence is divided by, (q,), to have powers: a power of two, mostly one."""
+        psi = self.influence
+        size = np.maximum(psi.max(axis=0, initial=0.0), -psi.min(axis=0, initial=0.0))
+        far = ~((size > 1e-40) & (size < 1e40)) & (size > 0) & (size < np.inf)
+        return np.where(far, np.ldexp(0.5, np.frexp(np.where(far, size, 1.0))[1]), 1.0)
+
+    @property
+    def _scaled(self) -> np.ndarray:
+        return self.influence if (self._unit == 1).all() else self.influence / self._unit
 
     @cached_property
-    def powers(self) -> np.ndarray:
-        """Sums of the powers 2, 3, 4 and 6 of the influence, (4, q)."""
-        psi = self.influence
-        square = psi * psi
-        factors = (square, psi), (square, square), (cube := square * psi, cube)
-        return np.stack([self.variance, *(np.einsum("mq,mq->q", a, b) for a, b in factors)])
+    def _variance(self) -> np.ndarray:
+        """Sum of the squares of the scaled influence, (q,); NaN where a loss is infinite."""
+        psi = self._scaled
+        return np.einsum("mq,mq->q", psi, psi)
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Square root of the variance, (q,)."""
-        return np.sqrt(self.variance)
+        """The root of the sum of squares of the influence, (q,)."""
+        return self._unit * np.sqrt(self._variance)
 
     def column(self, j: int) -> Estimate:
         """The estimate of one column."""
@@ -172,9 +177,12 @@ class Estimate(KeepsValues):
 
     @cached_property
     def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
-        error = np.where(self.varies, self.standard_error, np.nan)
+        psi, error = self._scaled, np.where(self.varies, np.sqrt(self._variance), np.nan)
+        square = psi * psi
+        factors = (square, psi), (square, square), (cube := square * psi, cube)
+        sums = [self._variance, *(np.einsum("mq,mq->q", a, b) for a, b in factors)]
         with np.errstate(invalid="ignore"):
-            return corrections({p: s / error**p for p, s in zip(POWERS, self.powers, strict=True)}, self.size)
+            return corrections({p: s / error**p for p, s in zip(POWERS, sums, strict=True)}, self.size)
 
     def interval(self, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the confidence interval, (q,) each."""

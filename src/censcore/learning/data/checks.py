@@ -143,3 +143,8 @@ def check_order(y: RightCensored, mask: np.ndarray | None = None) -> None:
             "ordered=True needs two or more event times in the order of the coordinates; got "
             f"{problem}. Sort the coordinates, or leave ordered out."
         )
+
+
+def single_holds(unit: float) -> bool:
+    """Whether times of this size, and others far from it, are numbers of single precision."""
+    return 1e-25 < unit < 1e25

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import to_numpy
 from censcore.distributions import Grouped, Independent, Step
+from censcore.learning.data.checks import single_holds
 from censcore.learning.data.first_pass import mean_time, time_sums
 from censcore.learning.data.standardised import OnDemand, Subjects
 from censcore.learning.engression.generator import Generator
@@ -69,8 +70,12 @@ class TimeScale:
         """Whether the loss maps z to z/(1+z)."""
         return self.transform == "bounded"
 
-    def inverse(self, z: Array) -> Array:
-        """The scale of the loss to times, in place of z; beyond the largest float lies infinity."""
+    def inverse(self, z: Tensor) -> Tensor:
+        """The scale of the loss to times, in place of z; beyond the largest float lies infinity.
+
+        In double precision where single has no such numbers.
+        """
+        z = z if single_holds(self.unit) else z.double()
         z *= self.unit
         return z.expm1_() if self.transform == "log1p" else z
 

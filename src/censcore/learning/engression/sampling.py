@@ -129,8 +129,7 @@ class Sampler(nn.Module):
         out = self.network(x, noise)
         size = self.structure.outputs
         out = torch.cat([out[..., :size] * self.scale, out[..., size:]], dim=-1)
-        z = self.structure.draw(out, uniform) * self.times.unit
-        return torch.expm1(z) if self.times.transform == "log1p" else z
+        return self.times.inverse(self.structure.draw(out, uniform))
 
 
 class FittedGenerators(NeuralEstimator, SamplePredictions):
