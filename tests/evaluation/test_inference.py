@@ -200,3 +200,19 @@ def test_effective_number_of_subjects_and_groups():
     assert effective_number(np.array([3.0, 1.0])) == pytest.approx(1.6)
     assert effective_number(np.ones(4), np.array([0, 0, 1, 1])) == pytest.approx(2)
     assert effective_number(np.zeros(3)) == 0
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-80, 1e60, 1e200, 1e299])
+def test_errors_and_intervals_in_any_unit_of_time(unit):
+    """Squares and sixth powers of the influence are beyond the floats; those of its multiple are not."""
+    rng = np.random.default_rng(0)
+    mean, reference = (
+        Estimate.of_mean(rng.exponential(scale, (80, 1)), np.full(80, 1 / 80)) for scale in (1.0, 1.2)
+    )
+
+    def numbers(u):
+        a, b = (Estimate(one.value * u, one.influence * u) for one in (mean, reference))
+        ends = [end[0] / u for each in (a, b, a - b) for end in (*each.interval(), each.standard_error)]
+        return [*ends, (a - b).p_value[0], *skill_interval(a, b), a.skill(b).standard_error[0]]
+
+    np.testing.assert_allclose(numbers(unit), numbers(1.0), rtol=1e-10)

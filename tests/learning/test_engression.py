@@ -512,3 +512,22 @@ def test_scores_of_subjects_followed_longer_than_those_in_training():
     cut = -model.score(DATA.X, DATA.y.censor_at(end))
     np.testing.assert_allclose(-model.score(DATA.X, DATA.y), cut, rtol=1e-12)
     assert np.isfinite(cut)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-60, 1e60, 1e299])
+def test_draws_in_any_unit_of_time(unit):
+    """Times beyond single precision, in which networks compute, are drawn in double; none is lost or cut."""
+    rng = np.random.default_rng(0)
+    X, T, C = rng.normal(size=(60, 1)), rng.exponential(size=60), rng.uniform(0.2, 3.0, 60)
+    time, event = np.minimum(T, C), T <= C
+    causes = np.where(event, 1 + (T < 0.5), 0)
+    outcomes = {
+        "time": lambda u: cs.RightCensored(time * u, event),
+        "causes": lambda u: cs.CompetingRisks(time * u, causes),
+    }
+    for kind in (cs.CensoredEngression, cs.MixtureDensityNetwork):
+        for name, outcome in outcomes.items():
+            model = kind(epochs=1, random_state=0, device="cpu")
+            here, plain = (model.fit(X, outcome(u)).sample(X[:5], 20, seed=1) for u in (unit, 1.0))
+            z = [np.asarray(one[0] if isinstance(one, tuple) else one, dtype=float) for one in (here, plain)]
+            np.testing.assert_allclose(z[0] / unit, z[1], rtol=2e-5, err_msg=f"{kind.__name__} {name}")
