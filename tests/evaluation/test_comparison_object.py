@@ -65,9 +65,10 @@ def test_what_was_computed_is_not_computed_again_to_be_shown(split, monkeypatch)
 
         monkeypatch.setattr(module, name, call)
 
-    for where in ("designs.fixed.effective_events", "designs.fixed.discriminate", "report.verdict.d_calibration",
-                  "report.table_lines.adjust", "report.table_lines.skill_interval"):  # fmt: skip
-        counted(where)
+    for name in ("effective_events", "discriminate"):
+        counted(f"designs.fixed.{name}")
+    for where in ("verdict.d_calibration", "table_lines.adjust", "table_lines.skill_interval"):
+        counted(f"report.{where}")
     shown = repr(comparison)
     once = counts.copy()
     measures = len(comparison.scores) + len(comparison.pair_measures.measures)

@@ -186,7 +186,7 @@ def test_structured_outcomes_of_the_wrong_kind(value):
 def test_what_is_no_path_is_not_written_to(method):
     comparison = cs.compare(MODELS, Y, **ASKED, scores="crps")
     for value in (False, 3, 1.5, b"x", [], "x" * 5000, "a\0b"):
-        with pytest.raises(CenscoreError, match="path: got|cannot be written"):
+        with pytest.raises(CenscoreError, match=r"path: got|cannot be written"):
             getattr(comparison, method)(value)
 
 
