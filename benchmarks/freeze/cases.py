@@ -168,6 +168,13 @@ def overlapping() -> Any:
     return judged(w.take(np.arange(100, 300)), train=(numeric(train), train.seen))
 
 
+def trained_without_weight() -> Any:
+    """C is fitted to all subjects, of whom some have no weight where forecasts are judged."""
+    w = subjects("one time")
+    train = cs.Sample(numeric(w), w.seen, weight=np.ones(len(w)))
+    return judged(w, train=train, sample_weight=1.0 * (w.weight > 1.0), **QUICK)
+
+
 def two_samples_of_groups() -> Any:
     """Scored and training subjects with clusters in common."""
     w = subjects("one time", 300)
@@ -343,6 +350,7 @@ CASES: dict[str, Case] = {
     "one time: train apart, Cox": apart("one time", COX),
     "one time: train apart, refits": apart("one time", REFITS, scores="crps"),
     "one time: train overlaps": overlapping,
+    "one time: train without weight": trained_without_weight,
     "one time: clusters in two samples": two_samples_of_groups,
     "one time: fitted before": fitted_before,
     "one time: survival matrices": of_matrices,
@@ -391,6 +399,9 @@ CASES: dict[str, Case] = {
     ),
     "folds: some tested": some_tested,
     "folds: refits of C": folds("one time", "cox", n=120, censoring=REFITS, scores="crps"),
+    "folds: repeats, refits of C": folds(
+        "one time", "cox", n=120, censoring=REFITS, cv=TWICE, scores="crps", discrimination=False
+    ),
     "folds: known C": folds("one time", "cox", censoring=cs.Exponential(0.22), **QUICK),
     "folds: C chosen by a test": folds("one time", "cox", "weibull", censoring="auto", **QUICK),
     "folds: strata": folds("one time", "by site", censoring=STRATA, **QUICK),
