@@ -1,7 +1,8 @@
-"""Print the numerical kernels of OpenBLAS and NumPy that this processor can run besides the ones it picks by itself.
+"""Print the kernels of OpenBLAS and NumPy that this processor can run besides those it picks by itself.
 
-One line for each, as settings of the environment: ``OPENBLAS_CORETYPE=Haswell``. Results of matrix products differ
-between kernels in the last digits, so a tolerance that is too tight holds under one kernel and fails under another.
+One line for each, as settings of the environment: ``OPENBLAS_CORETYPE=Haswell``. Results of matrix products
+differ between kernels in the last digits, so a tolerance that is too tight holds under one and fails under
+another.
 """
 
 from __future__ import annotations

@@ -205,8 +205,8 @@ FILES: dict[str, Write] = {
 WORDS = (
     "", " ", ",", "x", "0", "-1", "1", "2.5", "1e20", "1e300", "-1e300", "1e-300", "1e400", "nan", "inf",
     "-inf", "9" * 20, "9" * 400, "0.5,1.0", "0.5,,x", "1,1", "x" * 5000, "a\x1b[31m\u202e", "٣", "1_000",
-    "0x10", "True", "time", "event", "site", "label", "id", "w", "x,x", "cause", "cox__sf@0.5", "visit_*", "[",
-    "*", "--", "None", "crps", "brier_score", "log_score,log_score", "cox", "weibull", "auto",
+    "0x10", "True", "time", "event", "site", "label", "id", "w", "x,x", "cause", "cox__sf@0.5", "visit_*",
+    "[", "*", "--", "None", "crps", "brier_score", "log_score,log_score", "cox", "weibull", "auto",
     "none", "km",
 )  # fmt: skip
 COLUMNS = (
