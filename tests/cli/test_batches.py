@@ -11,7 +11,9 @@ from tests.evaluation.streaming.tables import make_competing, make_table
 from typer.testing import CliRunner
 
 from censcore.cli.app import app
+from censcore.cli.options import Source
 from censcore.exceptions import InvalidInputError
+from censcore.tables import memory_of
 
 COMMON = ("--time", "t", "--event", "d", "--scores", "crps,brier_score:ipcw", "--times", "50,100")
 
@@ -157,6 +159,21 @@ def test_large_files_are_read_in_batches(folder, monkeypatch):
     monkeypatch.setattr(options, "LARGE", 1000)
     assert options.Source(folder / "table.csv").in_batches
     assert np.isfinite(options.ROWS)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_file_is_read_in_batches_by_its_size_in_memory(folder, monkeypatch, name):
+    """Compressed bytes say little: numbers that repeat take hardly any of them."""
+    monkeypatch.setattr("censcore.cli.options.LARGE", 1000)
+    table = pd.read_parquet(folder / "table.parquet")
+    numbers_in_memory = 8 * table.shape[0] * table.shape[1]
+    assert memory_of(folder / name) == pytest.approx(numbers_in_memory, rel=0.05)
+    found = run("compare", folder / name, *COMMON)
+    assert "concordance" not in found  # needs the subjects in memory
+    assert not Source(folder / name, covariates="scale").in_batches  # batches do not test covariates
+    assert not Source(folder / name, lower="lower", upper="upper").in_batches
+    monkeypatch.setattr("censcore.cli.options.LARGE", numbers_in_memory * 2)
+    assert "concordance" in run("compare", folder / name, *COMMON)
 
 
 @pytest.mark.parametrize("more", [(), ("--train", "train.parquet"), COX], ids=["", "train", "Cox"])
