@@ -91,8 +91,8 @@ HELP = {
     "tail": "Survival beyond the last time: exponential, infinity (no event), last (all by then), or auto.",
     "repair": "Replace curves that are not monotone by the nearest ones that are, and report it.",
     "batch": "Read the table in batches of so many rows, in bounded memory. By default this is done for "
-    f"folders, patterns, with --dask, and for files of more than {LARGE // 10**6} MB in memory, {ROWS} rows at "
-    "a time.",
+    f"folders, patterns, with --dask, and for files of more than {LARGE // 10**6} MB in memory, {ROWS} rows "
+    "at a time.",
     "jobs": "Processes that score batches at a time.",
     "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on.",
 }

@@ -146,7 +146,9 @@ def cross_validate(
         *What to compare.* Name -> model that is not fitted yet; of a list, the class is the name. Models are
         estimators of this library, pipelines, searches over parameters, scikit-survival, lifelines, functions
         ``f(X_train, y_train, X_test)`` that give a forecast, or pairs ``(model, X)`` with covariates of their
-        own.
+        own. A class of your own with ``predict_distribution`` gets the outcome in ``fit`` (``y.time``,
+        ``y.event``), one with ``predict_survival_function`` a structured array with the fields "event" and
+        "time", as models of scikit-survival do.
     X : array or frame, (n, p), or None
         Covariates of all subjects.
     y : outcome, or Sample
