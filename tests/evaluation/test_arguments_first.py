@@ -79,7 +79,7 @@ def test_wrong_arguments_are_told_before_the_first_fit(function, name, causes):
 
 
 def test_messages_print_ten_values_at_most():
-    x, y, forecast = subjects(1)
+    _, y, forecast = subjects(1)
     many = list(np.linspace(-5, 10, 1000))
     for what in (
         {"times": many},

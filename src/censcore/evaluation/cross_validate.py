@@ -89,8 +89,9 @@ class Folds:
     n_jobs : int, optional
         Fits at a time, through joblib: a backend chosen with ``joblib.parallel_config`` is respected.
     store : path, optional
-        Folder for the forecasts of finished folds, so that a run that was stopped goes on. A change of data,
-        folds or models leads to new fits.
+        Folder for the forecasts of finished folds, so that a run that was stopped goes on, to the numbers of
+        an uninterrupted one to the last bit where fits are reproducible (random models have a seed). A change
+        of data, folds or models leads to new fits.
     on_error : "raise" or "skip"
         Whether a model that fails in a fold ends the comparison, or is left out with a note.
 
