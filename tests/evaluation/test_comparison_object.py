@@ -65,8 +65,13 @@ def test_what_was_computed_is_not_computed_again_to_be_shown(split, monkeypatch)
 
         monkeypatch.setattr(module, name, call)
 
-    for where in ("designs.fixed.effective_events", "designs.fixed.discriminate", "report.verdict.d_calibration",
-                  "report.table_lines.adjust", "report.table_lines.skill_interval"):  # fmt: skip
+    for where in (
+        "designs.fixed.effective_events",
+        "designs.fixed.discriminate",
+        "report.verdict.d_calibration",
+        "report.table_lines.adjust",
+        "report.table_lines.skill_interval",
+    ):
         counted(where)
     shown = repr(comparison)
     once = counts.copy()
