@@ -98,6 +98,14 @@ def test_what_cannot_be_a_file_is_told(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are those of Unix")
+def test_a_folder_that_is_missing_in_the_root_is_not_made():
+    """Most likely its name is mistyped; below a folder that is there, others are made."""
+    missing = Path(Path.cwd().anchor, "hmoe-of-nobody")
+    with pytest.raises(StorageError, match=r"there is no folder .*hmoe-of-nobody; make it if it is meant"):
+        write_atomically(missing / "reports" / "page.html", "text")
+    assert not missing.exists()
+
+
 def test_a_pipe_is_written_to(tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)

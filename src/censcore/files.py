@@ -72,8 +72,9 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     """Write a file in one piece, text as UTF-8: a reader sees the old content or the new, never a part.
 
     The content goes to a temporary file in the same folder, is flushed to the disk and replaces the old file
-    in one step; missing folders are made. Several processes may write the same path; the last of them wins. A
-    process that is killed leaves the file as it was. Symbolic links stay, and the file that they lead to is
+    in one step; missing folders are made, but for one in the root, which is more likely mistyped. Several
+    processes may write the same path; the last of them wins. A process that is killed leaves the file as it
+    was. Symbolic links stay, and the file that they lead to is
     replaced. What is not a regular file (a device, a pipe) is never replaced but written to, and ``"-"`` is
     standard output. Where the file cannot be written, a StorageError says so, and what was there is still
     there.
@@ -159,6 +160,10 @@ def _opened(target: Path | int) -> AbstractContextManager[BinaryIO]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
+    there = next(folder for folder in path.parents if folder.exists())
+    if there == Path(path.anchor) != path.parent:  # most likely mistyped
+        missing = Path(path.anchor, path.relative_to(path.anchor).parts[0])
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {missing}; make it if it is meant")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with partial.open("xb") as file:

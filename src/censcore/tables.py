@@ -224,6 +224,22 @@ def batches_of(data: Any, rows: int) -> list[Batch]:
     return batches
 
 
+def memory_of(path: Path) -> float:
+    """Bytes that the numbers of a file take in memory, eight for each; zero for one not read in parts."""
+    ending = path.suffix.lower()
+    if ending in PARQUET:
+        try:
+            metadata = _parquet().read_metadata(path)
+        except Exception:  # reading the file says what is wrong with it
+            return 0.0
+        return 8.0 * metadata.num_rows * metadata.num_columns
+    if ending not in CSV:
+        return 0.0
+    with open(path, "rb") as file:
+        columns, sample = file.readline().count(b"\t" if ending == ".tsv" else b",") + 1, file.read(SAMPLE)
+    return 8.0 * columns * path.stat().st_size * sample.count(b"\n") / max(len(sample), 1)
+
+
 def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> None:
     """Every wanted column must be there."""
     for name in wanted:

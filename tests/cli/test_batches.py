@@ -11,7 +11,9 @@ from tests.evaluation.streaming.tables import make_competing, make_table
 from typer.testing import CliRunner
 
 from censcore.cli.app import app
+from censcore.cli.options import Source
 from censcore.exceptions import InvalidInputError
+from censcore.tables import memory_of
 
 COMMON = ("--time", "t", "--event", "d", "--scores", "crps,brier_score:ipcw", "--times", "50,100")
 
@@ -159,6 +161,21 @@ def test_large_files_are_read_in_batches(folder, monkeypatch):
     assert np.isfinite(options.ROWS)
 
 
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_file_is_read_in_batches_by_its_size_in_memory(folder, monkeypatch, name):
+    """Compressed bytes say little: numbers that repeat take hardly any of them."""
+    monkeypatch.setattr("censcore.cli.options.LARGE", 1000)
+    table = pd.read_parquet(folder / "table.parquet")
+    numbers_in_memory = 8 * table.shape[0] * table.shape[1]
+    assert memory_of(folder / name) == pytest.approx(numbers_in_memory, rel=0.05)
+    found = run("compare", folder / name, *COMMON)
+    assert "concordance" not in found  # needs the subjects in memory
+    assert not Source(folder / name, covariates="scale").in_batches  # batches do not test covariates
+    assert not Source(folder / name, lower="lower", upper="upper").in_batches
+    monkeypatch.setattr("censcore.cli.options.LARGE", numbers_in_memory * 2)
+    assert "concordance" in run("compare", folder / name, *COMMON)
+
+
 @pytest.mark.parametrize("more", [(), ("--train", "train.parquet"), COX], ids=["", "train", "Cox"])
 @pytest.mark.parametrize("name", ["table.csv", "table.parquet", "parts"])
 def test_a_store_of_sums_is_written_and_read_again(folder, tmp_path, monkeypatch, name, more):
@@ -167,33 +184,22 @@ def test_a_store_of_sums_is_written_and_read_again(folder, tmp_path, monkeypatch
         options += ["--train", folder / "train.parquet"]
     store = tmp_path / "sums"
 
-    def numbers_stored(*further) -> str:
+    def numbers_with(*further: object) -> str:
         out = tmp_path / "out.json"
-        run(
-            "compare",
-            folder / name,
-            *COMMON,
-            *options,
-            "--batch",
-            80,
-            "--store",
-            store,
-            "--json",
-            out,
-            *further,
-        )
+        run("compare", folder / name, *COMMON, *options, "--batch", 80, "--json", out, *further)
         found = json.loads(out.read_text(encoding="utf-8"))
-        return json.dumps([found["means"], found["differences"]])
+        return json.dumps([found["means"], found["differences"]])  # to the last bit
 
-    first = numbers_stored()
+    plain = numbers_with()
+    assert numbers_with("--store", store) == plain
     kept = sorted(store.glob("*.npz"))
     assert len(kept) > 4
     for path in kept[::2]:  # as if stopped between batches
         path.unlink()
-    assert numbers_stored() == first
+    assert numbers_with("--store", store, "--jobs", 1) == plain
     assert sorted(store.glob("*.npz")) == kept
     monkeypatch.setattr("censcore.evaluation.designs.batches.runners.write_partial", _not_again)
-    assert numbers_stored("--quiet") == first
+    assert numbers_with("--store", store, "--quiet") == plain
 
 
 def _not_again(*_):

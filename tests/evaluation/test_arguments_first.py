@@ -78,6 +78,78 @@ def test_wrong_arguments_are_told_before_the_first_fit(function, name, causes):
         assert "AssertionError" not in str(error.value), value
 
 
+def test_messages_print_ten_values_at_most():
+    _, y, forecast = subjects(1)
+    many = list(np.linspace(-5, 10, 1000))
+    for what in (
+        {"times": many},
+        {"times": np.array(many)},
+        {"levels": many},
+        {"scores": [str(a) for a in many]},
+    ):
+        with pytest.raises(CenscoreError) as error:
+            cs.compare({"known": forecast}, y, cs.Censoring(cs.KaplanMeier()), **what)
+        assert len(str(error.value)) < 900
+
+
+class Shaped:
+    """A model of somebody, with attributes that arrays have."""
+
+    dtype = "mine"
+
+    def __init__(self, shape: float = 1.5) -> None:
+        self.shape = shape
+
+    def get_params(self, deep=True):
+        return {"shape": self.shape}
+
+    def set_params(self, **given):
+        return self
+
+    def fit(self, X, y):
+        self.scale = float(np.mean(y.time))
+        return self
+
+    def predict_distribution(self, X):
+        return cs.Weibull(self.shape, np.full(len(X), self.scale))
+
+
+class Bare(Shaped):
+    get_params = None  # type: ignore[assignment]
+
+    def __getattribute__(self, name):
+        if name == "get_params":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+class AsInScikitSurvival(BaseEstimator):
+    def fit(self, X, y):
+        self.scale_ = float(np.mean(y.time))
+        return self
+
+    def predict_survival_function(self, X):
+        raise AssertionError("fit has failed")
+
+
+@pytest.mark.parametrize("model", [Shaped(), Bare()])
+def test_a_model_with_a_shape_is_no_array(model):
+    x, y, _ = subjects(1)
+    found = cs.cross_validate({"mine": model}, x, y, cv=3, scores="crps", discrimination=False)
+    assert found.compared["models"]
+    model.fit(x, y)
+    assert (
+        "crps"
+        in repr(cs.compare({"mine": model}, y, cs.Censoring(cs.KaplanMeier()), X=x, scores="crps")).lower()
+    )
+
+
+def test_a_model_that_cannot_read_its_outcome_is_told_which_one_it_gets():
+    x, y, _ = subjects(1)
+    with pytest.raises(CenscoreError, match=r"structured array with the fields 'event' and 'time'"):
+        cs.cross_validate({"mine": AsInScikitSurvival()}, x, y, cv=3)
+
+
 def test_times_beyond_the_horizon_are_told_before_the_first_fit():
     x, y, _ = subjects(1)
     with pytest.raises(CenscoreError, match=r"times must lie between 0 and the horizon, 0\.5"):

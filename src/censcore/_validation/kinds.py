@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.plain_text import shown
+from censcore.plain_text import shown, some_values
 
 __all__ = [
     "as_frame", "as_list", "as_names", "check_flag", "check_instance", "check_kind", "check_method",
@@ -81,7 +81,9 @@ def as_names(names: Any, count: int | None, name: str = "names", of: str = "caus
     given = tuple(str(one) for one in as_list(names, name, f"names, one per {of}"))
     if len(set(given)) != len(given) or len(given) != (len(given) if count is None else count):
         expected = "" if count is None else f"{count} "
-        raise InvalidInputError(f"{name} must be {expected}different names, one per {of}; got {list(given)}.")
+        raise InvalidInputError(
+            f"{name} must be {expected}different names, one per {of}; got {some_values(given)}."
+        )
     return given
 
 

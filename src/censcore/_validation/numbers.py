@@ -60,7 +60,7 @@ def _as_float(value: Any, name: str) -> float:
             raise InvalidInputError(
                 f"{name}: got an integer that is too large for a float. Use another unit."
             ) from error
-    if hasattr(value, "shape") and hasattr(value, "dtype") and tuple(value.shape) in ((), (1,)):
+    if hasattr(value, "dtype") and getattr(value, "shape", None) in ((), (1,)):
         array = to_numpy(value).reshape(-1)
         if array.dtype.kind in "fiu":
             return float(array[0])

@@ -28,7 +28,7 @@ CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
 #: Those that are regressions.
 NEED_COVARIATES = ("cox", "weibull")
 
-LARGE = 1_000_000_000  # bytes above which a file is read in batches
+LARGE = 50_000_000  # bytes in memory above which a file is read in batches; a comparison needs many times it
 ROWS = 100_000  # of a batch
 
 EXIT_CODES = (
@@ -93,7 +93,8 @@ HELP = {
     "tail": "Survival beyond the last time: exponential, infinity (no event), last (all by then), or auto.",
     "repair": "Replace curves that are not monotone by the nearest ones that are, and report it.",
     "batch": "Read the table in batches of so many rows, in bounded memory. By default this is done for "
-    f"folders, patterns, files above {LARGE // 10**9} GB and with --dask, {ROWS} rows at a time.",
+    f"folders, patterns, with --dask, and for files of more than {LARGE // 10**6} MB in memory, {ROWS} rows "
+    "at a time.",
     "jobs": "Processes that score batches at a time.",
     "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on.",
 }
@@ -133,9 +134,18 @@ class Source:
         path = self.predictions
         if self.batch is not None or self.dask is not None or any(sign in str(path) for sign in "*?["):
             return True
-        if is_standard_input(path):
+        if is_standard_input(path) or path.is_fifo() or not path.exists():
             return False
-        return path.is_dir() or (path.exists() and path.stat().st_size > LARGE)
+        return path.is_dir() or self._is_large()
+
+    def _is_large(self) -> bool:
+        """Whether a file needs much memory, and all that was asked for is to be had in batches."""
+        pooled = self.named in ("kaplan-meier", "none") and self.covariates is None
+        if self.intervals or not pooled or self.predictions.stat().st_size < LARGE // 100:
+            return False
+        from censcore.tables import memory_of  # --help needs none of what it imports
+
+        return memory_of(self.predictions) > LARGE
 
     def __post_init__(self) -> None:
         """Without any columns of the outcome these are called time and event."""

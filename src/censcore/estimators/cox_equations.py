@@ -75,8 +75,11 @@ class PartialScore:
         d = self.d if share is None else self.d * share
         sets, Z = self.sets, self.Z
         A = sets.weight * self.r * sets.while_at_risk(d / self.S)
-        risk = (Z * A[:, None]).T @ Z - (self.m * d[:, None]).T @ self.m
+        at_risk, mean = Z * np.sqrt(A)[:, None], self.m * np.sqrt(d)[:, None]
+        risk = at_risk.T @ at_risk - mean.T @ mean
         moving = self.w_failed * (self.phi - self.rest) * (d / self.P)[sets.jump]
+        if not moving.any():
+            return risk
         slope = self.log_jump_slope
         return risk - (self.centred * moving[:, None]).T @ (self.Z_failed + slope[sets.jump])
 

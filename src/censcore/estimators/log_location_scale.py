@@ -268,39 +268,38 @@ class _StratifiedLikelihood:
         for part in self.parts:
             part.penalty = penalty / len(self.parts)
 
-    def _of_stratum(self, phi: np.ndarray, s: int) -> tuple[np.ndarray, np.ndarray]:
-        """theta_s, and its derivative by phi."""
-        strata, a = len(self.parts), np.exp(phi[s])
-        theta = a * np.append(1.0, phi[strata:])
-        slope = np.zeros((len(theta), len(phi)))
-        slope[:, s] = theta
-        slope[1:, strata:] = a * np.eye(len(theta) - 1)
-        return theta, slope
+    def _of_stratum(self, phi: np.ndarray, s: int) -> np.ndarray:
+        """theta_s: its derivative by log a_s is theta_s itself, and by beta a_s for each coefficient."""
+        theta: np.ndarray = np.exp(phi[s]) * np.append(1.0, phi[len(self.parts) :])
+        return theta
 
     def __call__(self, phi: np.ndarray) -> Derivatives:
         strata, total = len(self.parts), 0.0
         gradient, curvature = np.zeros(len(phi)), np.zeros((len(phi), len(phi)))
         for s, part in enumerate(self.parts):
             with np.errstate(over="ignore"):
-                theta, slope = self._of_stratum(phi, s)
+                theta = self._of_stratum(phi, s)
             value, by_theta, information = part(theta)
             if not np.isfinite(value):
                 return -np.inf, phi, np.eye(len(phi))
             total += value
-            gradient += by_theta @ slope
-            curvature += slope.T @ information @ slope
-            bend = theta[0] * by_theta[1:]  # theta_s is not linear in phi
-            curvature[s, s] -= by_theta @ theta
-            curvature[s, strata:] -= bend
-            curvature[strata:, s] -= bend
+            gradient[s] += by_theta @ theta
+            gradient[strata:] += theta[0] * by_theta[1:]
+            moved = information @ theta - by_theta  # theta_s is not linear in phi
+            curvature[s, s] += theta @ moved
+            curvature[s, strata:] += theta[0] * moved[1:]
+            curvature[strata:, s] += theta[0] * moved[1:]
+            curvature[strata:, strata:] += theta[0] ** 2 * information[1:, 1:]
         return total, gradient, curvature
 
     def scores(self, phi: np.ndarray) -> np.ndarray:
         """Derivative of each subject's log-likelihood by phi, (n, S + p + 1)."""
         scores = np.zeros((len(self.pooled.Z), len(phi)))
         for s, (rows, part) in enumerate(zip(self.rows, self.parts, strict=True)):
-            theta, slope = self._of_stratum(phi, s)
-            scores[rows] = part.scores(theta) @ slope
+            theta, strata = self._of_stratum(phi, s), len(self.parts)
+            by_theta = part.scores(theta)
+            scores[rows, s] = by_theta @ theta
+            scores[rows, strata:] = theta[0] * by_theta[:, 1:]
         return scores
 
 
@@ -342,10 +341,13 @@ class _Likelihood(PenalisedLikelihood):
         log_p, r_l, s_l, r_u, s_u = self._interval_terms(theta)
         G_l, G_u = self.low[0], self.high[0]
         np.add.at(scores, self.rows, self.sign[:, None] * (G_u * r_u[:, None] - G_l * r_l[:, None]))
+        curvature += (G_l * (w * (r_l**2 + s_l))[:, None]).T @ G_l
+        value += w @ log_p
+        ends = self.high[1] == 0  # without those that are censored there
+        G_u, G_l, r_u, r_l, s_u, w = (part[ends] for part in (G_u, G_l, r_u, r_l, s_u, w))
         cross = (G_u * (w * r_u * r_l)[:, None]).T @ G_l
         curvature += (G_u * (w * (r_u**2 - s_u))[:, None]).T @ G_u - cross - cross.T
-        curvature += (G_l * (w * (r_l**2 + s_l))[:, None]).T @ G_l
-        return float(value + w @ log_p), scores, curvature
+        return float(value), scores, curvature
 
     def _interval_terms(self, theta: np.ndarray) -> tuple[np.ndarray, ...]:
         r"""The logarithm of P, :math:`r=f/P` at both ends, and :math:`r\,(\log f)'` at both."""

@@ -11,6 +11,8 @@ from censcore.exceptions import InvalidInputError
 
 #: An estimating function and minus its derivative at a point; None outside the domain.
 Equations = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
+#: Smallest reciprocal condition number of equations that are solved by triangular factors.
+REGULAR = 1e-10
 #: Value, gradient and minus Hessian at a point; the value is -inf outside the domain.
 Derivatives = tuple[float, np.ndarray, np.ndarray]
 
@@ -77,10 +79,51 @@ def _solve(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     Where the function is not concave, the step goes up by as much as it would go down.
     """
     unit = np.sqrt(np.maximum(np.abs(np.diag(curvature)), np.finfo(float).tiny))
-    values, vectors = np.linalg.eigh(curvature / np.outer(unit, unit))
+    scaled = curvature / np.outer(unit, unit)
+    step = _solve_positive(scaled, gradient / unit)
+    if step is not None:
+        return step / unit
+    values, vectors = np.linalg.eigh(scaled)
     values = np.where(values < -1e-8, -values, values)
     curved = values > 1e-13
     return vectors[:, curved] @ ((vectors[:, curved].T @ (gradient / unit)) / values[curved]) / unit
+
+
+def _solve_positive(matrix: np.ndarray, value: np.ndarray) -> np.ndarray | None:
+    """The solution by a Cholesky factor; None where the matrix is not positive definite beyond rounding."""
+    from scipy.linalg import lapack
+
+    factor, failed = lapack.dpotrf(matrix)
+    if failed or not lapack.dpocon(factor, np.abs(matrix).sum(axis=0).max())[0] > REGULAR:
+        return None
+    step: np.ndarray = lapack.dpotrs(factor, value)[0]
+    return step
+
+
+def _solve_regular(matrix: np.ndarray, value: np.ndarray) -> np.ndarray | None:
+    """The solution by triangular factors; None where the matrix is singular up to rounding."""
+    from scipy.linalg import lapack
+
+    factors, pivots, failed = lapack.dgetrf(matrix)
+    if failed or not lapack.dgecon(factors, np.abs(matrix).sum(axis=0).max())[0] > REGULAR:
+        return None
+    step: np.ndarray = lapack.dgetrs(factors, pivots, value)[0]
+    return step
+
+
+def inverse(information: np.ndarray) -> np.ndarray:
+    """The inverse of a symmetric matrix, or its pseudo-inverse where it is singular up to rounding."""
+    found = _solve_positive(information, np.eye(len(information)))
+    return np.linalg.pinv(information, hermitian=True) if found is None else (found + found.T) / 2
+
+
+def curved_by(curvature: np.ndarray, least: float) -> bool:
+    """Whether no eigenvalue of a symmetric matrix is below a bound."""
+    try:
+        np.linalg.cholesky((curvature + curvature.T) / 2 - least * np.eye(len(curvature)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _search(
@@ -134,7 +177,8 @@ def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
     diagonal = np.diag(slope)
     unit = np.sqrt(np.maximum(diagonal, 1e-12 * max(np.abs(diagonal).max(), 1e-280)))
     scaled = slope / np.outer(unit, unit)
-    step = np.linalg.lstsq(scaled, value / unit, rcond=1e-13)[0] / unit
+    found = _solve_regular(scaled, value / unit)
+    step = (np.linalg.lstsq(scaled, value / unit, rcond=1e-13)[0] if found is None else found) / unit
     return step if value @ step >= 0 else _solve((slope + slope.T) / 2, value)
 
 

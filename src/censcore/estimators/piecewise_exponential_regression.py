@@ -13,6 +13,7 @@ from censcore.estimators.intervals import Ends, IntervalRegression, check_some_e
 from censcore.estimators.newton import PenalisedLikelihood, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import some_values
 
 
 class PiecewiseExponentialRegression(IntervalRegression):
@@ -112,7 +113,7 @@ class PiecewiseExponentialRegression(IntervalRegression):
             k = int(np.argmin(good))
             raise InvalidInputError(
                 f"{problem} between {edges[k]:g} and {edges[k + 1]:g}, so that the rate there is not "
-                f"determined. Choose other or fewer breaks; got {self.breaks_.tolist()}."
+                f"determined. Choose other or fewer breaks; got {some_values(self.breaks_)}."
             )
 
     def estimates(self) -> tuple[list[str], np.ndarray]:
@@ -140,7 +141,7 @@ def _breaks(breaks: Any, times: np.ndarray, weight: np.ndarray) -> np.ndarray:
     chosen = to_numpy(as_float(breaks, "breaks"))
     check_positive(chosen, "breaks")
     if chosen.ndim != 1 or (np.diff(chosen) <= 0).any():
-        raise InvalidInputError(f"breaks must ascend without ties; got {chosen.tolist()}.")
+        raise InvalidInputError(f"breaks must ascend without ties; got {some_values(chosen)}.")
     return chosen
 
 

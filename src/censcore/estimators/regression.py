@@ -19,7 +19,7 @@ from censcore._validation import (
 )
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, as_matrix
-from censcore.estimators.newton import NoRootError
+from censcore.estimators.newton import NoRootError, curved_by, inverse
 from censcore.estimators.ridge import Solve, most_likely_penalty
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
@@ -27,6 +27,8 @@ from censcore.plain_text import one_line, some_of
 
 #: Penalty of levels whose coefficient has no bound: log hazard ratios of about 3 are then still likely.
 _HELD = 0.1
+
+BLOCK = 64  # rows of a Cholesky factor whose products are subtracted together
 
 #: Scales and hazard ratios within which forecasts have digits, in single and in double precision.
 _LARGEST_RATIO = (1e30, 1e100)
@@ -73,7 +75,7 @@ class CoefficientInference(SurvivalEstimator):
 
         Gives the influences of subjects on the estimates, from their weighted ``scores``.
         """
-        by_score = slope @ np.linalg.pinv(information, hermitian=True)
+        by_score = slope @ inverse(information)
         self.covariance_ = by_score @ slope.T
         self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
         return scores @ by_score.T
@@ -130,9 +132,7 @@ class CoefficientInference(SurvivalEstimator):
         while True:
             try:
                 solution, information = solve(alpha / columns.scale**2)
-                curvature = information[others:, others:]
-                curved = not len(alpha) or np.linalg.eigvalsh((curvature + curvature.T) / 2)[0] >= 1e-6
-                if self.alpha or curved:
+                if self.alpha or curved_by(information[others:, others:], least=1e-6):
                     break
             except NoRootError as error:
                 if self.alpha:
@@ -417,8 +417,12 @@ def dependent(variances: np.ndarray) -> np.ndarray:
     """
     left = variances.copy()
     found = np.zeros(len(left), dtype=bool)
-    for j in range(len(left)):
-        found[j] = left[j, j] < 1e-10
-        if not found[j]:
-            left[j + 1 :, j + 1 :] -= np.outer(left[j + 1 :, j] / left[j, j], left[j, j + 1 :])
+    for start in range(0, len(left), BLOCK):
+        stop = min(start + BLOCK, len(left))
+        for j in range(start, stop):
+            found[j] = left[j, j] < 1e-10
+            left[j, j:] *= 0.0 if found[j] else left[j, j] ** -0.5  # a row of the factor
+            left[j + 1 : stop, j + 1 :] -= np.outer(left[j, j + 1 : stop], left[j, j + 1 :])
+        rows = left[start:stop, stop:]
+        left[stop:, stop:] -= rows.T @ rows
     return found

@@ -96,8 +96,9 @@ class Folds:
     n_jobs : int, optional
         Fits at a time, through joblib: a backend chosen with ``joblib.parallel_config`` is respected.
     store : path, optional
-        Folder for the forecasts of finished folds, so that a run that was stopped goes on. A change of data,
-        folds or models leads to new fits.
+        Folder for the forecasts of finished folds, so that a run that was stopped goes on, to the numbers of
+        an uninterrupted one to the last bit where fits are reproducible (random models have a seed). A change
+        of data, folds or models leads to new fits.
     on_error : "raise" or "skip"
         Whether a model that fails in a fold ends the comparison, or is left out with a note.
 
@@ -153,7 +154,9 @@ def cross_validate(
         *What to compare.* Name -> model that is not fitted yet; of a list, the class is the name. Models are
         estimators of this library, pipelines, searches over parameters, scikit-survival, lifelines, functions
         ``f(X_train, y_train, X_test)`` that give a forecast, or pairs ``(model, X)`` with covariates of their
-        own.
+        own. A class of your own with ``predict_distribution`` gets the outcome in ``fit`` (``y.time``,
+        ``y.event``), one with ``predict_survival_function`` a structured array with the fields "event" and
+        "time", as models of scikit-survival do.
     X : array or frame, (n, p), or None
         Covariates of all subjects.
     y : outcome, or Sample

@@ -19,6 +19,7 @@ from censcore.learning.file_checks import check_numbers
 from censcore.learning.likelihood import ParameterEstimator, ParameterNetwork
 from censcore.learning.settings import Training
 from censcore.outcomes import RightCensored
+from censcore.plain_text import some_values
 
 _MOST_BINS = 1000  # a million cells, each an output of the network
 
@@ -86,7 +87,7 @@ class JointGridModel(ParameterEstimator):
         if not isinstance(self.edges, str):
             edges = to_numpy(as_float(self.edges, "edges"))
             if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or not (np.diff(edges) > 0).all():
-                raise InvalidInputError(f"edges must start at 0 and increase; got {edges.tolist()}.")
+                raise InvalidInputError(f"edges must start at 0 and increase; got {some_values(edges)}.")
             return edges / self._unit
         bins = as_count(self.bins, "bins", least=2, most=_MOST_BINS)
         if self.edges == "uniform":

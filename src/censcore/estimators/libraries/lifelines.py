@@ -28,6 +28,7 @@ from censcore.distributions.univariate import ByLogSurvival
 from censcore.estimators.libraries.curves import Curves, from_baseline, monotone, needs_covariates
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
+from censcore.plain_text import some_values
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
@@ -268,7 +269,8 @@ def _baseline_of(baselines: Any, stratum: Hashable) -> Any:
         if label in baselines.columns:
             return baselines[label]
     raise InvalidInputError(
-        f"Stratum {stratum!r} of X was not among the strata of the training data: {list(baselines.columns)}."
+        f"Stratum {stratum!r} of X was not among the strata of the training data: "
+        f"{some_values(baselines.columns)}."
     )
 
 

@@ -30,6 +30,7 @@ from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
+from censcore.plain_text import some_values
 from censcore.scores import energy_score, log_score, registry
 from censcore.scores.over_causes import over_all_causes
 
@@ -130,8 +131,8 @@ class Causes(Kind):
                 )
         if len({*chosen, ALL_CAUSES, ANY_CAUSE}) != len(chosen) + 2:
             raise InvalidInputError(
-                f"names: got {list(chosen)}, expected different names of causes, none of them {ALL_CAUSES!r} "
-                f"or {ANY_CAUSE!r}, which name outcomes of a comparison."
+                f"names: got {some_values(chosen)}, expected different names of causes, none of them "
+                f"{ALL_CAUSES!r} or {ANY_CAUSE!r}, which name outcomes of a comparison."
             )
 
         def renamed(y: CompetingRisks) -> CompetingRisks:

@@ -22,6 +22,7 @@ from censcore.evaluation.measures.pair_statistics import (
 from censcore.evaluation.measures.ranked_sums import AllSums
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, as_outcome
+from censcore.plain_text import some_values
 
 
 def dynamic_auc(
@@ -165,7 +166,9 @@ def _pairs_at(
 def _check_times(times: Array, horizon: float | None) -> list[float]:
     values = as_numbers(times, "times")
     if not (np.isfinite(values) & (values >= 0)).all():
-        raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")
+        raise InvalidInputError(
+            f"times: got {some_values(values)}, expected finite, non-negative times, (q,)."
+        )
     end = check_horizon(horizon)
     if (values >= end).any():
         raise InvalidInputError(

@@ -31,6 +31,7 @@ from censcore.evaluation.measures.discrimination import numbers_of_share
 from censcore.evaluation.measures.net_benefit import check_thresholds, enough_events
 from censcore.evaluation.measures.pair_statistics import ROUNDING
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import some_values
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -140,7 +141,7 @@ def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
     at = comparison.design.case(comparison).times if times is None else as_numbers(times, "times")
     if not ((at > 0) & (at < comparison.horizon)).all():
         raise InvalidInputError(
-            f"times must lie between 0 and the horizon, {comparison.horizon:g}; got {at.tolist()}."
+            f"times must lie between 0 and the horizon, {comparison.horizon:g}; got {some_values(at)}."
         )
     ranked, lines = comparison.design.ranked_at(comparison, at), []
     for k, measure in enumerate(ranked.measures):

@@ -157,9 +157,17 @@ def _fitted(kind: Kind, model: Any, train: Sample) -> Any:
     """A copy, fitted. Estimators of other libraries receive the outcome in the form they know."""
     ours = hasattr(last_estimator(model), "predict_distribution")
     for_others = None if ours else kind.for_others(train.y)
-    if for_others is not None:
-        return replace(train, y=for_others).fit(clone(model))
-    return train.fit(clone(model, safe=False) if ours else Adapted(model))
+    try:
+        if for_others is not None:
+            return replace(train, y=for_others).fit(clone(model))
+        return train.fit(clone(model, safe=False) if ours else Adapted(model))
+    except (AttributeError, IndexError, KeyError) as error:
+        got = "the outcome, with y.time and y.event" if ours else "what its library takes"
+        raise InvalidTypeError(
+            f"{type(last_estimator(model)).__name__}.fit: {error}. It got {got}: a model with "
+            "predict_distribution is fitted to the outcome, one with predict_survival_function to a "
+            "structured array with the fields 'event' and 'time', as models of scikit-survival are."
+        ) from error
 
 
 # ---- the reference ---------------------------------------------------------------------------------------

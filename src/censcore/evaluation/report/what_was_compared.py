@@ -57,8 +57,9 @@ def described(value: Any, depth: int = 3) -> str:
         return _short(f"({', '.join(map(inner, value))})")
     if isinstance(value, Distribution):
         return type(value).__name__
-    if getattr(value, "shape", ()):
-        return f"{type(value).__name__} {tuple(value.shape)}"
+    shape = getattr(value, "shape", ())  # of what is no array, anything
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} {shape}"
     if hasattr(value, "__len__") and not isinstance(value, str | list | tuple):
         return type(value).__name__
     return _short(getattr(value, "__qualname__", None) or repr(value))
@@ -74,7 +75,8 @@ def _columns(X: Any) -> str:
         return "none were given"
     names = getattr(X, "columns", None)
     if names is None:
-        shape: tuple[int, ...] = getattr(X, "shape", ())
+        shape = getattr(X, "shape", ())
+        shape = shape if isinstance(shape, tuple) else ()
         return f"{shape[1] if len(shape) > 1 else 1} columns without names"
     names = [one_line(str(name)) for name in names]
     more = [f"{len(names) - MOST_COLUMNS} more"] if len(names) > MOST_COLUMNS else []

@@ -49,7 +49,8 @@ class OutcomeTable:
     n_jobs : int, optional
         Batches at a time, in processes of joblib.
     store : path, optional
-        Folder for the sums of finished batches, so that a comparison that was stopped goes on.
+        Folder for the sums of finished batches, so that a comparison that was stopped goes on, to the numbers
+        of an uninterrupted one to the last bit.
     cause : str, optional
         Column of the causes, in place of ``event``: 0 where the time is censored, for competing risks.
     names : sequence of str, optional
