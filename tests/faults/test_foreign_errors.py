@@ -167,6 +167,14 @@ def test_an_outcome_in_a_table_of_pyarrow():
     np.testing.assert_array_equal(model.predict_distribution(None).sf([[1.0]]), expected)
 
 
+def test_competing_risks_in_tables_of_pyarrow_and_polars():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    columns = {"time": Y.time, "cause": Y.event.astype(int)}
+    for frame in (pa.table(columns), pl.DataFrame(columns)):
+        assert cs.outcomes.is_competing(frame)
+        np.testing.assert_array_equal(cs.outcomes.as_competing_risks(frame).time, Y.time)
+
+
 @pytest.mark.parametrize("value", [None, 3, "x", [None], [1, 2], [Y, None], {"a": Y}])
 @pytest.mark.parametrize("kind", [cs.RightCensored, cs.CompetingRisks, cs.IntervalCensored])
 def test_outcomes_that_are_none_are_not_joined(kind, value):
