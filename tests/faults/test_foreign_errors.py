@@ -167,6 +167,14 @@ def test_an_outcome_in_a_table_of_pyarrow():
     np.testing.assert_array_equal(model.predict_distribution(None).sf([[1.0]]), expected)
 
 
+def test_gaps_of_pyarrow_are_told():
+    gaps = pytest.importorskip("pyarrow").array([0.9, 0.5, None])
+    with pytest.raises(InvalidInputError, match="sf must be free of NaN"):
+        cs.as_forecast(gaps, times=[0.5, 1.0, 3.0])
+    with pytest.raises(InvalidInputError, match="test_risk"):
+        cs.from_risk(X[:, 0], Y, gaps)
+
+
 def test_competing_risks_in_tables_of_pyarrow_and_polars():
     pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
     columns = {"time": Y.time, "cause": Y.event.astype(int)}
