@@ -212,6 +212,12 @@ def test_what_is_no_path_is_not_written_to(method):
             getattr(comparison, method)(value)
 
 
+@pytest.mark.parametrize("kind", [["roc"], 3, b"roc", np.ones(2)])
+def test_pictures_of_no_name(kind):
+    with pytest.raises(InvalidInputError, match="There is no plot called"):
+        cs.compare(MODELS, Y, **ASKED, scores="crps").plot(kind)
+
+
 @pytest.mark.parametrize("value", ["x" * 5000, "a\0b", b"x", 3, None])
 def test_what_is_no_path_is_not_loaded(value):
     with pytest.raises((InvalidInputError, InvalidTypeError), match=r"path: got .{1,200}$"):
