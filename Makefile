@@ -58,8 +58,9 @@ test-kernels: $(DEV) ## Run the numerical tests under the other kernels of OpenB
 test-slow: $(DEV) ## Run the tests that take minutes
 	$(TESTING) $(BIN)/pytest -q $(PARALLEL) -m slow tests studies/tests
 
-fuzz: $(DEV) ## Call every public name with bad input, hundreds of times, and print how the calls ended
-	$(ONE_THREAD) $(BIN)/python -m tests.fuzz
+# make fuzz CALLS=N SEED=M: so many calls of each name, other values with another seed.
+fuzz: $(DEV) ## Call every public name and command with bad input, hundreds of times, and print how the calls ended
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(if $(CALLS),--examples $(CALLS)) $(if $(SEED),--seed $(SEED))
 
 test-bayes: $(DEV) ## Run the tests that need ArviZ and NumPyro, which make setup leaves out
 	$(BIN)/pip install -qq --constraint constraints.txt --editable '.[peers-bayes]'

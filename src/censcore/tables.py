@@ -229,7 +229,8 @@ def memory_of(path: Path) -> float:
     ending = path.suffix.lower()
     if ending in PARQUET:
         try:
-            metadata = _parquet().read_metadata(path)
+            with open_parquet(path) as table:
+                metadata = table.metadata
         except Exception:  # reading the file says what is wrong with it
             return 0.0
         return 8.0 * metadata.num_rows * metadata.num_columns

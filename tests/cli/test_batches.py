@@ -133,7 +133,7 @@ def test_a_score_that_fails_leaves_no_file(folder, tmp_path):
         (("--event", "d", "--cause", "d"), "both of --event and --cause"),
         (("--event", "d", "--censoring", "cox", "--covariates", "w"), "got no --train"),
         (("--event", "d", "--covariates", "w"), "is tested with all subjects in memory"),
-        (("--event", "d", "--batch", "0"), "--batch: got 0"),
+        (("--event", "d", "--batch", "0"), "--batch must be a whole number from 1"),
         (("--event", "d", "--dask", "nowhere"), "expected the address of a scheduler"),
         (("--event", "d", "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler at tcp://127.0.0.1:9"),
     ],

@@ -16,6 +16,7 @@ from tests.cli.commands import run
 import censcore as cs
 from censcore.exceptions import (
     CenscoreError,
+    InvalidIndexError,
     InvalidInputError,
     InvalidTypeError,
     ModelFileError,
@@ -37,14 +38,14 @@ ASKED = {"censoring": cs.Uniform(0.2, 3.0), "reference": None, "horizon": 2.0}
 
 def table(path, lines=30):
     rows = "".join(f"{1 + j % 7},{j % 2},0.9,0.5\n" for j in range(lines))
-    path.write_text(f"time,event,m__sf@1,m__sf@3\n{rows}")
+    path.write_text(f"time,event,m__sf@1,m__sf@3\n{rows}", encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("batch", [(), ("--batch", 7)])
 @pytest.mark.parametrize("rows", ["time,event,m__sf@1\n", "time,event,m__sf@1", ""])
 def test_a_table_without_rows(tmp_path, batch, rows):
-    (tmp_path / "a.csv").write_text(rows)
+    (tmp_path / "a.csv").write_text(rows, encoding="utf-8")
     with pytest.raises(InvalidInputError, match=r"a\.csv"):
         run("compare", tmp_path / "a.csv", *batch)
 
@@ -61,8 +62,8 @@ def test_a_byte_that_is_not_utf8_is_told_with_its_line(tmp_path, batch):
 @pytest.mark.parametrize("batch", [(), ("--batch", 7)])
 def test_a_line_that_is_too_long_is_told_by_its_number_in_the_file(tmp_path, batch):
     path = table(tmp_path / "a.csv")
-    lines = path.read_text().split("\n")
-    path.write_text("\n".join([*lines[:19], "2,1,0.5,0.5,9,9", *lines[20:]]))
+    lines = path.read_text(encoding="utf-8").split("\n")
+    path.write_text("\n".join([*lines[:19], "2,1,0.5,0.5,9,9", *lines[20:]]), encoding="utf-8")
     with pytest.raises(InvalidInputError, match=r"a\.csv .*line 20"):
         run("compare", path, *batch)
 
@@ -166,6 +167,22 @@ def test_an_outcome_in_a_table_of_pyarrow():
     np.testing.assert_array_equal(model.predict_distribution(None).sf([[1.0]]), expected)
 
 
+def test_gaps_of_pyarrow_are_told():
+    gaps = pytest.importorskip("pyarrow").array([0.9, 0.5, None])
+    with pytest.raises(InvalidInputError, match="sf must be free of NaN"):
+        cs.as_forecast(gaps, times=[0.5, 1.0, 3.0])
+    with pytest.raises(InvalidInputError, match="test_risk"):
+        cs.from_risk(X[:, 0], Y, gaps)
+
+
+def test_competing_risks_in_tables_of_pyarrow_and_polars():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    columns = {"time": Y.time, "cause": Y.event.astype(int)}
+    for frame in (pa.table(columns), pl.DataFrame(columns)):
+        assert cs.outcomes.is_competing(frame)
+        np.testing.assert_array_equal(cs.outcomes.as_competing_risks(frame).time, Y.time)
+
+
 @pytest.mark.parametrize("value", [None, 3, "x", [None], [1, 2], [Y, None], {"a": Y}])
 @pytest.mark.parametrize("kind", [cs.RightCensored, cs.CompetingRisks, cs.IntervalCensored])
 def test_outcomes_that_are_none_are_not_joined(kind, value):
@@ -179,6 +196,11 @@ def test_structured_outcomes_of_the_wrong_kind(value):
         cs.RightCensored.from_structured(value)
 
 
+def test_a_span_of_time_is_no_place_of_a_subject():
+    with pytest.raises(InvalidIndexError, match="rows: got"):
+        Y.take(np.timedelta64(3, "D"))
+
+
 # ---- paths ---------------------------------------------------------------------------------------------
 
 
@@ -188,6 +210,12 @@ def test_what_is_no_path_is_not_written_to(method):
     for value in (False, 3, 1.5, b"x", [], "x" * 5000, "a\0b"):
         with pytest.raises(CenscoreError, match=r"path: got|cannot be written"):
             getattr(comparison, method)(value)
+
+
+@pytest.mark.parametrize("kind", [["roc"], 3, b"roc", np.ones(2)])
+def test_pictures_of_no_name(kind):
+    with pytest.raises(InvalidInputError, match="There is no plot called"):
+        cs.compare(MODELS, Y, **ASKED, scores="crps").plot(kind)
 
 
 @pytest.mark.parametrize("value", ["x" * 5000, "a\0b", b"x", 3, None])

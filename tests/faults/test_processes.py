@@ -47,7 +47,7 @@ def _wait(ready, seconds=120.0):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     script, folder = tmp_path / "work.py", tmp_path / "workers"
-    script.write_text(WORK)
+    script.write_text(WORK, encoding="utf-8")
     folder.mkdir()
     with subprocess.Popen([sys.executable, script, folder], stderr=subprocess.DEVNULL) as parent:
         try:

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from censcore.cli.app import app
 from censcore.exceptions import CenscoreError
+from censcore.plain_text import visible
 
 
 @cache
@@ -205,9 +206,9 @@ FILES: dict[str, Write] = {
 WORDS = (
     "", " ", ",", "x", "0", "-1", "1", "2.5", "1e20", "1e300", "-1e300", "1e-300", "1e400", "nan", "inf",
     "-inf", "9" * 20, "9" * 400, "0.5,1.0", "0.5,,x", "1,1", "x" * 5000, "a\x1b[31m\u202e", "٣", "1_000",
-    "0x10", "True", "time", "event", "site", "label", "id", "w", "x,x", "cause", "cox__sf@0.5", "visit_*",
-    "[", "*", "--", "None", "crps", "brier_score", "log_score,log_score", "cox", "weibull", "auto",
-    "none", "km",
+    "0x10", "True", "time", "event", "site", "label", "id", "w", "x,x", "cause", "cox__sf@0.5",
+    "visit_*", "[", "*", "--", "None", "crps", "brier_score", "log_score,log_score", "cox", "weibull",
+    "auto", "none", "km",
 )  # fmt: skip
 COLUMNS = (
     "--time", "--event", "--cause", "--causes", "--lower", "--upper", "--visits", "--covariates",
@@ -321,7 +322,7 @@ def judge_command(command: Command, seconds: float = 20.0) -> tuple[str, str]:
     if isinstance(error, Endless):
         return "hang", f"no end after {seconds:g} s"
     if isinstance(error, CenscoreError):
-        plain = len(str(error).split()) >= 4 and "\x1b" not in str(error)
+        plain = len(str(error).split()) >= 4 and str(error) == visible(str(error))
         return ("error" if plain else "no words"), str(error)
     if error is not None and not isinstance(error, SystemExit):
         return "foreign error", f"{type(error).__name__}: {error}"

@@ -224,7 +224,7 @@ def _unwrapped(tensor: Array, core: Any) -> np.ndarray:
 
 def as_rows(rows: Any) -> Any:
     """Which subjects to take (indices, a slice or a mask) as either library indexes by; one stays an axis."""
-    if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
+    if isinstance(rows, int | np.integer) and not isinstance(rows, bool | np.timedelta64):
         return [int(rows)]
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]  # scikit-learn indexes by [rows, ...]

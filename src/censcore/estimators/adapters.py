@@ -179,7 +179,7 @@ def _of_values(forecast: Any, times: Array, levels: Array, reader: MatrixReader)
     if isinstance(forecast, dict):
         return from_draws(forecast)
     if levels is not None:
-        return Quantiles(levels, _values(forecast, "quantiles"))
+        return Quantiles(levels, as_float(forecast, "quantiles"))
     if _are_step_functions(forecast):
         return _from_step_functions(forecast, reader)
     if times is not None:
@@ -239,13 +239,9 @@ def _is_step_model(model: Any) -> bool:
 # ---- curves ------------------------------------------------------------------------------------
 
 
-def _values(table: Any, name: str) -> Array:
-    return as_float(table.to_numpy() if hasattr(table, "to_numpy") else table, name)
-
-
 def _from_matrix(table: Any, times: Array, reader: MatrixReader) -> Distribution:
     """From a matrix with subjects as rows and times as columns."""
-    sf = _values(table, "survival probabilities")
+    sf = as_float(table, "survival probabilities")
     if hasattr(table, "columns"):
         _check_labels(table.columns, times)
     times = times if is_neutral(times) or hasattr(times, "shape") else to_numpy(times, "times")
@@ -279,7 +275,7 @@ def _from_frame(frame: Any, reader: MatrixReader) -> Distribution:
             f"lifelines and pycox); got {frame.index[:3].tolist()}. If rows are subjects, pass times= "
             "for the columns."
         ) from error
-    sf = _values(frame, "survival probabilities").T
+    sf = as_float(frame, "survival probabilities").T
     if (np.diff(sf, axis=0) <= 0).all() and (np.diff(sf, axis=1) > 1e-6).any() and len(sf) > 1:
         raise InvalidInputError(
             f"The frame of shape {frame.shape} falls along its rows and not down its columns, so rows seem "

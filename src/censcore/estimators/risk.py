@@ -107,8 +107,7 @@ def from_risk(
 def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
     """Scores as log hazard ratios, (n,)."""
     check_option(scale, "scale", ("log", "hazard"))
-    values = risk.to_numpy() if hasattr(risk, "to_numpy") else risk
-    eta = to_numpy(detach(as_float(values, name))).astype(np.float64)
+    eta = to_numpy(detach(as_float(risk, name))).astype(np.float64)
     if eta.ndim == 2 and eta.shape[1] == 1:
         eta = eta[:, 0]
     if eta.ndim != 1 or not len(eta):

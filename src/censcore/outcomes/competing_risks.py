@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
-from censcore._validation import check_same_order
+from censcore._validation import check_instance, check_same_order, column_names
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.outcome import Outcome
@@ -263,10 +263,11 @@ def as_competing_risks(y: Any) -> CompetingRisks:
         return y
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return CompetingRisks.from_structured(y)
-    if hasattr(y, "columns"):
-        if "duration" in y.columns:
+    check_instance(y, "y")
+    if names := list(column_names(y)):
+        if "duration" in names:
             return CompetingRisks.from_hazardous(y)
-        return CompetingRisks.from_frame(y, entry="entry" if "entry" in y.columns else None)
+        return CompetingRisks.from_frame(y, entry="entry" if "entry" in names else None)
     raise InvalidTypeError(
         f"y must be a CompetingRisks outcome, a structured array or a frame; got {type(y).__name__}. Build "
         "one with censcore.CompetingRisks(time=..., cause=...)."
@@ -292,5 +293,5 @@ def is_competing(y: Any) -> bool:
     >>> is_competing(cs.CompetingRisks([2.0, 5.0], [1, 0])), is_competing(cs.RightCensored([2.0], [1]))
     (True, False)
     """
-    columns = [str(name) for name in getattr(y, "columns", ())]
+    columns = [str(name) for name in column_names(y)]
     return isinstance(y, CompetingRisks) or ("cause" in columns and "event" not in columns)

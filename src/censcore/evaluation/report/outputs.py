@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from censcore._validation import check_kind, check_option
+from censcore._validation import check_kind, check_option, shown
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.plain_text import one_line
@@ -93,8 +93,8 @@ class Outputs:
         from censcore.evaluation.report.plots import CHARTS, options_of
 
         of = self._comparison
-        if kind not in CHARTS:
-            raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
+        if not isinstance(kind, str) or kind not in CHARTS:
+            raise InvalidInputError(f"There is no plot called {shown(kind)}; there are {', '.join(CHARTS)}.")
         for name in options:
             check_option(name, f"An option of the plot {kind!r}", ["outcome", *options_of(CHARTS[kind])])
         if not of.design.can_draw(kind):
