@@ -98,7 +98,8 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
     So draws, and p-values, are the same on every processor, though eigenvectors are not.
     """
     values, vectors = np.linalg.eigh(covariance)
-    root: np.ndarray = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    varies = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
+    root: np.ndarray = vectors * np.sqrt(np.where(varies, values, 0.0)) @ vectors.T
     return root
 
 

@@ -228,8 +228,11 @@ def notes_on_copies(subjects: Sample, forecasts: Iterable[Distribution]) -> list
     if subjects.groups is not None:
         return []
     if X is None:
-        values = [to_numpy(F.marginal(0).sf(times[None, :])).round(9) for F in forecasts]
-        X = np.concatenate([np.broadcast_to(value, (len(y), len(times))) for value in values], axis=1)
+        values = [
+            to_numpy(F.marginal(0).sf(times[None, :] if (t := F.only_time) is None else [[t]])).round(9)
+            for F in forecasts
+        ]
+        X = np.concatenate([np.broadcast_to(v, (len(y), v.shape[1])) for v in values], axis=1)
     keys = SubjectKeys.of(X, y)
     if subjects.weight is not None:
         keys = replace(keys, outcome=keys_of([keys.outcome, subjects.weight]))

@@ -45,7 +45,9 @@ class Request:
     def __post_init__(self) -> None:
         self._check_labels()
         end = given_horizon(self.horizon)
-        given_times(self.times, np.inf if end is None else end)
+        given_times(
+            self.times, np.inf if end is None else np.nextafter(end, np.inf)
+        )  # those known there alone
         given_levels(self.levels)
         check_flag(self.discrimination, "discrimination")
         if self.progress is not None:
