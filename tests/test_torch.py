@@ -330,7 +330,7 @@ def test_a_dataset_of_outcomes_is_one(y):
 
 def test_what_does_not_join_is_an_error():
     y = OUTCOMES["right-censored"]()
-    with pytest.raises(InvalidTypeError, match="CompetingRisks, RightCensored"):
+    with pytest.raises(InvalidTypeError, match="got CompetingRisks, expected a RightCensored"):
         cs.RightCensored.concat([y, OUTCOMES["competing risks"]()])
     with pytest.raises(InvalidInputError, match=r"entry|censoring_time"):
         cs.RightCensored.concat([y, OUTCOMES["censoring times and entries"]()])

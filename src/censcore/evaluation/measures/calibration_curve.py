@@ -98,7 +98,7 @@ class CalibrationCurve:
     >>> comparison = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), horizon=2.0, scores="crps")
     >>> comparison.calibration("true", time=1.0)
     calibration of true at 1: predicted risk 0.625, observed 0.620 (0.572 to 0.666)
-    ICI 0.027 (0.024 by chance), E50 0.032, E90 0.041, p = 0.24
+    ICI 0.027 (0.024 by chance), E50 0.032, E90 0.041, p = 0.23
     >>> comparison.calibration("too high", time=1.0).p_value < 0.001
     True
     """

@@ -71,7 +71,7 @@ class Request:
                 check_same_order(**scored, **{f"{name}: X": F[1]})
                 check_same_order(**train, **{f"{name}: X of train": F[2] if len(F) == 3 else None})
             else:
-                check_same_order(**scored, **{name: F})
+                check_same_order(**scored, **{str(name): F})
 
     @property
     def chosen_scores(self) -> Any:
