@@ -79,7 +79,8 @@ class Verdict:
     >>> forecasts = {"fast": cs.Exponential(1.0), "slow": cs.Exponential(0.3)}
     >>> comparison = cs.compare(forecasts, y, cs.Uniform(0.0, 5.0), scores="crps", time_unit="years")
     >>> print(comparison.verdict)
-    Cannot tell which forecast is best: the comparison is based on 2.33 effective events, at least 5 are needed.
+    Cannot tell which forecast is best: the comparison is based on 2.33 effective events, at least 5 are
+    needed.
     """
 
     score: str
