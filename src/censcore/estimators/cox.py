@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -202,11 +203,11 @@ class CoxRegression(CoefficientInference):
         sets, Z = start.sets, start.Z
 
         def solve(penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+            def equations(gamma: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]] | None:
                 score = kind(sets, Z, gamma)
                 if not score.valid:  # so far out that risks underflow: no step ends here
                     return None
-                return score.gradient - penalty * gamma, score.information() + np.diag(penalty)
+                return score.gradient - penalty * gamma, lambda: score.information() + np.diag(penalty)
 
             return find_root(equations, start.gamma)
 

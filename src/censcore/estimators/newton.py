@@ -9,8 +9,8 @@ import numpy as np
 
 from censcore.exceptions import InvalidInputError
 
-#: An estimating function and minus its derivative at a point; None outside the domain.
-Equations = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
+#: An estimating function at a point, and minus its derivative, on demand; None outside the domain.
+Equations = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]] | None]
 #: Smallest reciprocal condition number of equations that are solved by triangular factors.
 REGULAR = 1e-10
 #: Value, gradient and minus Hessian at a point; the value is -inf outside the domain.
@@ -152,7 +152,7 @@ def find_root(
     equations = f(x)
     if equations is None:
         raise InvalidInputError("The risks underflow at the start. Rescale the columns of X.")
-    value, slope = equations
+    value, slope = equations[0], equations[1]()
     for _ in range(steps):
         step = _solve_general(slope, value)
         gain = float(value @ step)
@@ -161,7 +161,8 @@ def find_root(
             return x, slope
         if new is None:
             break
-        x, (value, slope) = new
+        x, (value, derivative) = new
+        slope = derivative()
         if gain < 2 * tolerance:
             return x, slope
     raise NoRootError(
@@ -184,7 +185,7 @@ def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 def _shrink(
     f: Equations, x: np.ndarray, step: np.ndarray, gain: float, last: bool
-) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
+) -> tuple[np.ndarray, tuple[np.ndarray, Callable[[], np.ndarray]]] | None:
     """The end of the longest part of the step along which the function shrinks; None if there is none."""
     for halvings in range(40):
         size = 0.5**halvings
