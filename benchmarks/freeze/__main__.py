@@ -30,7 +30,7 @@ import scipy
 from benchmarks.freeze.changes import changes, left_over
 
 ROOT = Path(__file__).parents[2]
-BASE = "3a071cc02b6bd90ff4799eedba9699fd07ee6413"  # what is compared with by default
+BASE = "57e294c8928985193c58a8687483c1d8627f30b4"
 SHOWN = 40  # changes that are printed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CENSCORE_THREADS")
 
