@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from censcore._validation import check_option
-from censcore.evaluation.inference.estimates import Differences, Estimate, beside
+from censcore.evaluation.inference.estimates import ROUNDING, Differences, Estimate, beside
 
 DRAWS = 20_000  # of the joint distribution of test statistics
 MANY = 300  # pairs, from which on the means of models are drawn in place of their differences
@@ -95,10 +95,12 @@ def _largest_gaps(every: Differences, which: np.ndarray, seed: int) -> np.ndarra
 def square_root(covariance: np.ndarray) -> np.ndarray:
     """Return the symmetric root of a covariance matrix, which moves little where the matrix moves little.
 
-    So draws, and p-values, are the same on every processor, though eigenvectors are not.
+    So draws, and p-values, are the same on every processor, though eigenvectors are not. Eigenvalues that are
+    zero up to rounding, as those of linear dependence, have the root zero and not that of the rounding.
     """
     values, vectors = np.linalg.eigh(covariance)
-    root: np.ndarray = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    known = np.where(values > ROUNDING * values.max(initial=0.0), values, 0.0)
+    root: np.ndarray = vectors * np.sqrt(known) @ vectors.T
     return root
 
 
