@@ -48,13 +48,14 @@ from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
 from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.cross_validation import CrossValidation
+from censcore.evaluation.designs.cross_validation import REFITS, CrossValidation
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
-from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import ROUNDING, Estimate
 from censcore.evaluation.inference.mean_losses import shares_of
+from censcore.evaluation.inference.pooling import average
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
+from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.plan.request import Request, labels_by
@@ -246,21 +247,21 @@ def compare_out_of_bag(
         for model in runs.models
     }
     out_of_bag = compared(rows, 1 / np.repeat(count, count), place, forecasts)
-    refits = {
-        key: _refits_of(out_of_bag, key, rows, place, clusters, splits) for key in out_of_bag.means.values
-    }
-    values = {key: mean.with_contributions(refits[key]) for key, mean in out_of_bag.means.values.items()}
+    values = {}
+    for key, mean in out_of_bag.means.values.items():
+        refits = _refits_of(out_of_bag, key, rows, place, clusters, splits)
+        values[key] = mean.with_contributions(refits, REFITS)
     means = replace(out_of_bag.means, values=values, method=f"{out_of_bag.means.method}; {OUT_OF_BAG}")
     if cv.plus:
         asked = replace(asked, **decided(out_of_bag))
         last = {model: runs.forecasts[model, len(splits)].take(tested) for model in runs.models}
         apparent = compared(tested, np.ones(len(tested)), [np.arange(len(tested))], last)
-        means = replace(means, values=_plus(out_of_bag, apparent, refits))
+        means = replace(means, values=_plus(means.values, apparent))
     subsets = [
         replace(subset, counted=(len(np.unique(rows[subset.weight > 0])), sample.weight is not None))
         for subset in out_of_bag.subsets
     ]
-    design = OutOfBag(splits, [out_of_bag], tested, runs, groups, rows, place, cv.plus)
+    design = OutOfBag(splits, [out_of_bag], tested, runs, clusters, rows, place, cv.plus)
     return replace(out_of_bag, means=means, subsets=subsets, design=design, notes=[*notes, *out_of_bag.notes])
 
 
@@ -355,16 +356,14 @@ def refit_influence(
 # ---- the .632+ estimate ------------------------------------------------------------------------------------
 
 
-def _plus(out: Comparison, apparent: Comparison, refits: dict[Key, np.ndarray]) -> dict[Key, Estimate]:
+def _plus(out: dict[Key, Estimate], apparent: Comparison) -> dict[Key, Estimate]:
     """The .632+ estimate of every mean; its weight counts as fixed in the influence."""
     estimates = {}
-    for key, oob in out.means.values.items():
-        inside = apparent.means.values[key]
-        gamma = _without_information(apparent, key)
+    for key, oob in out.items():
+        inside, gamma = apparent.means.values[key], _without_information(apparent, key)
         w = plus_weight(oob.value, inside.value, gamma)
-        influence = w * oob.influence + (1 - w) * inside.influence
-        value = w * np.minimum(oob.value, gamma) + (1 - w) * inside.value
-        estimates[key] = Estimate(value, np.concatenate([influence, w * refits[key]]))
+        below = replace(oob, value=np.minimum(oob.value, gamma))
+        estimates[key] = average([below, inside], [w, 1 - w])
     return estimates
 
 

@@ -12,13 +12,13 @@ from censcore._validation import as_numbers
 from censcore.distributions import Distribution
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.risk_sets import empty_follow_up, note_on_empty
-from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.inference.resolved_censoring import (
     ResolvedCensoring,
     as_censoring,
     resolve_censoring,
 )
+from censcore.evaluation.inference.units import common_codes
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore

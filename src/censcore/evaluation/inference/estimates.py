@@ -37,7 +37,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
 from typing import Any, Self
@@ -56,6 +56,11 @@ SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values
 ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
 
 
+UNITS = "units"  # the block of contributions by the numbers of units, of scored and training subjects
+Rows = dict[str, np.ndarray]
+"""Numbers of what the contributions are of, by block: the first entries are of the first block, and so on."""
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate(KeepsValues):
     """An estimate and the vector whose sum of squares is its variance.
@@ -66,6 +71,9 @@ class Estimate(KeepsValues):
         One number per column.
     influence : array, (m, q)
         Contributions of what is independent of each other.
+    rows : dict of str to array of int
+        Numbers of the contributions by block, where they are known: of units in the first, and of whatever
+        else was estimated. Estimates that are averaged have their units in common by these.
 
     Notes
     -----
@@ -85,6 +93,7 @@ class Estimate(KeepsValues):
 
     value: np.ndarray
     influence: np.ndarray
+    rows: Rows = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of_mean(
@@ -98,9 +107,20 @@ class Estimate(KeepsValues):
         """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
         return cls(*clustered_mean(losses, weight, groups, added, counted))
 
-    def with_contributions(self, more: np.ndarray) -> Estimate:
-        """The same with further contributions (m, q), of what is independent of those it has."""
-        return Estimate(self.value, np.concatenate([self.influence, more]))
+    def with_contributions(self, more: np.ndarray, name: str) -> Estimate:
+        """Add a block of contributions (m, q), of what is independent of those it has."""
+        rows = self.rows | {name: np.arange(len(more))}
+        return Estimate(self.value, np.concatenate([self.influence, more]), rows=rows)
+
+    def renumbered(self, unit: np.ndarray) -> Estimate:
+        """Give each of its units another number, which several of them may have."""
+        return replace(self, rows=self.rows | {UNITS: unit[self.rows[UNITS]]})
+
+    @property
+    def blocks(self) -> dict[str, np.ndarray]:
+        """The contributions by block."""
+        ends = np.cumsum([len(number) for number in self.rows.values()])
+        return dict(zip(self.rows, np.split(self.influence, ends[:-1]), strict=True))
 
     @property
     def size(self) -> int:
@@ -134,7 +154,7 @@ class Estimate(KeepsValues):
 
     def columns(self, which: slice | np.ndarray) -> Estimate:
         """The estimate of some columns."""
-        return Estimate(self.value[which], self.influence[:, which])
+        return Estimate(self.value[which], self.influence[:, which], rows=self.rows)
 
     @staticmethod
     def differences(estimates: Sequence[Any]) -> Differences:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise, product
 from time import perf_counter
 
 import numpy as np
 
-from censcore._kept_values import KeepsValues
 from censcore._validation import as_count
 from censcore.distributions import Distribution
-from censcore.evaluation.inference.clusters import Clusters
-from censcore.evaluation.inference.estimates import Estimate, separate_stream
+from censcore.evaluation.inference.estimates import UNITS, Estimate, separate_stream
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.inference.units import Units, sums_within
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.exceptions import (
@@ -53,21 +52,14 @@ class Subset:
 
 
 @dataclass(frozen=True, eq=False)
-class Scope(KeepsValues):
+class Scope:
     """What means are taken over, and what their errors account for."""
 
     subsets: list[Subset]
     censoring: ResolvedCensoring
-    groups: np.ndarray | None = None  #: numbers of the clusters of scored subjects
-    train_groups: np.ndarray | None = None  #: and of training subjects
+    units: Units
     seed: int = 0
     progress: bool | None = None
-
-    @cached_property
-    def clusters(self) -> Clusters:
-        """Which scored and training subjects depend on each other."""
-        n, C = len(self.subsets[0].weight), self.censoring
-        return Clusters.of(n, C.n_train, self.groups, self.train_groups, C.shared.pairs)
 
     @property
     def weight(self) -> np.ndarray:
@@ -155,7 +147,7 @@ def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -
 
 def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
-    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
+    censoring, units, weight = scope.censoring, scope.units, scope.weight
     if censoring.refit is not None:
         return _means_by_refitting(losses, cases, scope)
     values, counted, m = {}, weight[:, 0] > 0, weight.shape[1]
@@ -173,10 +165,10 @@ def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Mean
                 xi[rows] += part.influence_on([scored[name] for name in alike], every, case, w)
             together = np.concatenate(every, axis=1)
             for s in range(m):
-                means = mean_with_influence(together, w[:, s], clusters, xi[:, s], counted)
+                means = mean_with_influence(together, w[:, s], units, xi[:, s], counted)
                 for name, (first, end) in zip(alike, pairwise(ends), strict=True):
                     own = np.ascontiguousarray(means.influence[:, first:end])  # as a copy has it
-                    values[s, model, name] = Estimate(means.value[first:end], own)
+                    values[s, model, name] = Estimate(means.value[first:end], own, rows=means.rows)
     return Means(values, method_of(censoring))
 
 
@@ -207,19 +199,32 @@ def method_of(censoring: ResolvedCensoring) -> str:
 
 
 def mean_with_influence(
-    losses: np.ndarray, weight: np.ndarray, clusters: Clusters, xi: np.ndarray, counted: np.ndarray
+    losses: np.ndarray, weight: np.ndarray, units: Units, xi: np.ndarray, counted: np.ndarray
 ) -> Estimate:
-    """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C.
+    r"""Take a weighted mean of losses with its influence by unit, xi (n_train, q) being that of C.
 
-    ``counted`` are the subjects with a weight in the whole sample.
+    .. math:: \psi_j=\sqrt{\frac g{g-1}}\sum_{i\in j}\{w_i(\ell_i-\bar\ell)+\xi_i\}
+
+    for the g units with scored subjects, and without the factor for units of training subjects alone. Where
+    C was fitted to scored subjects, the g units are those of the subjects ``counted`` in the whole sample.
     """
-    if not weight.any():  # nobody counts
-        return Estimate(np.full(losses.shape[1], np.nan), np.zeros((1, losses.shape[1])))
-    if not len(xi):
-        return Estimate.of_mean(losses, weight, clusters.scored)
-    added, apart = clusters.split(xi)
-    mean = Estimate.of_mean(losses, weight, clusters.scored, added, counted)
-    return mean.with_contributions(apart)
+    used = weight > 0
+    if not used.any():  # nobody counts
+        return Estimate(np.full(losses.shape[1], np.nan), np.zeros((1, losses.shape[1])), rows={UNITS: FIRST})
+    with np.errstate(invalid="ignore", over="ignore"):  # infinity less infinity, and beyond all floats
+        mean = weight[used] @ losses[used]
+        psi = np.where(used[:, None], weight[:, None] * (losses - mean), 0.0)
+    number, g = units.numbers(counted if len(xi) and units.overlap else used, trained=len(xi) > 0)
+    psi = sums_within(psi, units.scored, units.count)
+    if len(xi):
+        psi = psi + sums_within(xi, units.trained, units.count)
+    psi = psi if len(number) == len(psi) else psi[number]
+    with np.errstate(over="ignore"):
+        psi[:g] *= np.sqrt(g / (g - 1)) if g > 1 else np.nan
+    return Estimate(mean, psi, rows={UNITS: number})
+
+
+FIRST = np.zeros(1, dtype=np.intp)
 
 
 # ---- by refitting --------------------------------------------------------------------------------------
@@ -236,7 +241,7 @@ def _means_by_refitting(losses: Losses, cases: dict[str, Case], scope: Scope) ->
     ----------
     .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
     """
-    weight, clusters, refit = scope.weight, scope.clusters, scope.censoring.refit
+    weight, units, refit = scope.weight, scope.units, scope.censoring.refit
     spread, notes = spread_over_refits(partial(_means_under, losses, cases), scope)
     values: dict[tuple[int, str, str], Estimate] = {}
     start = 0
@@ -245,15 +250,20 @@ def _means_by_refitting(losses: Losses, cases: dict[str, Case], scope: Scope) ->
         score = next(score for score in losses.scores if score.name == name)
         shares = shares_of(weight, score.counted(cases[model]))
         for s in range(weight.shape[1]):
-            mean = Estimate.of_mean(of_score, shares[:, s], clusters.scored)
+            mean = mean_with_influence(of_score, shares[:, s], units, np.zeros((0, q)), weight[:, 0] > 0)
             of_mean = spread[:, start + s * q : start + (s + 1) * q]
-            influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
-            values[s, model, name] = Estimate(mean.value, influence)
+            values[s, model, name] = with_refits(mean, of_mean, units)
         start += q * weight.shape[1]
     assert refit is not None
-    count, whom = refit.count, "all subjects" if clusters.overlap else "the training subjects"
+    count, whom = refit.count, "all subjects" if units.overlap else "the training subjects"
     method = f"bootstrap: the censoring distribution fitted again to {count} samples of {whom}"
     return Means(values, method, notes)
+
+
+def with_refits(estimate: Estimate, spread: np.ndarray, units: Units) -> Estimate:
+    """Put refits in place of the units that are drawn for them, or beside units that are not."""
+    drawn = Estimate(estimate.value, spread[:0]) if units.overlap else estimate
+    return drawn.with_contributions(spread, "refits of C")
 
 
 def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
@@ -285,12 +295,13 @@ def spread_over_refits(
     ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
     weights (n, m) of the drawn subjects.
     """
-    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
+    censoring, units, weight = scope.censoring, scope.units, scope.weight
     refit, train = censoring.refit, censoring.train
     assert refit is not None
     assert train is not None
     refits = as_count(refit.count, "refits", least=2, most=10**6)
-    of_scored, of_train, count = _numbered(clusters)
+    first = 0 if units.overlap else units.count_scored
+    count = units.count - first
     rng = separate_stream(scope.seed)
     drawn: list[np.ndarray] = []
     failures = 0
@@ -298,8 +309,8 @@ def spread_over_refits(
     for _ in track(range(refits), "refitting the censoring distribution", refits, show=scope.progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
-            training = np.repeat(np.arange(censoring.n_train), times[of_train])
-            w = weight * times[of_scored][:, None] if clusters.overlap else weight
+            training = np.repeat(np.arange(censoring.n_train), times[units.trained - first])
+            w = weight * times[units.scored][:, None] if units.overlap else weight
             try:
                 drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
                 if len(drawn) == 1 and not scope.progress:
@@ -338,15 +349,6 @@ def _announce(seconds: float, refits: int) -> None:
             refits,
             seconds,
         )
-
-
-def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:
-    """The cluster of every scored and training subject and how many are drawn: all, or those that train."""
-    n_apart = int(clusters.apart.max(initial=-1)) + 1
-    of_scored = np.arange(clusters.n) if clusters.scored is None else clusters.scored
-    n_scored = int(of_scored.max()) + 1 if clusters.overlap else 0
-    of_train = np.where(clusters.carrier >= 0, of_scored[clusters.carrier], n_scored + clusters.apart)
-    return of_scored, of_train, n_scored + n_apart
 
 
 def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:

@@ -20,6 +20,7 @@ from censcore.evaluation.inference.mean_losses import (
     mean_with_influence,
     spread_over_refits,
     why_unavailable,
+    with_refits,
 )
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.auc import cases_and_controls
@@ -132,16 +133,16 @@ def _add_model(
 ) -> None:
     """All measures of a model in a subset; those that are not available are noted."""
     subjects, counted = np.nonzero(weight > 0)[0], scope.subsets[0].weight > 0
-    statistics = _statistics(result, key, case, subjects, weight, scope.clusters.scored, cache)
+    statistics = _statistics(result, key, case, subjects, weight, scope.units.groups, cache)
     if not statistics:
         return
     deviations = np.zeros((len(weight), len(statistics)))
     deviations[subjects] = np.column_stack([each.deviations for each in statistics.values()])
     weighted = np.array([result.measures[k].weighted for k in statistics])
     xi = _influences(list(statistics.values()), weighted, case, weight, scope.censoring)
-    influence = mean_with_influence(deviations, weight, scope.clusters, xi, counted).influence
+    mean = mean_with_influence(deviations, weight, scope.units, xi, counted)
     for j, (k, statistic) in enumerate(statistics.items()):
-        result.values[*key, k] = Estimate(np.array([statistic.value]), influence[:, [j]])
+        result.values[*key, k] = replace(mean.column(j), value=np.array([statistic.value]))
 
 
 def _statistics(
@@ -227,8 +228,7 @@ def _with_refits(without: Discrimination, cases: dict[str, Case], scope: Scope) 
     spread, _ = spread_over_refits(values_under, scope)
     values = {}
     for (key, estimate), column in zip(without.values.items(), spread.T, strict=True):
-        entries = [column[:, None]] if scope.clusters.overlap else [estimate.influence, column[:, None]]
-        values[key] = Estimate(estimate.value, np.concatenate(entries))
+        values[key] = with_refits(estimate, column[:, None], scope.units)
     return replace(without, values=values)
 
 

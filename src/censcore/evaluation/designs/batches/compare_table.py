@@ -26,9 +26,9 @@ from censcore.evaluation.designs.batches.passes import (
 from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
-from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, method_of
+from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
