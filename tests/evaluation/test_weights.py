@@ -8,9 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import censcore as cs
-from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import _spread
-from censcore.evaluation.inference.pooling import average
 from censcore.evaluation.inference.units import Units, common_codes, sums_within
 from censcore.exceptions import InvalidInputError
 
@@ -204,27 +202,6 @@ def test_units_of_subjects_who_train_and_of_others():
         np.testing.assert_array_equal(number, [0, 2, 3])
         assert g == 2
         np.testing.assert_array_equal(units.numbers(np.array([False, True, True]), trained=False)[0], [1, 2])
-
-
-def test_averages_add_contributions_by_unit_within_blocks():
-    """Against the sum over a dense axis of units, also of units that became one and of a share by column."""
-    rng = np.random.default_rng(4)
-    draws, values = rng.normal(size=(3, 2)), rng.normal(size=(2, 2))
-    numbers, psi = [np.array([0, 2, 5]), np.array([1, 2])], [rng.normal(size=(3, 2)), rng.normal(size=(2, 2))]
-    one, other = (Estimate(v, p, rows={"units": u}) for v, p, u in zip(values, psi, numbers, strict=True))
-    shares = [np.array([0.2, 0.7]), np.array([0.8, 0.3])]
-    found = average([one.with_contributions(draws, "draws"), other], shares)
-    dense = np.zeros((6, 2))
-    dense[numbers[0]] += shares[0] * psi[0]
-    dense[numbers[1]] += shares[1] * psi[1]
-    np.testing.assert_allclose(found.value, shares[0] * values[0] + shares[1] * values[1])
-    np.testing.assert_array_equal(found.rows["units"], [0, 1, 2, 5])
-    np.testing.assert_allclose(found.blocks["units"], dense[[0, 1, 2, 5]])
-    np.testing.assert_allclose(found.blocks["draws"], shares[0] * draws)
-    together = average([one.renumbered(np.array([3, 3, 3, 3, 3, 3])), other], [1.0, 0.0])
-    np.testing.assert_allclose(together.influence[together.rows["units"] == 3][0], psi[0].sum(axis=0))
-    with pytest.raises(ValueError):  # of which nobody knows whom its contributions are of
-        average([Estimate(values[0], psi[0]), other], shares)
 
 
 def test_overlap_is_what_the_bootstrap_of_subjects_shows():

@@ -231,16 +231,8 @@ def compare_out_of_bag(
         weights = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
         subjects = replace(sample.take(who), weight=weights[who] * weight, groups=clusters[who])
         by = {key: values[who] for key, values in labels.items()} or None
-        C = _censoring_of(kind, fitted, sample, who, at)
-        of_train = clusters if isinstance(C, ResolvedCensoring) else None
-        here = {
-            "forecasts": forecasts,
-            "sample": subjects,
-            "by": by,
-            "censoring": C,
-            "train_groups": of_train,
-        }
-        return compare_request(replace(asked, **here))
+        C = _censoring_of(kind, fitted, replace(sample, groups=clusters), who, at)
+        return compare_request(replace(asked, forecasts=forecasts, sample=subjects, by=by, censoring=C))
 
     forecasts = {
         model: out_of_fold([(at, runs.forecasts[model, b]) for b, at in enumerate(place)], everyone)

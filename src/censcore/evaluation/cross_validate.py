@@ -255,8 +255,7 @@ def cross_validate(
 
     def compared(layer: list[int], C: Any) -> Comparison:
         forecasts = {model: out_of_fold(runs.of(model, layer), tested) for model in runs.models}
-        of_train = sample.groups if isinstance(C, ResolvedCensoring) else None
-        return compare_request(replace(asked, forecasts=forecasts, censoring=C, train_groups=of_train))
+        return compare_request(replace(asked, forecasts=forecasts, censoring=C))
 
     repeated: list[Comparison] = []
     for layer, C in zip(layers, resolved, strict=True):

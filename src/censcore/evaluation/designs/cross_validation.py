@@ -145,18 +145,13 @@ class CrossValidation(Design):
         weights = [subset.weight[rows] for subset in of.subsets]
         shares = [float(w.sum()) / len(self.repeats) for w in weights]
         used = [s for s, w in enumerate(weights) if w.any()]
-        C, training = next(iter(cases.values())).C, np.zeros(0, dtype=np.intp)
-        censoring = ResolvedCensoring(C, "", estimated=False)
-        if base.resolved_censoring.parts:
-            part = base.resolved_censoring.parts[split.fold]
-            training = part.training
-            alone = replace(part, subjects=np.arange(len(rows)), training=np.arange(len(training)))
-            censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
+        of_fold = base.resolved_censoring.parts[split.fold : split.fold + 1]
+        parts = [replace(part, subjects=np.arange(len(rows))) for part in of_fold]
+        censoring = ResolvedCensoring(next(iter(cases.values())).C, "", bool(parts), parts=parts)
         subsets = [Subset("", "", weights[s] / weights[s].sum()) for s in used]
         own, scored = np.unique(self.unit[split.test], return_inverse=True)
-        count = len(own) + len(training)
-        units = Units(scored, np.arange(len(own), count), count)  # each training subject is one, until pooled
-        unit = np.concatenate([own, self.unit[training]])
+        unit = np.concatenate([own, self.unit])  # a training subject is one by itself, until folds are pooled
+        units = Units(scored, np.arange(len(own), len(unit)), len(unit))
         ranked = discriminate(cases, Scope(subsets, censoring, units))
         ranked = replace(
             ranked,

@@ -169,7 +169,8 @@ class Plan:
         self.notes += notes_on_censoring(asked.censoring, X, followed)
         groups = asked.sample.groups
         self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, groups)
-        labels = asked.train_groups if asked.train is None else asked.train.groups
+        trained = self.censoring.train if asked.train is None else asked.train
+        labels = None if trained is None else trained.groups
         n_train = self.censoring.n_train or (0 if train is None else len(train))
         apart = followed is not None and labels is None and self.censoring.n_train and not followed.same_as(y)
         if self.groups is not None and apart:

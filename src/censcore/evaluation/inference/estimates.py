@@ -47,7 +47,6 @@ import numpy as np
 from censcore._kept_values import KeepsValues
 from censcore._validation import as_labels, as_seed, as_weights
 from censcore.exceptions import InvalidInputError
-from censcore.scores import clustered_mean
 
 POWERS = (2, 3, 4, 6)  # of the influence, whose sums give skewness and degrees of freedom
 MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
@@ -85,7 +84,9 @@ class Estimate(KeepsValues):
     --------
     >>> import numpy as np
     >>> from censcore.evaluation.inference.estimates import Estimate
-    >>> mean = Estimate.of_mean(np.array([[0.0], [0.1], [0.1], [0.3], [0.9]]), np.full(5, 0.2))
+    >>> from censcore.scores import clustered_mean
+    >>> losses = np.array([[0.0], [0.1], [0.1], [0.3], [0.9]])
+    >>> mean = Estimate(*clustered_mean(losses, np.full(5, 0.2)))
     >>> low, high = mean.interval(0.95)                  # longer towards the long tail
     >>> round(float(mean.value[0]), 2), round(float(low[0]), 2), round(float(high[0]), 2)
     (0.28, -0.11, 0.94)
@@ -95,22 +96,14 @@ class Estimate(KeepsValues):
     influence: np.ndarray
     rows: Rows = field(default_factory=dict, kw_only=True)
 
-    @classmethod
-    def of_mean(
-        cls,
-        losses: np.ndarray,
-        weight: np.ndarray,
-        groups: np.ndarray | None = None,
-        added: np.ndarray | None = None,
-        counted: np.ndarray | None = None,
-    ) -> Estimate:
-        """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
-        return cls(*clustered_mean(losses, weight, groups, added, counted))
-
     def with_contributions(self, more: np.ndarray, name: str) -> Estimate:
         """Add a block of contributions (m, q), of what is independent of those it has."""
         rows = self.rows | {name: np.arange(len(more))}
         return Estimate(self.value, np.concatenate([self.influence, more]), rows=rows)
+
+    def without_contributions(self) -> Estimate:
+        """Leave the value alone."""
+        return Estimate(self.value, self.influence[:0])
 
     def renumbered(self, unit: np.ndarray) -> Estimate:
         """Give each of its units another number, which several of them may have."""

@@ -1,13 +1,172 @@
-"""Estimates of parts of a sample as one: the rule of averages, for repeats, folds, landmarks and .632+."""
+r"""Estimates of a sample from its parts: means over the subjects of all parts, and averages of estimates.
+
+A part gives facts that add up: total weights, sums of losses, and the derivatives of these sums by every
+estimate of the censoring distribution. Given the mean :math:`\bar\ell` of all parts, so do contributions,
+
+.. math:: \psi_j=\sqrt{\frac g{g-1}}\Bigl\{\sum_{i\in j}\frac{w_i(\ell_i-\bar\ell)}{\sum_kw_k}+\xi_j\Bigr\}
+
+for a unit j, where :math:`\xi` is the influence of those whom the censoring distribution was fitted to and g
+the number of units with scored subjects; units of training subjects alone have :math:`\xi_j` without the
+factor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import add
 
 import numpy as np
 
-from censcore.evaluation.inference.estimates import Estimate, Rows
-from censcore.evaluation.inference.units import sums_within
+from censcore.evaluation.inference.censoring_influence import Part
+from censcore.evaluation.inference.estimates import UNITS, Estimate, Rows
+from censcore.evaluation.inference.units import Units, sums_within
+from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case_scores import CaseScore
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPart:
+    """Some scored subjects of a forecast."""
+
+    case: Case
+    losses: dict[str, np.ndarray]  #: (n, q), by name of the score
+    rows: np.ndarray | slice  #: their numbers in the sample; a slice where they are all of them
+
+    def weight(self, score: CaseScore, weight: np.ndarray) -> np.ndarray:
+        """Return the weights (n, m) of the subjects who count for a score, from those of the sample."""
+        counted, w = score.counted(self.case), weight[self.rows]
+        return w if counted is None else np.where(counted[:, None], w, 0.0)
+
+    def beside(self, scores: Sequence[CaseScore]) -> np.ndarray:
+        """Return the losses of several scores side by side."""
+        return np.concatenate([self.losses[score.name] for score in scores], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a part tells of mean losses before any mean is known, of m subsets and q columns of losses."""
+
+    total: np.ndarray  #: weights of the subjects who count, (m,)
+    sums: np.ndarray  #: of weighted losses, (m, q)
+    derivatives: dict[tuple[int, int], np.ndarray]  #: of these sums, by estimate of C and its curve
+
+    def __add__(self, other: Facts) -> Facts:
+        both = self.derivatives | other.derivatives
+        for key in self.derivatives.keys() & other.derivatives.keys():
+            both[key] = self.derivatives[key] + other.derivatives[key]
+        return Facts(self.total + other.total, self.sums + other.sums, both)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The means, (m, q); NaN where nobody counts."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.sums / self.total[:, None]
+
+
+def facts(
+    part: ScoredPart, scores: Sequence[CaseScore], weight: np.ndarray, estimates: Sequence[Part] = ()
+) -> Facts:
+    """Sum up losses of scores over the same subjects, whose weights are (n, m), and their derivatives."""
+    losses, derivatives = [part.losses[score.name] for score in scores], {}
+    for e, of in enumerate(estimates):
+        here = of if isinstance(part.rows, slice) else of.among(part.rows)
+        if len(here.subjects):
+            for curve, A in here.derivatives(scores, losses, part.case, weight).items():
+                derivatives[e, curve] = A
+    return Facts(weight.sum(axis=0), weighted_sums(part.beside(scores), weight), derivatives)
+
+
+def weighted_sums(values: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Sum losses (n, q) under each column of weights (n, m); those of weight zero do not count."""
+    if np.isfinite(values).all():
+        return w.T @ values
+    return np.stack([column[column > 0] @ values[column > 0] for column in w.T])
+
+
+def moved_by_censoring(of: Facts, estimates: Sequence[Part], units: Units) -> np.ndarray:
+    """Return the influence of those whom the censoring distribution was fitted to, by unit, (units, m, q)."""
+    m, q = of.sums.shape
+    xi, total = np.zeros((units.count, m, q)), np.where(of.total > 0, of.total, 1.0)[:, None]
+    for e, estimate in enumerate(estimates):
+        if A := {curve: values for (k, curve), values in of.derivatives.items() if k == e}:
+            moved = estimate.influence(A, m, q) / total
+            xi += sums_within(moved, units.trained[estimate.training], units.count)
+    return xi
+
+
+def estimate_by_unit(
+    value: np.ndarray, psi: np.ndarray, units: Units, used: np.ndarray, everyone: np.ndarray, fitted: bool
+) -> Estimate:
+    """Make an estimate from contributions psi by unit, (units, q), which gain the factor of few units.
+
+    ``used`` are the scored subjects that it is of. Where a censoring distribution was ``fitted``, its
+    training subjects contribute; if some of these are scored, so does ``everyone`` with a weight in the
+    whole sample.
+    """
+    number, g = units.numbers(everyone if fitted and units.overlap else used, trained=fitted)
+    psi = psi.copy() if len(number) == len(psi) else psi[number]
+    with np.errstate(over="ignore", invalid="ignore"):
+        psi[:g] *= np.sqrt(g / (g - 1)) if g > 1 else np.nan
+    return Estimate(value, psi, rows={UNITS: number})
+
+
+def join(
+    parts: Sequence[ScoredPart],
+    scores: Sequence[CaseScore],
+    weight: np.ndarray,
+    estimates: Sequence[Part],
+    units: Units,
+) -> dict[tuple[int, str], Estimate]:
+    """Estimate mean losses of a forecast over the subjects of all parts, by number of the subset and score.
+
+    Parameters
+    ----------
+    parts : sequence of ScoredPart
+        Every scored subject is in one of them at most.
+    scores : sequence of CaseScore
+        Those that all parts have losses of.
+    weight : array, (n, m)
+        Weights of all scored subjects in each subset; the first is the whole sample.
+    estimates : sequence of Part
+        Estimates of the censoring distribution with an influence function.
+    units : Units
+        Of all scored subjects, and of those whom the estimates were fitted to.
+    """
+    joined = {}
+    for alike in _alike(parts, scores):  # scores over the same subjects, side by side
+        made = [(part, part.beside(alike), part.weight(alike[0], weight)) for part in parts]
+        pooled = reduce(add, (facts(part, alike, w, estimates) for part, _, w in made))
+        xi = moved_by_censoring(pooled, estimates, units)
+        ends = np.cumsum([0, *(parts[0].losses[score.name].shape[1] for score in alike)])
+        for s, (total, mean) in enumerate(zip(pooled.total, pooled.mean, strict=True)):
+            psi, used = xi[:, s], np.zeros(len(weight), dtype=bool)
+            for part, losses, w in made:
+                own, used[part.rows] = contributions(losses, w[:, s], total, mean), w[:, s] > 0
+                psi = psi + sums_within(own, units.scored[part.rows], units.count)
+            every = estimate_by_unit(mean, psi, units, used, weight[:, 0] > 0, bool(estimates))
+            for score, (first, end) in zip(alike, pairwise(ends), strict=True):
+                alone = np.ascontiguousarray(every.influence[:, first:end])  # as a copy has it
+                joined[s, score.name] = Estimate(every.value[first:end], alone, rows=every.rows)
+    return joined
+
+
+def contributions(losses: np.ndarray, weight: np.ndarray, total: float, mean: np.ndarray) -> np.ndarray:
+    """Return what subjects add to means by their losses, (n, q); zero for those without a weight, (n,)."""
+    w = weight[:, None]
+    with np.errstate(all="ignore"):  # infinity less infinity, beyond all floats, and where nobody counts
+        return np.where(w > 0, w / total * (losses - mean), 0.0)
+
+
+def _alike(parts: Sequence[ScoredPart], scores: Sequence[CaseScore]) -> list[list[CaseScore]]:
+    """The scores whose means are over the same subjects."""
+    alike: dict[tuple[bytes | None, ...], list[CaseScore]] = {}
+    for score in scores:
+        counted = [score.counted(part.case) for part in parts]
+        alike.setdefault(tuple(None if who is None else who.tobytes() for who in counted), []).append(score)
+    return list(alike.values())
 
 
 def average(estimates: Sequence[Estimate], shares: Sequence[float | np.ndarray]) -> Estimate:
@@ -24,21 +183,17 @@ def average(estimates: Sequence[Estimate], shares: Sequence[float | np.ndarray])
         Weights :math:`c_p`, which count as fixed.
     """
     rows: Rows = {}
-    influence = []
-    blocks = [estimate.blocks for estimate in estimates]
+    blocks = [(each.blocks, each.rows, share) for each, share in zip(estimates, shares, strict=True)]
+    for name in dict.fromkeys(name for each in estimates for name in each.rows):
+        rows[name] = np.unique(np.concatenate([own[name] for _, own, _ in blocks if name in own]))
     with np.errstate(invalid="ignore"):
         value = sum(share * each.value for each, share in zip(estimates, shares, strict=True))
-        for name in dict.fromkeys(name for each in estimates for name in each.rows):
-            of = [each.rows.get(name, NOBODY) for each in estimates]
-            rows[name] = number = np.unique(np.concatenate(of))
-            influence.append(
-                sum(
-                    sums_within(share * block[name], np.searchsorted(number, own), len(number))
-                    for block, share, own in zip(blocks, shares, of, strict=True)
-                    if name in block
-                )
+        influence = [
+            sum(
+                sums_within(share * psi[name], np.searchsorted(number, own[name]), len(number))
+                for psi, own, share in blocks
+                if name in own
             )
+            for name, number in rows.items()
+        ]
     return Estimate(np.asarray(value), np.concatenate(influence), rows=rows)
-
-
-NOBODY = np.zeros(0, dtype=np.intp)

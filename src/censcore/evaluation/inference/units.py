@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
-from censcore.exceptions import InvalidInputError
+from censcore._validation import as_labels
 
 Codes = np.ndarray | None  # numbers of the groups of subjects
 
@@ -74,13 +74,14 @@ def sums_within(values: np.ndarray, number: np.ndarray, count: int) -> np.ndarra
     if (number[1:] > number[:-1]).all():  # nothing is to be added
         if len(number) == count:
             return values
-        sums = np.zeros((count, *values.shape[1:]))
-        sums[number] = values
-        return sums
+        apart = np.zeros((count, *values.shape[1:]))
+        apart[number] = values
+        return apart
     from scipy.sparse import csr_array
 
     indicator = csr_array((np.ones(len(number)), (number, np.arange(len(number)))), (count, len(number)))
-    return indicator @ values
+    sums: np.ndarray = indicator @ values.reshape(len(values), -1)
+    return sums.reshape(count, *values.shape[1:])
 
 
 def _components(n: int, n_train: int, groups: Codes, train_groups: Codes, pairs: np.ndarray) -> np.ndarray:
@@ -104,15 +105,8 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
     """Labels of training subjects as numbers; labels that scored subjects have as well count as theirs."""
     if train_groups is None:
         return None
-    labels = to_numpy(train_groups)
-    if not n_train:
-        raise InvalidInputError("train: got groups without training subjects. Pass train=(X, y) too.")
-    if labels.shape != (n_train,):
-        raise InvalidInputError(
-            f"train: groups must have one label per training subject, ({n_train},); got {labels.shape}."
-        )
-    number: dict[Any, int] = {}
-    for sample in (groups, labels):
-        for label in np.unique(to_numpy(sample)).tolist() if sample is not None else []:
-            number.setdefault(label, len(number))
+    labels = as_labels(train_groups, n_train, "train: groups", "training subject")
+    samples = [labels] if groups is None else [to_numpy(groups), labels]
+    every = dict.fromkeys(label for sample in samples for label in np.unique(sample).tolist())
+    number = {label: i for i, label in enumerate(every)}
     return np.array([number[label] for label in labels.tolist()], dtype=np.intp)

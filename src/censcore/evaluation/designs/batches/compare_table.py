@@ -197,8 +197,7 @@ def _means_of(
                 psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
                 if ready.train_groups is not None and len(more):  # their sums, by group
                     count = max(len(psi), int(ready.train_groups.max()) + 1)
-                    of_groups = sums_within(more.reshape(len(more), -1), ready.train_groups, count)
-                    of_groups = of_groups.reshape(-1, M, q)
+                    of_groups = sums_within(more, ready.train_groups, count)
                     psi, more = psi + centre.factor[s] * of_groups[: len(psi)], of_groups[len(psi) :]
                 if not ready.all_groups_count:  # groups without a subject of the subset do not count
                     psi = psi[_present(ready, s)]
