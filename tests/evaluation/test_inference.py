@@ -24,7 +24,8 @@ def of_mean(losses: np.ndarray, weight: np.ndarray, groups: np.ndarray | None = 
     """A mean whose weights sum to one, by the contributions of units."""
     units, used = Units.of(len(losses), 0, groups, None, NO_PAIRS), weight > 0
     mean = weighted_sums(losses, weight[:, None])[0]
-    psi = sums_within(contributions(losses, weight, 1.0, mean), units.scored, units.count)
+    psi = contributions(losses, weight[:, None], np.ones(1), mean)[:, 0]
+    psi = sums_within(psi, units.scored, units.count)
     return estimate_by_unit(mean, psi, units, used, used, fitted=False)
 
 

@@ -17,7 +17,7 @@ from censcore.evaluation.measures.case import Case, cells_of
 from censcore.evaluation.measures.case_scores import CASE_SCORES
 
 HOSPITALS = 20
-SCORES = [CASE_SCORES[name] for name in ("brier_score:ipcw", "crps")]
+SCORES = {name: CASE_SCORES[name] for name in ("brier_score:ipcw", "crps")}
 
 
 def case_of(y: cs.RightCensored, F: cs.Distribution, C: cs.Distribution) -> Case:
@@ -52,7 +52,7 @@ class Hospitals:
         edges = (cells_of(np.asarray(self.y.time), 3.0),)
         for rows, F in zip(self.rows, self.forecasts, strict=True):
             case = replace(case_of(self.y[rows], F, C), edges=edges)
-            yield ScoredPart(case, {score.name: score.losses(case) for score in SCORES}, rows)
+            yield ScoredPart(case, {name: score.losses(case) for name, score in SCORES.items()}, rows)
 
     def estimates(self, known: bool) -> dict[tuple[int, str], Estimate]:
         """Means by pooling of all parts."""
@@ -64,7 +64,7 @@ class Hospitals:
 
     def jackknife(self, known: bool) -> dict[str, np.ndarray]:
         """Standard errors from means without one hospital after the other, C fitted again."""
-        means: dict[str, list[np.ndarray]] = {score.name: [] for score in SCORES}
+        means: dict[str, list[np.ndarray]] = {name: [] for name in SCORES}
         for left in range(HOSPITALS):
             C = cs.Exponential(0.3) if known else self.curve(left).predict_distribution()
             kept = [part for h, part in enumerate(self.parts(C)) if h != left]
@@ -106,7 +106,7 @@ def test_parts_of_any_size_give_the_means_of_all_subjects_at_once(batches):
 
     def part(rows):
         case = whole.take(rows)
-        return ScoredPart(case, {score.name: score.losses(case) for score in SCORES}, rows)
+        return ScoredPart(case, {name: score.losses(case) for name, score in SCORES.items()}, rows)
 
     given = SCORES, weight, parts_of(fitted, None, everyone, everyone), Units(label, label, 12)
     at_once = join([part(everyone)], *given)

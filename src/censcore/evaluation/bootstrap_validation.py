@@ -46,6 +46,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_count, as_seed, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
+from censcore.estimators.subjects import Shared
 from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.cross_validation import REFITS, CrossValidation
@@ -231,7 +232,7 @@ def compare_out_of_bag(
         weights = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
         subjects = replace(sample.take(who), weight=weights[who] * weight, groups=clusters[who])
         by = {key: values[who] for key, values in labels.items()} or None
-        C = _censoring_of(kind, fitted, replace(sample, groups=clusters), who, at)
+        C = _censoring_of(kind, fitted, replace(sample, groups=groups), who, at)
         return compare_request(replace(asked, forecasts=forecasts, sample=subjects, by=by, censoring=C))
 
     forecasts = {
@@ -276,7 +277,8 @@ def _censoring_of(
     if isinstance(fitted, Distribution):
         return fitted if len(fitted) == 1 else fitted.take(who)
     y, X = kind.followed(kind.y), take_rows(sample.X, who)
-    common: dict[str, Any] = {"train": replace(sample, y=y), "n_train": len(sample)}
+    shared = Shared(np.column_stack([np.arange(len(who)), who]))
+    common: dict[str, Any] = {"train": replace(sample, y=y), "n_train": len(sample), "shared": shared}
     C = in_time(fitted.predict_distribution(X), y.take(who))
     name = f"{describe(fitted)}, fitted to all subjects"
     if not has_influence(fitted):

@@ -144,10 +144,10 @@ def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -
 def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
     censoring, values = scope.censoring, dict[tuple[int, str, str], Estimate]()
+    names = {score.name: score for score in losses.scores}
     for model, case in cases.items():
-        scores = [score for score in losses.scores if (model, score.name) in losses.values]
-        known = {score.name: losses.values[model, score.name] for score in scores}
-        part = ScoredPart(case, known, slice(None))
+        scores = {name: score for name, score in names.items() if (model, name) in losses.values}
+        part = ScoredPart(case, {name: losses.values[model, name] for name in scores}, slice(None))
         joined = join([part], scores, scope.weight, censoring.parts, scope.units)
         values |= {(s, model, name): mean for (s, name), mean in joined.items()}
     if censoring.refit is None:
@@ -193,7 +193,7 @@ def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight
                 if (np.isnan(values) > np.isnan(losses.values[key])).any():
                     raise PositivityError(next(iter(refitted.unavailable.values())))
                 part = ScoredPart(case, {score.name: values}, slice(None))
-                means.append(facts(part, [score], part.weight(score, weight)).mean.ravel())
+                means.append(facts(part, {score.name: score}, part.weight(score, weight)).mean.ravel())
     return np.concatenate(means)
 
 

@@ -12,7 +12,7 @@ factor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -25,6 +25,8 @@ from censcore.evaluation.inference.estimates import UNITS, Estimate, Rows
 from censcore.evaluation.inference.units import Units, sums_within
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
+
+Scores = dict[str, CaseScore]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +42,9 @@ class ScoredPart:
         counted, w = score.counted(self.case), weight[self.rows]
         return w if counted is None else np.where(counted[:, None], w, 0.0)
 
-    def beside(self, scores: Sequence[CaseScore]) -> np.ndarray:
+    def beside(self, scores: Iterable[str]) -> np.ndarray:
         """Return the losses of several scores side by side."""
-        return np.concatenate([self.losses[score.name] for score in scores], axis=1)
+        return np.concatenate([self.losses[name] for name in scores], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +68,13 @@ class Facts:
             return self.sums / self.total[:, None]
 
 
-def facts(
-    part: ScoredPart, scores: Sequence[CaseScore], weight: np.ndarray, estimates: Sequence[Part] = ()
-) -> Facts:
+def facts(part: ScoredPart, scores: Scores, weight: np.ndarray, estimates: Sequence[Part] = ()) -> Facts:
     """Sum up losses of scores over the same subjects, whose weights are (n, m), and their derivatives."""
-    losses, derivatives = [part.losses[score.name] for score in scores], {}
+    losses, derivatives = [part.losses[name] for name in scores], {}
     for e, of in enumerate(estimates):
         here = of if isinstance(part.rows, slice) else of.among(part.rows)
         if len(here.subjects):
-            for curve, A in here.derivatives(scores, losses, part.case, weight).items():
+            for curve, A in here.derivatives([*scores.values()], losses, part.case, weight).items():
                 derivatives[e, curve] = A
     return Facts(weight.sum(axis=0), weighted_sums(part.beside(scores), weight), derivatives)
 
@@ -115,7 +115,7 @@ def estimate_by_unit(
 
 def join(
     parts: Sequence[ScoredPart],
-    scores: Sequence[CaseScore],
+    scores: Scores,
     weight: np.ndarray,
     estimates: Sequence[Part],
     units: Units,
@@ -126,7 +126,7 @@ def join(
     ----------
     parts : sequence of ScoredPart
         Every scored subject is in one of them at most.
-    scores : sequence of CaseScore
+    scores : dict of str to CaseScore
         Those that all parts have losses of.
     weight : array, (n, m)
         Weights of all scored subjects in each subset; the first is the whole sample.
@@ -137,35 +137,37 @@ def join(
     """
     joined = {}
     for alike in _alike(parts, scores):  # scores over the same subjects, side by side
-        made = [(part, part.beside(alike), part.weight(alike[0], weight)) for part in parts]
+        first = next(iter(alike.values()))
+        made = [(part, part.beside(alike), part.weight(first, weight)) for part in parts]
         pooled = reduce(add, (facts(part, alike, w, estimates) for part, _, w in made))
-        xi = moved_by_censoring(pooled, estimates, units)
-        ends = np.cumsum([0, *(parts[0].losses[score.name].shape[1] for score in alike)])
-        for s, (total, mean) in enumerate(zip(pooled.total, pooled.mean, strict=True)):
-            psi, used = xi[:, s], np.zeros(len(weight), dtype=bool)
-            for part, losses, w in made:
-                own, used[part.rows] = contributions(losses, w[:, s], total, mean), w[:, s] > 0
-                psi = psi + sums_within(own, units.scored[part.rows], units.count)
-            every = estimate_by_unit(mean, psi, units, used, weight[:, 0] > 0, bool(estimates))
-            for score, (first, end) in zip(alike, pairwise(ends), strict=True):
-                alone = np.ascontiguousarray(every.influence[:, first:end])  # as a copy has it
-                joined[s, score.name] = Estimate(every.value[first:end], alone, rows=every.rows)
+        psi = moved_by_censoring(pooled, estimates, units)
+        ends = np.cumsum([0] + [parts[0].losses[name].shape[1] for name in alike])
+        used = np.zeros(weight.shape, dtype=bool)
+        for part, losses, w in made:
+            used[part.rows], own = w > 0, contributions(losses, w, pooled.total, pooled.mean)
+            psi = psi + sums_within(own, units.scored[part.rows], units.count)
+        for s, mean in enumerate(pooled.mean):
+            every = estimate_by_unit(mean, psi[:, s], units, used[:, s], weight[:, 0] > 0, bool(estimates))
+            for name, (a, b) in zip(alike, pairwise(ends), strict=True):
+                alone = np.ascontiguousarray(every.influence[:, a:b])  # as a copy has it
+                joined[s, name] = Estimate(every.value[a:b], alone, rows=every.rows)
     return joined
 
 
-def contributions(losses: np.ndarray, weight: np.ndarray, total: float, mean: np.ndarray) -> np.ndarray:
-    """Return what subjects add to means by their losses, (n, q); zero for those without a weight, (n,)."""
-    w = weight[:, None]
+def contributions(losses: np.ndarray, weight: np.ndarray, total: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return what subjects add to means (m, q) by their losses, (n, m, q); zero for those of weight zero."""
+    w = weight[:, :, None]
     with np.errstate(all="ignore"):  # infinity less infinity, beyond all floats, and where nobody counts
-        return np.where(w > 0, w / total * (losses - mean), 0.0)
+        return np.where(w > 0, w / total[:, None] * (losses[:, None] - mean), 0.0)
 
 
-def _alike(parts: Sequence[ScoredPart], scores: Sequence[CaseScore]) -> list[list[CaseScore]]:
+def _alike(parts: Sequence[ScoredPart], scores: Scores) -> list[Scores]:
     """The scores whose means are over the same subjects."""
-    alike: dict[tuple[bytes | None, ...], list[CaseScore]] = {}
-    for score in scores:
+    alike: dict[tuple[bytes | None, ...], Scores] = {}
+    for name, score in scores.items():
         counted = [score.counted(part.case) for part in parts]
-        alike.setdefault(tuple(None if who is None else who.tobytes() for who in counted), []).append(score)
+        who = tuple([None if of_part is None else of_part.tobytes() for of_part in counted])
+        alike.setdefault(who, {})[name] = score
     return list(alike.values())
 
 

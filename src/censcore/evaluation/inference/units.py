@@ -106,7 +106,6 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
     if train_groups is None:
         return None
     labels = as_labels(train_groups, n_train, "train: groups", "training subject")
-    samples = [labels] if groups is None else [to_numpy(groups), labels]
-    every = dict.fromkeys(label for sample in samples for label in np.unique(sample).tolist())
-    number = {label: i for i, label in enumerate(every)}
+    own = [] if groups is None else np.unique(to_numpy(groups)).tolist()
+    number = {label: i for i, label in enumerate(dict.fromkeys([*own, *np.unique(labels).tolist()]))}
     return np.array([number[label] for label in labels.tolist()], dtype=np.intp)

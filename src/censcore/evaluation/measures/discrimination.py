@@ -15,11 +15,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import (
-    Scope,
-    why_unavailable,
-    with_refits,
-)
+from censcore.evaluation.inference.mean_losses import Scope, why_unavailable, with_refits
 from censcore.evaluation.inference.pooling import contributions, estimate_by_unit
 from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.measures.auc import cases_and_controls
@@ -139,7 +135,8 @@ def _add_model(
     deviations[subjects] = np.column_stack([each.deviations for each in statistics.values()])
     weighted = np.array([result.measures[k].weighted for k in statistics])
     units, fitted = scope.units, bool(scope.censoring.parts)
-    psi = sums_within(contributions(deviations, weight, 1.0, weight @ deviations), units.scored, units.count)
+    own = contributions(deviations, weight[:, None], np.ones(1), weight @ deviations)[:, 0]
+    psi = sums_within(own, units.scored, units.count)
     psi = psi + _influences(list(statistics.values()), weighted, case, weight, scope)
     value = np.array([statistic.value for statistic in statistics.values()])
     every = estimate_by_unit(value, psi, units, weight > 0, counted, fitted)
