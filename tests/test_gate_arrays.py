@@ -378,10 +378,6 @@ def test_the_forecast_of_a_net_benefit_has_one_event_time():
             ),
             "X must be an array",
         ),
-        (
-            lambda: cs.scores.clustered_mean(np.ones(3), np.ones(3) / 3, None, np.ones(3), 0),
-            "one boolean per subject",
-        ),
     ],
 )
 def test_shapes_and_names_are_checked_before_they_are_used(call, match):

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import censcore as cs
+from censcore.estimators.subjects import NO_PAIRS
 from censcore.evaluation.inference.adjustment import adjust
 from censcore.evaluation.inference.estimates import (
     SMALLEST_P,
@@ -14,7 +15,18 @@ from censcore.evaluation.inference.estimates import (
     hall_inverse,
     skill_interval,
 )
+from censcore.evaluation.inference.pooling import contributions, estimate_by_unit, weighted_sums
+from censcore.evaluation.inference.units import Units, sums_within
 from censcore.exceptions import InvalidInputError
+
+
+def of_mean(losses: np.ndarray, weight: np.ndarray, groups: np.ndarray | None = None) -> Estimate:
+    """A mean whose weights sum to one, by the contributions of units."""
+    units, used = Units.of(len(losses), 0, groups, None, NO_PAIRS), weight > 0
+    mean = weighted_sums(losses, weight[:, None])[0]
+    psi = contributions(losses, weight[:, None], np.ones(1), mean)[:, 0]
+    psi = sums_within(psi, units.scored, units.count)
+    return estimate_by_unit(mean, psi, units, used, used, fitted=False)
 
 
 def independent(z: list[float]) -> list[Estimate]:
@@ -30,21 +42,21 @@ def independent(z: list[float]) -> list[Estimate]:
 def test_the_estimate_of_a_mean_is_mean_loss():
     rng = np.random.default_rng(0)
     losses, weight, groups = rng.normal(size=(50, 2)), rng.random(50), rng.integers(0, 9, 50)
-    found = Estimate.of_mean(losses, weight / weight.sum(), groups)
+    found = of_mean(losses, weight / weight.sum(), groups)
     expected = cs.mean_loss(losses, weight, groups)
     np.testing.assert_allclose(found.value, expected.mean)
     np.testing.assert_allclose(found.standard_error, expected.standard_error)
 
 
 def test_infinite_losses_give_an_infinite_mean_and_no_error():
-    found = Estimate.of_mean(np.array([[1.0], [np.inf], [2.0]]), np.full(3, 1 / 3))
+    found = of_mean(np.array([[1.0], [np.inf], [2.0]]), np.full(3, 1 / 3))
     assert np.isinf(found.value[0])
     assert np.isnan(found.standard_error[0])
 
 
 def test_rows_without_weight_do_not_count():
     losses = np.array([[1.0], [np.inf], [2.0], [4.0]])
-    found = Estimate.of_mean(losses, np.array([1, 0, 1, 1]) / 3)
+    found = of_mean(losses, np.array([1, 0, 1, 1]) / 3)
     expected = cs.mean_loss(losses[[0, 2, 3]])
     assert found.value[0] == pytest.approx(expected.mean[0])
     assert found.standard_error[0] == pytest.approx(expected.standard_error[0])
@@ -72,7 +84,7 @@ def test_max_t_of_many_models_draws_their_means(k, monkeypatch):
     losses = rng.gamma(1.0, size=(300, 1)) + 0.5 * rng.normal(size=(300, k)) * rng.random(k)
     losses[:, 1] = losses[:, 0]
     losses[7, 2] = np.inf
-    means = [Estimate.of_mean(losses[:, [j]], np.full(300, 1 / 300)) for j in range(k)]
+    means = [of_mean(losses[:, [j]], np.full(300, 1 / 300)) for j in range(k)]
     found = {}
     for many in (0, 10**9):
         monkeypatch.setattr("censcore.evaluation.inference.adjustment.MANY", many)
@@ -121,7 +133,7 @@ def test_unknown_adjustment_is_refused():
 
 
 def mean_of(losses: np.ndarray) -> Estimate:
-    return Estimate.of_mean(losses[:, None], np.full(len(losses), 1 / len(losses)))
+    return of_mean(losses[:, None], np.full(len(losses), 1 / len(losses)))
 
 
 def test_many_symmetric_contributions_give_the_t_interval():
@@ -194,7 +206,7 @@ def test_eight_clusters_are_covered():
     groups, hits, normal = np.repeat(np.arange(8), 20), [], []
     for _ in range(1500):
         losses = rng.exponential(size=160) + rng.normal(size=8)[groups]
-        found = Estimate.of_mean(losses[:, None], np.full(160, 1 / 160), groups)
+        found = of_mean(losses[:, None], np.full(160, 1 / 160), groups)
         low, high = found.interval(0.95)
         hits.append(low[0] <= 1 <= high[0])
         normal.append(abs(found.value[0] - 1) < 1.96 * found.standard_error[0])

@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 
 import censcore as cs
-from censcore.evaluation.inference.clusters import Clusters, common_codes
 from censcore.evaluation.inference.mean_losses import _spread
+from censcore.evaluation.inference.units import Units, common_codes, sums_within
 from censcore.exceptions import InvalidInputError
 
 NUMBERS = ["by", "score", "at", "model", "mean", "standard_error", "skill", "skill_standard_error"]
@@ -175,20 +175,33 @@ def test_labels_name_shared_subjects_where_ties_hide_them():
     pd.testing.assert_frame_equal(numbers(labelled), inside, rtol=1e-9)
 
 
-def test_clusters_join_groups_and_pairs():
+def test_units_join_groups_and_pairs():
     codes = common_codes(["a", "b", "b", "c"], ["b", "z", "a", "z"], 4)
     np.testing.assert_array_equal(codes, [1, 3, 0, 3])
-    pairs = np.array([[3, 1]])
-    clusters = Clusters.of(4, 4, np.array([0, 1, 1, 2]), codes, pairs)
-    np.testing.assert_array_equal(clusters.scored, [0, 1, 1, 2])
-    added, apart = clusters.split(np.array([[1.0], [2.0], [4.0], [8.0]]))
-    assert added is not None
-    np.testing.assert_array_equal(added[:, 0], [4.0, 1.0, 0.0, 10.0])  # z is the group of subject 3
-    assert not len(apart)
-    alone = Clusters.of(4, 4, None, np.array([5, 5, 6, 7]), np.zeros((0, 2), dtype=int))
-    none, apart = alone.split(np.array([[1.0], [2.0], [4.0], [8.0]]))
-    assert none is None
-    np.testing.assert_array_equal(apart[:, 0], [3.0, 4.0, 8.0])
+    values = np.array([[1.0], [2.0], [4.0], [8.0]])
+    units = Units.of(4, 4, np.array([0, 1, 1, 2]), codes, np.array([[3, 1]]))
+    np.testing.assert_array_equal(units.scored, [0, 1, 1, 2])
+    assert units.overlap
+    of_units = sums_within(values, units.trained, units.count)
+    np.testing.assert_array_equal(of_units[:, 0], [4.0, 1.0, 10.0])  # z is the group of subject 3
+    alone = Units.of(4, 4, None, np.array([5, 5, 6, 7]), np.zeros((0, 2), dtype=int))
+    np.testing.assert_array_equal(alone.scored, [0, 1, 2, 3])
+    np.testing.assert_array_equal(alone.trained, [4, 4, 5, 6])
+    assert not alone.overlap
+    assert alone.groups is None
+
+
+def test_units_of_subjects_who_train_and_of_others():
+    """Those of training subjects alone come after all scored ones, whether or not there are labels."""
+    pairs = np.array([[2, 0]])
+    for codes in (None, np.arange(3)):
+        units = Units.of(3, 2, codes, None, pairs)
+        np.testing.assert_array_equal(units.scored, [0, 1, 2])
+        np.testing.assert_array_equal(units.trained, [2, 3])
+        number, g = units.numbers(np.array([True, False, True]), trained=True)
+        np.testing.assert_array_equal(number, [0, 2, 3])
+        assert g == 2
+        np.testing.assert_array_equal(units.numbers(np.array([False, True, True]), trained=False)[0], [1, 2])
 
 
 def test_overlap_is_what_the_bootstrap_of_subjects_shows():

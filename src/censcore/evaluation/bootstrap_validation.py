@@ -46,15 +46,17 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_count, as_seed, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
+from censcore.estimators.subjects import Shared
 from censcore.evaluation.compare import compare_request, decided
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.cross_validation import CrossValidation
+from censcore.evaluation.designs.cross_validation import REFITS, CrossValidation
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
-from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import ROUNDING, Estimate
 from censcore.evaluation.inference.mean_losses import shares_of
+from censcore.evaluation.inference.pooling import average
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
+from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.plan.request import Request, labels_by
@@ -230,37 +232,29 @@ def compare_out_of_bag(
         weights = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
         subjects = replace(sample.take(who), weight=weights[who] * weight, groups=clusters[who])
         by = {key: values[who] for key, values in labels.items()} or None
-        C = _censoring_of(kind, fitted, sample, who, at)
-        of_train = clusters if isinstance(C, ResolvedCensoring) else None
-        here = {
-            "forecasts": forecasts,
-            "sample": subjects,
-            "by": by,
-            "censoring": C,
-            "train_groups": of_train,
-        }
-        return compare_request(replace(asked, **here))
+        C = _censoring_of(kind, fitted, replace(sample, groups=groups), who, at)
+        return compare_request(replace(asked, forecasts=forecasts, sample=subjects, by=by, censoring=C))
 
     forecasts = {
         model: out_of_fold([(at, runs.forecasts[model, b]) for b, at in enumerate(place)], everyone)
         for model in runs.models
     }
     out_of_bag = compared(rows, 1 / np.repeat(count, count), place, forecasts)
-    refits = {
-        key: _refits_of(out_of_bag, key, rows, place, clusters, splits) for key in out_of_bag.means.values
-    }
-    values = {key: mean.with_contributions(refits[key]) for key, mean in out_of_bag.means.values.items()}
+    values = {}
+    for key, mean in out_of_bag.means.values.items():
+        refits = _refits_of(out_of_bag, key, rows, place, clusters, splits)
+        values[key] = mean.with_contributions(refits, REFITS)
     means = replace(out_of_bag.means, values=values, method=f"{out_of_bag.means.method}; {OUT_OF_BAG}")
     if cv.plus:
         asked = replace(asked, **decided(out_of_bag))
         last = {model: runs.forecasts[model, len(splits)].take(tested) for model in runs.models}
         apparent = compared(tested, np.ones(len(tested)), [np.arange(len(tested))], last)
-        means = replace(means, values=_plus(out_of_bag, apparent, refits))
+        means = replace(means, values=_plus(means.values, apparent))
     subsets = [
         replace(subset, counted=(len(np.unique(rows[subset.weight > 0])), sample.weight is not None))
         for subset in out_of_bag.subsets
     ]
-    design = OutOfBag(splits, [out_of_bag], tested, runs, groups, rows, place, cv.plus)
+    design = OutOfBag(splits, [out_of_bag], tested, runs, clusters, rows, place, cv.plus)
     return replace(out_of_bag, means=means, subsets=subsets, design=design, notes=[*notes, *out_of_bag.notes])
 
 
@@ -283,7 +277,8 @@ def _censoring_of(
     if isinstance(fitted, Distribution):
         return fitted if len(fitted) == 1 else fitted.take(who)
     y, X = kind.followed(kind.y), take_rows(sample.X, who)
-    common: dict[str, Any] = {"train": replace(sample, y=y), "n_train": len(sample)}
+    shared = Shared(np.column_stack([np.arange(len(who)), who]))
+    common: dict[str, Any] = {"train": replace(sample, y=y), "n_train": len(sample), "shared": shared}
     C = in_time(fitted.predict_distribution(X), y.take(who))
     name = f"{describe(fitted)}, fitted to all subjects"
     if not has_influence(fitted):
@@ -355,16 +350,14 @@ def refit_influence(
 # ---- the .632+ estimate ------------------------------------------------------------------------------------
 
 
-def _plus(out: Comparison, apparent: Comparison, refits: dict[Key, np.ndarray]) -> dict[Key, Estimate]:
+def _plus(out: dict[Key, Estimate], apparent: Comparison) -> dict[Key, Estimate]:
     """The .632+ estimate of every mean; its weight counts as fixed in the influence."""
     estimates = {}
-    for key, oob in out.means.values.items():
-        inside = apparent.means.values[key]
-        gamma = _without_information(apparent, key)
+    for key, oob in out.items():
+        inside, gamma = apparent.means.values[key], _without_information(apparent, key)
         w = plus_weight(oob.value, inside.value, gamma)
-        influence = w * oob.influence + (1 - w) * inside.influence
-        value = w * np.minimum(oob.value, gamma) + (1 - w) * inside.value
-        estimates[key] = Estimate(value, np.concatenate([influence, w * refits[key]]))
+        below = replace(oob, value=np.minimum(oob.value, gamma))
+        estimates[key] = average([below, inside], [w, 1 - w])
     return estimates
 
 

@@ -18,6 +18,7 @@ from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.inference.mean_losses import Scope, estimate_means, score_all
+from censcore.evaluation.inference.units import Units
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.plan.readings import reading_notes
@@ -260,20 +261,20 @@ def _means_of(comparison: Comparison, verdict: Verdict) -> tuple[dict[str, float
 def _compared(asked: Request) -> Comparison:
     plan = Plan(asked).decide()
     asked, censoring, cases = plan.asked, plan.censoring, plan.cases
-    groups, train_groups = plan.groups, plan.train_groups
+    units = Units.of(
+        len(plan.kind), censoring.n_train, plan.groups, plan.train_groups, censoring.shared.pairs
+    )
     weight = shares(plan.weight, len(plan.kind))
     subsets = make_subsets(asked.by, asked.sample.X, len(plan.kind), weight)
     losses = score_all(cases, plan.scores)
-    means = estimate_means(
-        losses, cases, Scope(subsets, censoring, groups, train_groups, asked.seed, asked.progress)
-    )
-    notes = plan.notes + censoring.notes + (censoring.notes_on_ties if train_groups is None else [])
+    means = estimate_means(losses, cases, Scope(subsets, censoring, units, asked.seed, asked.progress))
+    notes = plan.notes + censoring.notes + (censoring.notes_on_ties if plan.train_groups is None else [])
     notes += losses.notes + means.notes
     notes += reading_notes(cases, losses, means, weight, asked.confidence, asked.seed)
     comparison = Comparison(
         plan.kind, Design(), list(cases), plan.scores, losses, means, cases, subsets, censoring,
-        plan.reference, asked.confidence, asked.discrimination, asked.seed, asked.sample.X, groups,
-        train_groups, notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
+        plan.reference, asked.confidence, asked.discrimination, asked.seed, asked.sample.X,
+        plan.groups, units, notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
     )  # fmt: skip
     comparison.notes.extend(notes_on_ranks(comparison))
     return comparison

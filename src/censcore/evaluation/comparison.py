@@ -14,6 +14,7 @@ from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, Scope, Subset
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.inference.units import Units
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures import classification, net_benefit
@@ -113,7 +114,7 @@ class Comparison(Outputs, KeepsValues):
     seed: int
     X: Any = None
     groups: np.ndarray | None = None
-    train_groups: np.ndarray | None = None
+    units: Units | None = None
     notes: list[str] = field(default_factory=list)
     time_unit: str = ""
     compared: dict[str, Any] = field(default_factory=dict)
@@ -124,7 +125,8 @@ class Comparison(Outputs, KeepsValues):
     @property
     def scope(self) -> Scope:
         """What means are taken over, and what their errors account for."""
-        return Scope(self.subsets, self.resolved_censoring, self.groups, self.train_groups, self.seed)
+        assert self.units is not None  # all subjects are in memory
+        return Scope(self.subsets, self.resolved_censoring, self.units, self.seed)
 
     @property
     def outcome(self) -> RightCensored:

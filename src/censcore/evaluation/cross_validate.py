@@ -43,7 +43,7 @@ from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits
 from censcore.evaluation.compare import compare_request, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
-from censcore.evaluation.designs.cross_validation import CrossValidation, average
+from censcore.evaluation.designs.cross_validation import CrossValidation, averaged
 from censcore.evaluation.designs.fold_runs import (
     Split,
     make_splits,
@@ -258,8 +258,7 @@ def cross_validate(
 
     def compared(layer: list[int], C: Any) -> Comparison:
         forecasts = {model: out_of_fold(runs.of(model, layer), tested) for model in runs.models}
-        of_train = sample.groups if isinstance(C, ResolvedCensoring) else None
-        return compare_request(replace(asked, forecasts=forecasts, censoring=C, train_groups=of_train))
+        return compare_request(replace(asked, forecasts=forecasts, censoring=C))
 
     repeated: list[Comparison] = []
     for layer, C in zip(layers, resolved, strict=True):
@@ -268,8 +267,11 @@ def cross_validate(
     if plan.automatic and not choice.pooled:
         C = _censoring_of(Censoring(KaplanMeier()), followed, [splits[i] for i in layers[0]], tested)
         notes.append(note_on_pooled(repeated[0], compared(layers[0], C)))
-    first, design = repeated[0], CrossValidation(splits, repeated, tested, runs, code)
-    losses, means = average(repeated, splits)
+    first, design = (
+        repeated[0],
+        CrossValidation(splits, repeated, tested, runs, np.arange(n) if code is None else code),
+    )
+    losses, means = averaged(repeated, splits)
     notes += [*first.notes, *first.censoring.warnings]  # one test of C beside many fits
     facts = what_was_compared("cross_validate", request, everything, cv=cv)
     return replace(first, losses=losses, means=means, notes=notes, design=design, compared=facts)

@@ -7,7 +7,7 @@ at s, and forecasts are judged given T > s. :func:`compare_landmarks` makes one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -19,12 +19,15 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list, as_number, as_numbers, is_auto
 from censcore.distributions import Distribution
+from censcore.estimators.subjects import NO_PAIRS
 from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.designs.batches.outcome_table import check_in_memory
 from censcore.evaluation.designs.pipeline import Plan
 from censcore.evaluation.inference.adjustment import adjust
 from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.pooling import average
+from censcore.evaluation.inference.units import Units, common_codes
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line as TableLine
 from censcore.evaluation.lines import data_frame
@@ -54,8 +57,8 @@ class LandmarkComparison:
         The comparison of the subjects at risk at each of them.
     at_risk : list of array of int
         Numbers of these subjects.
-    groups, train_groups : array or None
-        Labels of all subjects, and of the training subjects.
+    units : list of array of int
+        For the units of each comparison, their numbers among those of all subjects.
     notes : list of str
         Landmarks that were left out, and why.
 
@@ -76,8 +79,7 @@ class LandmarkComparison:
     landmarks: np.ndarray
     comparisons: list[Comparison]
     at_risk: list[np.ndarray]
-    groups: Any = None
-    train_groups: Any = None
+    units: list[np.ndarray]
     notes: list[str] = field(default_factory=list)
 
     def __getitem__(self, i: int) -> Comparison:
@@ -100,11 +102,48 @@ class LandmarkComparison:
         Scores of times have one number with ``window=``. Subjects at risk at several landmarks make the means
         depend on each other; the standard errors account for it.
         """
-        return data_frame(Averages(self).lines())
+        confidence = self.comparisons[0].confidence
+        lines = [
+            about | {"model": model, "mean": float(estimate.value[0])} | _spread(estimate, confidence)
+            for about, estimates in self._averages()
+            for model, estimate in estimates.items()
+        ]
+        return data_frame(lines)
 
     def average_differences(self, adjustment: str = "max-t") -> pd.DataFrame:
         """Paired differences of :meth:`average`; p-values and intervals hold for all pairs of a score."""
-        return data_frame(Averages(self).difference_lines(adjustment))
+        first, lines = self.comparisons[0], list[TableLine]()
+        for about, estimates in self._averages():
+            if len(estimates) < 2:
+                continue
+            every = Estimate.differences(list(estimates.values()))
+            together = adjust([every], adjustment, first.confidence, first.seed)
+            for j, (a, b) in enumerate(combinations(estimates, 2)):
+                estimate, p = every.column(j), together.p_value[j]
+                difference = {"model": a, "versus": b, "difference": float(estimate.value[0])}
+                tests = {"p_value": float(estimate.p_value[0]), "p_adjusted": float(p)}
+                lines.append(about | difference | _spread(estimate, together.confidence, tests))
+        return data_frame(lines)
+
+    def _averages(self) -> Iterator[tuple[TableLine, dict[str, Estimate]]]:
+        """What a line is about, and the averages of the models that have one number at every landmark."""
+        if any(comparison.resolved_censoring.refit is not None for comparison in self.comparisons):
+            raise InvalidInputError(
+                "A mean over landmarks needs a censoring distribution whose estimator has an influence "
+                "function: got one whose error comes from refits. Pass Censoring(KaplanMeier()) or "
+                "Censoring(CoxRegression())."
+            )
+        first, L = self.comparisons[0], len(self.comparisons)
+        for score in first.scores:
+            known = {}
+            for model in first.models:
+                means = [comparison.estimate(model, score.name) for comparison in self.comparisons]
+                pairs = zip(means, self.units, strict=True)
+                single = [m.renumbered(unit) for m, unit in pairs if m is not None and len(m.value) == 1]
+                if len(single) == L:
+                    known[model] = average(single, [1 / L] * L)
+            if known:
+                yield {"score": score.name, "outcome": score.outcome, "landmarks": L}, known
 
     def _stacked(self, table: Callable[[Comparison], pd.DataFrame]) -> pd.DataFrame:
         import pandas as pd
@@ -158,103 +197,6 @@ class LandmarkComparison:
         pairs = zip(self.landmarks, self.at_risk, strict=True)
         count = ", ".join(f"{s:g} ({len(subjects)} at risk)" for s, subjects in pairs)
         return "\n".join([f"Comparisons at landmarks {count}", *(f"note: {note}" for note in self.notes)])
-
-
-class Averages:
-    r"""Estimates :math:`\frac1L\sum_s\bar\ell_s` over L landmarks, each landmark with the same weight.
-
-    A subject at risk at several landmarks contributes to several means. Its influence on the average is the
-    sum of its influences on them, so that the sum of squares over subjects (or groups) is the variance of
-    the average, whatever the dependence of the means.
-    """
-
-    def __init__(self, of: LandmarkComparison) -> None:
-        self.comparisons, self.at_risk = of.comparisons, of.at_risk
-        labels = (None if each is None else to_numpy(each) for each in (of.groups, of.train_groups))
-        self.groups, self.train_groups = labels
-        if any(comparison.resolved_censoring.refit is not None for comparison in of.comparisons):
-            raise InvalidInputError(
-                "A mean over landmarks needs a censoring distribution whose estimator has an influence "
-                "function: got one whose error comes from refits. Pass Censoring(KaplanMeier()) or "
-                "Censoring(CoxRegression())."
-            )
-        scored_as = self._training_numbers()
-        self._number: dict[Hashable, int] = {}
-        self.rows = [
-            np.array([self._number.setdefault(label, len(self._number)) for label in who], dtype=np.intp)
-            for who in (self._labels(i, scored_as) for i in range(len(of.comparisons)))
-        ]
-
-    def lines(self) -> list[TableLine]:
-        """One line per score with a number at every landmark, and model."""
-        confidence = self.comparisons[0].confidence
-        return [
-            about | {"model": model, "mean": float(estimate.value[0])} | _spread(estimate, confidence)
-            for about, estimates in self._estimates()
-            for model, estimate in estimates.items()
-        ]
-
-    def difference_lines(self, adjustment: str) -> list[TableLine]:
-        """One line per score and pair of models, adjusted over the pairs of a score."""
-        first, lines = self.comparisons[0], []
-        for about, estimates in self._estimates():
-            if len(estimates) < 2:
-                continue
-            every = Estimate.differences(list(estimates.values()))
-            together = adjust([every], adjustment, first.confidence, first.seed)
-            for j, (a, b) in enumerate(combinations(estimates, 2)):
-                estimate, p = every.column(j), together.p_value[j]
-                difference = {"model": a, "versus": b, "difference": float(estimate.value[0])}
-                tests = {"p_value": float(estimate.p_value[0]), "p_adjusted": float(p)}
-                lines.append(about | difference | _spread(estimate, together.confidence, tests))
-        return lines
-
-    def _estimates(self) -> Iterator[tuple[TableLine, dict[str, Estimate]]]:
-        """What a line is about, and the averages of the models that have one."""
-        first = self.comparisons[0]
-        for score in first.scores:
-            of_models = {m: self._average(m, score.name) for m in first.models}
-            known = {m: estimate for m, estimate in of_models.items() if estimate is not None}
-            if known:
-                about = {"score": score.name, "outcome": score.outcome}
-                yield about | {"landmarks": len(self.comparisons)}, known
-
-    def _average(self, model: str, score: str) -> Estimate | None:
-        """The mean over landmarks; None where one of them has no number, or several times or levels."""
-        parts = [comparison.estimate(model, score) for comparison in self.comparisons]
-        L, influence = len(parts), np.zeros(len(self._number))
-        for part, rows in zip(parts, self.rows, strict=True):
-            if part is None or len(part.value) != 1:
-                return None
-            np.add.at(influence, rows, part.influence[:, 0] / L)
-        value = np.mean([part.value[0] for part in parts if part is not None])
-        return Estimate(np.array([value]), influence[:, None])
-
-    def _training_numbers(self) -> dict[int, int]:
-        """Scored subjects that are known to be training subjects, at any landmark."""
-        numbers: dict[int, int] = {}
-        for comparison, subjects in zip(self.comparisons, self.at_risk, strict=True):
-            if not comparison.resolved_censoring.in_sample:
-                for scored, training in comparison.resolved_censoring.shared.pairs.tolist():
-                    numbers[int(subjects[scored])] = training
-        return numbers
-
-    def _labels(self, i: int, scored_as: dict[int, int]) -> list[Hashable]:
-        """Who each entry of an influence at landmark i stands for, under a name that all landmarks share."""
-        of, subjects = self.comparisons[i], self.at_risk[i]
-        groups, train_groups = self.groups, self.train_groups
-
-        def scored(r: int) -> Hashable:
-            subject = int(subjects[r])
-            if groups is not None:
-                return "group", groups[subject]
-            return ("training", scored_as[subject]) if subject in scored_as else ("scored", subject)
-
-        def training(t: int) -> Hashable:
-            return ("training", t) if train_groups is None else ("group", train_groups[t])
-
-        first_scored, first_training = of.scope.clusters.representatives(of.subsets[0].weight > 0)
-        return [*map(scored, first_scored), *map(training, first_training)]
 
 
 def _spread(estimate: Estimate, confidence: float, tests: TableLine | None = None) -> TableLine:
@@ -395,9 +337,32 @@ def compare_landmarks(
             if last or not (isinstance(error, HorizonError) and is_auto(horizon)):
                 raise
             notes.append(f"{error} The landmark is left out.")
-    train_groups = None if training is None else training.groups
     comparisons, at_risk = (list(part) for part in zip(*found.values(), strict=True))
-    return LandmarkComparison(np.array(list(found)), comparisons, at_risk, sample.groups, train_groups, notes)
+    units = _common_units(plan, comparisons, at_risk)
+    return LandmarkComparison(np.array(list(found)), comparisons, at_risk, units, notes)
+
+
+def _common_units(plan: Plan, comparisons: list[Comparison], at_risk: list[np.ndarray]) -> list[np.ndarray]:
+    """Number the units of each landmark as those of all subjects, and of all training subjects."""
+    pairs, n_train = [NO_PAIRS], 0
+    for comparison, subjects in zip(comparisons, at_risk, strict=True):
+        C = comparison.resolved_censoring
+        if not C.in_sample:
+            pairs.append(np.column_stack([subjects[C.shared.pairs[:, 0]], C.shared.pairs[:, 1]]))
+            n_train = max(n_train, C.n_train)
+    asked = plan.asked
+    labels = None if asked.train is None or not n_train else asked.train.groups
+    codes = common_codes(asked.sample.groups, labels, n_train)
+    every = Units.of(len(plan.kind), n_train, plan.groups, codes, np.concatenate(pairs))
+    numbers = []
+    for comparison, subjects in zip(comparisons, at_risk, strict=True):
+        units = comparison.scope.units
+        number = np.empty(units.count, dtype=np.intp)
+        if not comparison.resolved_censoring.in_sample:
+            number[units.trained] = every.trained[: len(units.trained)]
+        number[units.scored] = every.scored[subjects]
+        numbers.append(number)
+    return numbers
 
 
 def _places(landmarks: Any) -> np.ndarray:

@@ -99,14 +99,12 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     return MeanLoss(mean, xp.where(xp.isfinite(mean), error, np.inf)[()])
 
 
-def clustered_mean(
-    losses: Array, weight: Array, groups: Any = None, added: Array | None = None, counted: Array | None = None
-) -> tuple[Array, Array]:
+def clustered_mean(losses: Array, weight: Array, groups: Any = None) -> tuple[Array, Array]:
     r"""A weighted mean, and the influence of each group of subjects on it.
 
     .. math::
         \bar\ell=\sum_i w_i\ell_i,\qquad
-        \psi_j=\sqrt{\frac g{g-1}}\sum_{i\in j}\{w_i(\ell_i-\bar\ell)+\xi_i\}
+        \psi_j=\sqrt{\frac g{g-1}}\sum_{i\in j}w_i(\ell_i-\bar\ell)
 
     The sum of the squares of :math:`\psi` over the g groups is the variance of the mean: the delta method for
     a ratio of sums, and for equal weights and no groups :math:`s^2/n`.
@@ -119,11 +117,6 @@ def clustered_mean(
         Weights that sum to one. Subjects of weight zero are left out, even where their loss is infinite.
     groups : array, (n,), optional
         Labels of any kind. Without them every subject is a group.
-    added : array, of the shape of losses, optional
-        :math:`\xi`, what else the subject moves in the mean, for instance by being one of those that the
-        censoring distribution was estimated from. Subjects of weight zero then count too.
-    counted : array of bool, (n,), optional
-        With ``added``: who counts among the g, those with a weight in the whole sample. All by default.
 
     Returns
     -------
@@ -144,8 +137,7 @@ def clustered_mean(
     (3.0, array([-0.7071,  0.7071]))
     """
     losses, weight = as_float(losses, "losses"), as_float(weight, "weight")
-    added = None if added is None else as_float(added, "added")
-    xp = one_namespace(losses=losses, weight=weight, added=added)
+    xp = one_namespace(losses=losses, weight=weight)
     if losses.ndim not in (1, 2) or tuple(weight.shape) != tuple(losses.shape[:1]):
         raise InvalidInputError(
             "losses must be (n,) or (n, q) and weight (n,); got "
@@ -159,14 +151,6 @@ def clustered_mean(
         influence = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
     if not everyone:
         influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), influence, 0.0)
-    if added is not None:
-        if tuple(added.shape) != tuple(losses.shape):
-            raise InvalidInputError(
-                f"added must have the shape of losses, {tuple(losses.shape)}; got {tuple(added.shape)}."
-            )
-        influence = influence + added
-        used = xp.ones_like(used) if counted is None else _counted(counted, losses)
-        everyone = bool(xp.all(used))
     if groups is not None:
         influence = _sum_by_group(influence, groups, to_numpy(used))
     elif not everyone:
@@ -174,17 +158,6 @@ def clustered_mean(
     g = influence.shape[0]
     with np.errstate(over="ignore"):
         return mean, influence * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
-
-
-def _counted(counted: Any, losses: Array) -> Array:
-    """Who counts, one boolean per subject, in the library of the losses."""
-    chosen = to_numpy(counted, "counted")
-    if chosen.shape != (int(losses.shape[0]),) or chosen.dtype != np.bool_:
-        raise InvalidInputError(
-            f"counted must be one boolean per subject, ({int(losses.shape[0])},); got {chosen.dtype} of "
-            f"shape {chosen.shape}."
-        )
-    return convert(chosen, losses) if is_torch(losses) else chosen
 
 
 def _sum_by_group(values: Array, groups: Any, used: np.ndarray) -> Array:

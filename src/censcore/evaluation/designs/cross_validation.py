@@ -12,24 +12,26 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.designs.fixed import Design, at_times
 from censcore.evaluation.designs.fold_runs import FoldRuns, Split
-from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, Scope, Subset, shares_of
+from censcore.evaluation.inference.pooling import average
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.inference.units import Units, sums_within
 from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.discrimination import Discrimination, Key, discriminate
+from censcore.evaluation.measures.discrimination import Discrimination, discriminate
 from censcore.evaluation.measures.joint_scores import View
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
 HALF = 0.5  # the origin of sums, so that a forecast without any ranking has exactly this share of pairs
+REFITS = "refits of models"  # the block of their contributions
 CONDITIONAL = "for the models as fitted in the folds"
 CONSERVATIVE = "conservative: the models of the folds were fitted to each other's test subjects"
 
 
-def average(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Losses, Means]:
+def averaged(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Losses, Means]:
     """Losses and means of all repeats, averaged; every repeat scores the same subjects.
 
     Influences gain those of the refits, where there are repeats to learn them from:
@@ -44,23 +46,18 @@ def average(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Los
     means = {}
     for s, model, score in first.means.values:
         if (model, score) in every:
-            mean = _mean_estimate([r.means.values[s, model, score] for r in repeats])
+            mean = _mean([r.means.values[s, model, score] for r in repeats])
             weight = shares_of(first.subsets[s].weight[:, None], counted[score])[:, 0]
             more = refit_influence(every[model, score], weight, first.groups, splits)
-            means[s, model, score] = mean.with_contributions(more)
+            means[s, model, score] = mean.with_contributions(more, REFITS)
     term = "with" if len(repeats) > 1 else "without"
     method = f"{first.means.method}; {CONDITIONAL}, {term} the term of the refits"
     losses = {key: values.mean(axis=0) for key, values in every.items()}
     return Losses(losses, unavailable, first.losses.scores), replace(first.means, values=means, method=method)
 
 
-def _mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean of estimates whose influences belong to the same subjects."""
-    with np.errstate(invalid="ignore"):
-        return Estimate(
-            np.mean([estimate.value for estimate in estimates], axis=0),
-            np.mean([estimate.influence for estimate in estimates], axis=0),
-        )
+def _mean(estimates: Sequence[Estimate]) -> Estimate:
+    return average(estimates, [1 / len(estimates)] * len(estimates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ class CrossValidation(Design):
     repeats: list[Comparison]
     tested: np.ndarray  #: numbers of the subjects that are scored
     runs: FoldRuns
-    all_groups: np.ndarray | None  #: numbers of the clusters of all subjects
+    unit: np.ndarray  #: numbers of the units of all subjects
 
     calibration_note = CONSERVATIVE
 
@@ -114,7 +111,7 @@ class CrossValidation(Design):
         """Averaged over repeats."""
         curves = [repeat.curve(score, times=times, levels=levels) for repeat in self.repeats]
         shared = [model for model in curves[0] if all(model in each for each in curves)]
-        return {model: _mean_estimate([each[model] for each in curves]) for model in shared}
+        return {model: _mean([each[model] for each in curves]) for model in shared}
 
     def part(self, of: Comparison, view: View) -> Comparison:
         """One view, cross-validated as well: its pairs are ranked within folds."""
@@ -131,7 +128,8 @@ class CrossValidation(Design):
             used = [fold for fold in folds if fold.share[key[0]] > 0]
             missing = next((fold for fold in used if key in fold.ranked.unavailable), None)
             if missing is None:
-                together.values[key] = self._pooled(used, key)
+                shares = [fold.share[key[0]] for fold in used]
+                together.values[key] = _about_half([fold.ranked.values[key] for fold in used], shares)
             else:
                 together.unavailable[key] = f"{missing.split.name}: {missing.ranked.unavailable[key]}"
         return together
@@ -147,52 +145,34 @@ class CrossValidation(Design):
         weights = [subset.weight[rows] for subset in of.subsets]
         shares = [float(w.sum()) / len(self.repeats) for w in weights]
         used = [s for s, w in enumerate(weights) if w.any()]
-        C = next(iter(cases.values())).C
-        training = np.zeros(0, dtype=np.intp)
-        censoring = ResolvedCensoring(C, "", estimated=False)
-        if base.resolved_censoring.parts:
-            part = base.resolved_censoring.parts[split.fold]
-            training = part.training
-            alone = replace(part, subjects=np.arange(len(rows)), training=np.arange(len(training)))
-            censoring = ResolvedCensoring(C, "", True, parts=[alone], n_train=len(training))
+        of_fold = base.resolved_censoring.parts[split.fold : split.fold + 1]
+        parts = [replace(part, subjects=np.arange(len(rows))) for part in of_fold]
+        censoring = ResolvedCensoring(next(iter(cases.values())).C, "", bool(parts), parts=parts)
         subsets = [Subset("", "", weights[s] / weights[s].sum()) for s in used]
-        groups = (
-            None
-            if self.all_groups is None
-            else np.unique(self.all_groups[split.test], return_inverse=True)[1]
-        )
-        ranked = discriminate(cases, Scope(subsets, censoring, groups))
+        own, scored = np.unique(self.unit[split.test], return_inverse=True)
+        unit = np.concatenate([own, self.unit])  # a training subject is one by itself, until folds are pooled
+        units = Units(scored, np.arange(len(own), len(unit)), len(unit))
+        ranked = discriminate(cases, Scope(subsets, censoring, units))
         ranked = replace(
             ranked,
-            values={(used[s], m, k): value for (s, m, k), value in ranked.values.items()},
+            values={(used[s], m, k): mean.renumbered(unit) for (s, m, k), mean in ranked.values.items()},
             unavailable={(used[s], m, k): why for (s, m, k), why in ranked.unavailable.items()},
         )
-        return _RankedFold(split, weights, shares, training, ranked)
+        return _RankedFold(split, shares, ranked)
 
-    def _pooled(self, folds: list[_RankedFold], key: Key) -> Estimate:
-        """The mean over folds; a subject contributes as one of a pair, and as a training subject."""
-        s = key[0]
-        n = 1 + max(int(max(split.train[-1], split.test[-1])) for split in self.splits)
-        value, influence = 0.0, np.zeros(n)
-        for fold in folds:
-            estimate, scored = fold.ranked.values[key], fold.split.test[fold.weights[s] > 0]
-            value += fold.share[s] * (float(estimate.value[0]) - HALF)
-            if self.all_groups is not None:  # one entry for each group, at its first subject
-                scored = scored[np.unique(self.all_groups[scored], return_index=True)[1]]
-            influence[scored] += fold.share[s] * estimate.influence[: len(scored), 0]
-            if len(fold.training):
-                influence[fold.training] += fold.share[s] * estimate.influence[len(scored) :, 0]
-        sums = influence if self.all_groups is None else np.bincount(self.all_groups, influence)
-        return Estimate(np.array([HALF + value]), sums[:, None])
+
+def _about_half(estimates: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
+    """Average shares of pairs; a subject contributes as one of a pair, and as a training subject."""
+    differences = [replace(estimate, value=estimate.value - HALF) for estimate in estimates]
+    pooled = average(differences, shares)
+    return replace(pooled, value=pooled.value + HALF)
 
 
 class _RankedFold(NamedTuple):
-    """Measures of one fold: weights and share of its subjects in every subset, and the training subjects."""
+    """Measures of one fold, and the share of its subjects in every subset."""
 
     split: Split
-    weights: list[np.ndarray]
     share: list[float]
-    training: np.ndarray
     ranked: Discrimination
 
 

@@ -12,13 +12,13 @@ from censcore._validation import as_numbers
 from censcore.distributions import Distribution
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.estimators.risk_sets import empty_follow_up, note_on_empty
-from censcore.evaluation.inference.clusters import common_codes
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.inference.resolved_censoring import (
     ResolvedCensoring,
     as_censoring,
     resolve_censoring,
 )
+from censcore.evaluation.inference.units import common_codes
 from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -169,7 +169,8 @@ class Plan:
         self.notes += notes_on_censoring(asked.censoring, X, followed)
         groups = asked.sample.groups
         self.censoring = resolve_censoring(asked.censoring, y, X, followed, self.weight, groups)
-        labels = asked.train_groups if asked.train is None else asked.train.groups
+        trained = self.censoring.train if asked.train is None else asked.train
+        labels = None if trained is None else trained.groups
         n_train = self.censoring.n_train or (0 if train is None else len(train))
         apart = followed is not None and labels is None and self.censoring.n_train and not followed.same_as(y)
         if self.groups is not None and apart:

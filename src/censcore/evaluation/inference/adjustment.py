@@ -95,10 +95,11 @@ def _largest_gaps(every: Differences, which: np.ndarray, seed: int) -> np.ndarra
 def square_root(covariance: np.ndarray) -> np.ndarray:
     """Return the symmetric root of a covariance matrix, which moves little where the matrix moves little.
 
-    So draws, and p-values, are the same on every processor, though eigenvectors are not.
+    So draws, and p-values, are the same on every processor, though eigenvectors are not. Eigenvalues that are
+    zero up to rounding, as those of linear dependence, have the root zero and not that of the rounding.
     """
     values, vectors = np.linalg.eigh(covariance)
-    varies = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
+    varies = values > 1e-10 * values.max(initial=0.0)
     root: np.ndarray = vectors * np.sqrt(np.where(varies, values, 0.0)) @ vectors.T
     return root
 

@@ -12,9 +12,10 @@ subject, :math:`v_{i,u+1}`. The derivative is then numerical, one number at a ti
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,7 +26,7 @@ from sklearn.utils import get_tags
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
-from censcore.estimators.covariates import column_of
+from censcore.estimators.covariates import column_of, take_rows
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.kaplan_meier import DropOut
 from censcore.estimators.pipelines import last_estimator, last_step
@@ -44,7 +45,7 @@ class Piece:
     jumps: np.ndarray  #: the times u
     by_visit: bool = False  #: whether these are numbers of visits
 
-    def derivative(self, scores: list[Any], losses: list[np.ndarray]) -> np.ndarray:
+    def derivative(self, scores: Sequence[Any], losses: list[np.ndarray]) -> np.ndarray:
         """A(u) of scores with the losses (n, q) of all scored subjects, side by side, (m, J, sum of q)."""
         every = zip(scores, losses, strict=True)
         if self.by_visit:
@@ -98,8 +99,21 @@ class Part(ABC):
         self, scores: list[Any], losses: list[np.ndarray], case: Case, weight: np.ndarray
     ) -> np.ndarray:
         """Influence of each training subject on the mean losses (n, q) of scores, (training, m, sum of q)."""
-        A = {i: piece.derivative(scores, losses) for i, piece in self.pieces(case, weight).items()}
+        A = self.derivatives(scores, losses, case, weight)
         return self.influence(A, weight.shape[1], sum(values.shape[1] for values in losses))
+
+    def derivatives(
+        self, scores: Sequence[Any], losses: list[np.ndarray], case: Case, weight: np.ndarray
+    ) -> dict[int, np.ndarray]:
+        """A of the losses (n, q) of scores under weights (n, m), by curve."""
+        return {i: piece.derivative(scores, losses) for i, piece in self.pieces(case, weight).items()}
+
+    def among(self, rows: np.ndarray) -> Self:
+        """Serve those of some scored subjects that it serves, by their places among these."""
+        _, here, own = np.intersect1d(rows, self.subjects, assume_unique=True, return_indices=True)
+        order = np.argsort(here)
+        X = None if self.X is None else take_rows(self.X, own[order])
+        return replace(self, subjects=here[order], X=X)
 
     def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:
         if self.by_visit:

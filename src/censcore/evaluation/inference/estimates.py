@@ -37,7 +37,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
 from typing import Any, Self
@@ -47,13 +47,17 @@ import numpy as np
 from censcore._kept_values import KeepsValues
 from censcore._validation import as_labels, as_seed, as_weights
 from censcore.exceptions import InvalidInputError
-from censcore.scores import clustered_mean
 
 POWERS = (2, 3, 4, 6)  # of the influence, whose sums give skewness and degrees of freedom
 MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
 AT_ONCE = 256  # pairs whose influences are in memory together
 SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values are given as this
 ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
+
+
+UNITS = "units"  # the block of contributions by the numbers of units, of scored and training subjects
+Rows = dict[str, np.ndarray]
+"""Numbers of what the contributions are of, by block: the first entries are of the first block, and so on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,9 @@ class Estimate(KeepsValues):
         One number per column.
     influence : array, (m, q)
         Contributions of what is independent of each other.
+    rows : dict of str to array of int
+        Numbers of the contributions by block, where they are known: of units in the first, and of whatever
+        else was estimated. Estimates that are averaged have their units in common by these.
 
     Notes
     -----
@@ -77,7 +84,9 @@ class Estimate(KeepsValues):
     --------
     >>> import numpy as np
     >>> from censcore.evaluation.inference.estimates import Estimate
-    >>> mean = Estimate.of_mean(np.array([[0.0], [0.1], [0.1], [0.3], [0.9]]), np.full(5, 0.2))
+    >>> from censcore.scores import clustered_mean
+    >>> losses = np.array([[0.0], [0.1], [0.1], [0.3], [0.9]])
+    >>> mean = Estimate(*clustered_mean(losses, np.full(5, 0.2)))
     >>> low, high = mean.interval(0.95)                  # longer towards the long tail
     >>> round(float(mean.value[0]), 2), round(float(low[0]), 2), round(float(high[0]), 2)
     (0.28, -0.11, 0.94)
@@ -85,22 +94,26 @@ class Estimate(KeepsValues):
 
     value: np.ndarray
     influence: np.ndarray
+    rows: Rows = field(default_factory=dict, kw_only=True)
 
-    @classmethod
-    def of_mean(
-        cls,
-        losses: np.ndarray,
-        weight: np.ndarray,
-        groups: np.ndarray | None = None,
-        added: np.ndarray | None = None,
-        counted: np.ndarray | None = None,
-    ) -> Estimate:
-        """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
-        return cls(*clustered_mean(losses, weight, groups, added, counted))
+    def with_contributions(self, more: np.ndarray, name: str) -> Estimate:
+        """Add a block of contributions (m, q), of what is independent of those it has."""
+        rows = self.rows | {name: np.arange(len(more))}
+        return Estimate(self.value, np.concatenate([self.influence, more]), rows=rows)
 
-    def with_contributions(self, more: np.ndarray) -> Estimate:
-        """The same with further contributions (m, q), of what is independent of those it has."""
-        return Estimate(self.value, np.concatenate([self.influence, more]))
+    def without_contributions(self) -> Estimate:
+        """Leave the value alone."""
+        return Estimate(self.value, self.influence[:0])
+
+    def renumbered(self, unit: np.ndarray) -> Estimate:
+        """Give each of its units another number, which several of them may have."""
+        return replace(self, rows=self.rows | {UNITS: unit[self.rows[UNITS]]})
+
+    @property
+    def blocks(self) -> dict[str, np.ndarray]:
+        """The contributions by block."""
+        ends = np.cumsum([len(number) for number in self.rows.values()])
+        return dict(zip(self.rows, np.split(self.influence, ends[:-1]), strict=True))
 
     @property
     def size(self) -> int:
@@ -134,7 +147,7 @@ class Estimate(KeepsValues):
 
     def columns(self, which: slice | np.ndarray) -> Estimate:
         """The estimate of some columns."""
-        return Estimate(self.value[which], self.influence[:, which])
+        return Estimate(self.value[which], self.influence[:, which], rows=self.rows)
 
     @staticmethod
     def differences(estimates: Sequence[Any]) -> Differences:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import pairwise, product
+from functools import partial
+from itertools import product
 from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
 
-from censcore._kept_values import KeepsValues
 from censcore._validation import as_count
 from censcore.distributions import Distribution
-from censcore.evaluation.inference.clusters import Clusters
 from censcore.evaluation.inference.estimates import Estimate, separate_stream
+from censcore.evaluation.inference.pooling import ScoredPart, facts, join
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.inference.units import Units
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.exceptions import (
@@ -53,21 +54,14 @@ class Subset:
 
 
 @dataclass(frozen=True, eq=False)
-class Scope(KeepsValues):
+class Scope:
     """What means are taken over, and what their errors account for."""
 
     subsets: list[Subset]
     censoring: ResolvedCensoring
-    groups: np.ndarray | None = None  #: numbers of the clusters of scored subjects
-    train_groups: np.ndarray | None = None  #: and of training subjects
+    units: Units
     seed: int = 0
     progress: bool | None = None
-
-    @cached_property
-    def clusters(self) -> Clusters:
-        """Which scored and training subjects depend on each other."""
-        n, C = len(self.subsets[0].weight), self.censoring
-        return Clusters.of(n, C.n_train, self.groups, self.train_groups, C.shared.pairs)
 
     @property
     def weight(self) -> np.ndarray:
@@ -114,18 +108,12 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
         except NoDensityError:
             title = score.title.removesuffix(f", {score.outcome}")
             losses.unavailable[key] = f"a forecast distribution without a density has no {title}."
-        except UnknownCurveError as error:
-            at_times = _losses_at_times(score, case, losses, key[0]) if score.axis == "time" else None
-            if at_times is None:
-                losses.unavailable[key] = why_unavailable(error)
-            else:
-                losses.values[key] = at_times
-        except PositivityError as error:
-            if not score.ipcw:
+        except (PositivityError, UnknownCurveError) as error:
+            if isinstance(error, PositivityError) and not score.ipcw:
                 raise
             at_times = _losses_at_times(score, case, losses, key[0]) if score.axis == "time" else None
             if at_times is None:
-                losses.unavailable[key] = str(error)
+                losses.unavailable[key] = why_unavailable(error)
             else:
                 losses.values[key] = at_times
     return losses
@@ -155,37 +143,21 @@ def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -
 
 def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
-    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
-    if censoring.refit is not None:
-        return _means_by_refitting(losses, cases, scope)
-    values, counted, m = {}, weight[:, 0] > 0, weight.shape[1]
-    everyone = np.arange(censoring.n_train)
+    censoring, values = scope.censoring, dict[tuple[int, str, str], Estimate]()
     names = {score.name: score for score in losses.scores}
     for model, case in cases.items():
-        scored = {name: score for name, score in names.items() if (model, name) in losses.values}
-        who = {name: score.counted(case) for name, score in scored.items()}
-        for alike in _alike(who):  # scores over the same subjects, side by side
-            w, every = shares_of(weight, who[alike[0]]), [losses.values[model, name] for name in alike]
-            ends = np.cumsum([0, *(each.shape[1] for each in every)])
-            xi = np.zeros((censoring.n_train, m, ends[-1]))
-            for part in censoring.parts:
-                rows = slice(None) if np.array_equal(part.training, everyone) else part.training
-                xi[rows] += part.influence_on([scored[name] for name in alike], every, case, w)
-            together = np.concatenate(every, axis=1)
-            for s in range(m):
-                means = mean_with_influence(together, w[:, s], clusters, xi[:, s], counted)
-                for name, (first, end) in zip(alike, pairwise(ends), strict=True):
-                    own = np.ascontiguousarray(means.influence[:, first:end])  # as a copy has it
-                    values[s, model, name] = Estimate(means.value[first:end], own)
-    return Means(values, method_of(censoring))
-
-
-def _alike(counted: dict[str, np.ndarray | None]) -> list[list[str]]:
-    """The scores whose means are over the same subjects."""
-    alike: dict[bytes | None, list[str]] = {}
-    for name, who in counted.items():
-        alike.setdefault(None if who is None else who.tobytes(), []).append(name)
-    return list(alike.values())
+        scores = {name: score for name, score in names.items() if (model, name) in losses.values}
+        part = ScoredPart(case, {name: losses.values[model, name] for name in scores}, slice(None))
+        joined = join([part], scores, scope.weight, censoring.parts, scope.units)
+        values |= {(s, model, name): mean for (s, name), mean in joined.items()}
+    if censoring.refit is None:
+        return Means(values, method_of(censoring))
+    keys = [(s, *key) for key, s in product(losses.values, range(len(scope.subsets)))]
+    means_under = partial(_means_under, losses, cases)
+    values, notes = with_refits({key: values[key] for key in keys}, means_under, scope)
+    count, whom = censoring.refit.count, "all subjects" if scope.units.overlap else "the training subjects"
+    method = f"bootstrap: the censoring distribution fitted again to {count} samples of {whom}"
+    return Means(values, method, notes)
 
 
 def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
@@ -206,54 +178,7 @@ def method_of(censoring: ResolvedCensoring) -> str:
     return "per subject, the censoring distribution being known"
 
 
-def mean_with_influence(
-    losses: np.ndarray, weight: np.ndarray, clusters: Clusters, xi: np.ndarray, counted: np.ndarray
-) -> Estimate:
-    """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C.
-
-    ``counted`` are the subjects with a weight in the whole sample.
-    """
-    if not weight.any():  # nobody counts
-        return Estimate(np.full(losses.shape[1], np.nan), np.zeros((1, losses.shape[1])))
-    if not len(xi):
-        return Estimate.of_mean(losses, weight, clusters.scored)
-    added, apart = clusters.split(xi)
-    mean = Estimate.of_mean(losses, weight, clusters.scored, added, counted)
-    return mean.with_contributions(apart)
-
-
 # ---- by refitting --------------------------------------------------------------------------------------
-
-
-def _means_by_refitting(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
-    """Fit the censoring distribution to bootstrap samples, and take all means again.
-
-    Clusters of training subjects are drawn with replacement. Where some training subjects are scored, all
-    clusters are drawn, and the spread of the means over the samples is the whole error. Where none is, the
-    scored subjects stay as they are, and their influences are added.
-
-    References
-    ----------
-    .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
-    """
-    weight, clusters, refit = scope.weight, scope.clusters, scope.censoring.refit
-    spread, notes = spread_over_refits(partial(_means_under, losses, cases), scope)
-    values: dict[tuple[int, str, str], Estimate] = {}
-    start = 0
-    for (model, name), of_score in losses.values.items():
-        q = of_score.shape[1]
-        score = next(score for score in losses.scores if score.name == name)
-        shares = shares_of(weight, score.counted(cases[model]))
-        for s in range(weight.shape[1]):
-            mean = Estimate.of_mean(of_score, shares[:, s], clusters.scored)
-            of_mean = spread[:, start + s * q : start + (s + 1) * q]
-            influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
-            values[s, model, name] = Estimate(mean.value, influence)
-        start += q * weight.shape[1]
-    assert refit is not None
-    count, whom = refit.count, "all subjects" if clusters.overlap else "the training subjects"
-    method = f"bootstrap: the censoring distribution fitted again to {count} samples of {whom}"
-    return Means(values, method, notes)
 
 
 def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
@@ -267,30 +192,41 @@ def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight
                 values = refitted.values.get(key, np.full_like(losses.values[key], np.nan))
                 if (np.isnan(values) > np.isnan(losses.values[key])).any():
                     raise PositivityError(next(iter(refitted.unavailable.values())))
-                for w in shares_of(weight, score.counted(case)).T:
-                    with np.errstate(invalid="ignore", divide="ignore"):
-                        means.append(w[w > 0] @ values[w > 0] / w.sum())
+                part = ScoredPart(case, {score.name: values}, slice(None))
+                means.append(facts(part, {score.name: score}, part.weight(score, weight)).mean.ravel())
     return np.concatenate(means)
 
 
 LONG = 10.0  # seconds of refits that are announced
 FAR = 5.0  # robust standard deviations from the median, beyond which a refit is pulled in
+Key = TypeVar("Key")
 
 
-def spread_over_refits(
-    values_under: Callable[[Distribution, np.ndarray], np.ndarray], scope: Scope
-) -> tuple[np.ndarray, list[str]]:
-    """Entries (refits, columns) whose squares sum to the variance over bootstrap samples, and notes.
+def with_refits(
+    estimates: dict[Key, Estimate],
+    values_under: Callable[[Distribution, np.ndarray], np.ndarray],
+    scope: Scope,
+) -> tuple[dict[Key, Estimate], list[str]]:
+    """Give estimates the error of a censoring distribution that is fitted to bootstrap samples; and notes.
 
     ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
     weights (n, m) of the drawn subjects.
+
+    Clusters of training subjects are drawn with replacement. Where some training subjects are scored, all
+    clusters are drawn, and the spread of the values over the samples is the whole error. Where none is, the
+    scored subjects stay as they are, and their influences are added.
+
+    References
+    ----------
+    .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
     """
-    censoring, clusters, weight = scope.censoring, scope.clusters, scope.weight
+    censoring, units, weight = scope.censoring, scope.units, scope.weight
     refit, train = censoring.refit, censoring.train
     assert refit is not None
     assert train is not None
     refits = as_count(refit.count, "refits", least=2, most=10**6)
-    of_scored, of_train, count = _numbered(clusters)
+    first = 0 if units.overlap else units.count_scored
+    count = units.count - first
     rng = separate_stream(scope.seed)
     drawn: list[np.ndarray] = []
     failures = 0
@@ -298,8 +234,8 @@ def spread_over_refits(
     for _ in track(range(refits), "refitting the censoring distribution", refits, show=scope.progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
-            training = np.repeat(np.arange(censoring.n_train), times[of_train])
-            w = weight * times[of_scored][:, None] if clusters.overlap else weight
+            training = np.repeat(np.arange(censoring.n_train), times[units.trained - first])
+            w = weight * times[units.scored][:, None] if units.overlap else weight
             try:
                 drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
                 if len(drawn) == 1 and not scope.progress:
@@ -324,7 +260,10 @@ def spread_over_refits(
             "deviations from the others and were pulled in to that distance: the censoring distribution is "
             "hard to estimate here, and its standard errors are rough."
         )
-    return spread, notes
+    alone = {key: each.without_contributions() if units.overlap else each for key, each in estimates.items()}
+    columns = np.split(spread, np.cumsum([len(each.value) for each in estimates.values()])[:-1], axis=1)
+    added = zip(alone.items(), columns, strict=True)
+    return {key: each.with_contributions(of, "refits of C") for (key, each), of in added}, notes
 
 
 def _announce(seconds: float, refits: int) -> None:
@@ -338,15 +277,6 @@ def _announce(seconds: float, refits: int) -> None:
             refits,
             seconds,
         )
-
-
-def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:
-    """The cluster of every scored and training subject and how many are drawn: all, or those that train."""
-    n_apart = int(clusters.apart.max(initial=-1)) + 1
-    of_scored = np.arange(clusters.n) if clusters.scored is None else clusters.scored
-    n_scored = int(of_scored.max()) + 1 if clusters.overlap else 0
-    of_train = np.where(clusters.carrier >= 0, of_scored[clusters.carrier], n_scored + clusters.apart)
-    return of_scored, of_train, n_scored + n_apart
 
 
 def _spread(means: np.ndarray) -> tuple[np.ndarray, int]:

@@ -15,13 +15,9 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import (
-    Scope,
-    mean_with_influence,
-    spread_over_refits,
-    why_unavailable,
-)
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.inference.mean_losses import Scope, why_unavailable, with_refits
+from censcore.evaluation.inference.pooling import contributions, estimate_by_unit
+from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.measures.auc import cases_and_controls
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.concordance import comparable_pairs
@@ -132,16 +128,20 @@ def _add_model(
 ) -> None:
     """All measures of a model in a subset; those that are not available are noted."""
     subjects, counted = np.nonzero(weight > 0)[0], scope.subsets[0].weight > 0
-    statistics = _statistics(result, key, case, subjects, weight, scope.clusters.scored, cache)
+    statistics = _statistics(result, key, case, subjects, weight, scope.units.groups, cache)
     if not statistics:
         return
     deviations = np.zeros((len(weight), len(statistics)))
     deviations[subjects] = np.column_stack([each.deviations for each in statistics.values()])
     weighted = np.array([result.measures[k].weighted for k in statistics])
-    xi = _influences(list(statistics.values()), weighted, case, weight, scope.censoring)
-    influence = mean_with_influence(deviations, weight, scope.clusters, xi, counted).influence
-    for j, (k, statistic) in enumerate(statistics.items()):
-        result.values[*key, k] = Estimate(np.array([statistic.value]), influence[:, [j]])
+    units, fitted = scope.units, bool(scope.censoring.parts)
+    own = contributions(deviations, weight[:, None], np.ones(1), weight @ deviations)[:, 0]
+    psi = sums_within(own, units.scored, units.count)
+    psi = psi + _influences(list(statistics.values()), weighted, case, weight, scope)
+    value = np.array([statistic.value for statistic in statistics.values()])
+    every = estimate_by_unit(value, psi, units, weight > 0, counted, fitted)
+    for j, k in enumerate(statistics):
+        result.values[*key, k] = every.column(j)
 
 
 def _statistics(
@@ -183,16 +183,18 @@ def _influences(
     weighted: np.ndarray,
     case: Case,
     weight: np.ndarray,
-    censoring: ResolvedCensoring,
+    scope: Scope,
 ) -> np.ndarray:
-    """What each training subject adds to each statistic by the estimated C, (n_train, statistics)."""
-    xi, n = np.zeros((censoring.n_train, len(statistics))), len(weight)
+    """What training subjects add to each statistic by the estimated C, (units, statistics)."""
+    units, n = scope.units, len(weight)
+    xi = np.zeros((units.count, len(statistics)))
     if not weighted.any():
         return xi
     moved = _Moved(list(compress(statistics, weighted)), np.nonzero(weight > 0)[0], n)
     numbers, equally = np.repeat(np.arange(n)[:, None], weighted.sum(), axis=1), np.ones((n, 1))
-    for part in censoring.parts:
-        xi[np.ix_(part.training, weighted)] += part.influence_on([moved], [numbers], case, equally)[:, 0]
+    for part in scope.censoring.parts:
+        moves = part.influence_on([moved], [numbers], case, equally)[:, 0]
+        xi[:, weighted] += sums_within(moves, units.trained[part.training], units.count)
     return xi
 
 
@@ -224,12 +226,7 @@ def _with_refits(without: Discrimination, cases: dict[str, Case], scope: Scope) 
 
     if not without.values:
         return without
-    spread, _ = spread_over_refits(values_under, scope)
-    values = {}
-    for (key, estimate), column in zip(without.values.items(), spread.T, strict=True):
-        entries = [column[:, None]] if scope.clusters.overlap else [estimate.influence, column[:, None]]
-        values[key] = Estimate(estimate.value, np.concatenate(entries))
-    return replace(without, values=values)
+    return replace(without, values=with_refits(without.values, values_under, scope)[0])
 
 
 def _share(measure: Measure, case: Case, weight: np.ndarray) -> float:

@@ -30,6 +30,7 @@ from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.measures.ranked_sums import AllSums, RankedSums, Sums
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import RightCensored
+from censcore.scores import clustered_mean
 from censcore.scores.inputs import ScoringInputs, without_forecast
 from censcore.scores.known_at import KnownAt, known_at
 
@@ -213,7 +214,7 @@ def estimate_of_pairs(
     statistic = pair_statistic(pairs, weight[subjects], None if groups is None else groups[subjects])
     deviations = np.zeros((len(weight), 1))
     deviations[subjects, 0] = statistic.deviations
-    return Estimate(np.array([statistic.value]), Estimate.of_mean(deviations, weight, groups).influence)
+    return Estimate(np.array([statistic.value]), clustered_mean(deviations, weight, groups)[1])
 
 
 def checked_share(share: float, until: str) -> float:

@@ -40,7 +40,6 @@ class Request:
     time_unit: str = ""
     seed: int = 0
     progress: bool | None = None
-    train_groups: Any = None
 
     def __post_init__(self) -> None:
         self._check_labels()

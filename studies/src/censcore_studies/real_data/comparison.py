@@ -23,6 +23,7 @@ from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.learning.best_forecast import BestForecast
 from censcore.learning.copula_weibull import CopulaWeibull
 from censcore.outcomes import RightCensored
+from censcore.scores import clustered_mean
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.tables import StudyTable
 from censcore_studies.real_data.data import DATA, load_survival_data
@@ -211,7 +212,7 @@ def _by_subject(parts: Sequence[dict[str, Any]], method: str) -> Estimate:
     rows = np.concatenate([part["rows"] for part in parts])
     losses = np.concatenate([part["losses"][method] for part in parts])
     by_subject = np.bincount(rows, losses) / np.bincount(rows)
-    return Estimate.of_mean(by_subject[:, None], np.full(len(by_subject), 1 / len(by_subject)))
+    return Estimate(*clustered_mean(by_subject[:, None], np.full(len(by_subject), 1 / len(by_subject))))
 
 
 def report_real_data(table: pd.DataFrame) -> StudyTable:

@@ -26,9 +26,9 @@ from censcore.evaluation.designs.batches.passes import (
 from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
 from censcore.evaluation.designs.batches.table_plan import BatchPlan
 from censcore.evaluation.designs.fixed import Design, plain
-from censcore.evaluation.inference.clusters import sums_within
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Losses, Means, method_of
+from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -197,8 +197,7 @@ def _means_of(
                 psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
                 if ready.train_groups is not None and len(more):  # their sums, by group
                     count = max(len(psi), int(ready.train_groups.max()) + 1)
-                    of_groups = sums_within(more.reshape(len(more), -1), ready.train_groups, count)
-                    of_groups = of_groups.reshape(-1, M, q)
+                    of_groups = sums_within(more, ready.train_groups, count)
                     psi, more = psi + centre.factor[s] * of_groups[: len(psi)], of_groups[len(psi) :]
                 if not ready.all_groups_count:  # groups without a subject of the subset do not count
                     psi = psi[_present(ready, s)]

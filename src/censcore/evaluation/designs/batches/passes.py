@@ -42,6 +42,7 @@ from censcore.evaluation.inference.estimates import (
     powers_up_to_6,
 )
 from censcore.evaluation.inference.mean_losses import Losses, score_all
+from censcore.evaluation.inference.pooling import weighted_sums
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
 from censcore.evaluation.measures.case_scores import CaseScore
@@ -174,13 +175,6 @@ def event_weights(
         weight = np.round(weight / digit) * digit
     keyed = Keyed.of((weight,), number[used][:, None])
     return PartialSums({"beyond": number[np.isinf(every)].sum()}, {"weights": keyed})
-
-
-def weighted_sums(values: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Sums of losses (n, q) under each column of weights (n, m); those of weight zero do not count."""
-    if np.isfinite(values).all():
-        return w.T @ values
-    return np.stack([column[column > 0] @ values[column > 0] for column in w.T])
 
 
 @dataclass(frozen=True, eq=False)
