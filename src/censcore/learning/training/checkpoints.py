@@ -56,7 +56,7 @@ def digests(rows: Data) -> dict[str, str]:
 
 
 def identity_of(run: Any) -> dict[str, Any]:
-    """What must be equal for a :class:`Run` to be continued; patience may change."""
+    """Collect what must be equal for a :class:`Run` to be continued; patience may change."""
     held_out = [part for part in run.held_out if part is not None]
     apart = held_out[0].data if held_out and held_out[0].data is not run.data else {}
     numbers = [*run.batches.numbers, *(part.numbers for part in held_out)]
@@ -70,7 +70,7 @@ def identity_of(run: Any) -> dict[str, Any]:
 
 
 def tensors_of(run: Any) -> dict[str, Tensor]:
-    """State dictionaries of a :class:`Run`: of its networks, of its optimiser, and the best losses."""
+    """Collect the state of a :class:`Run`: that of its networks and optimiser, and the best losses."""
     parts = {name: getattr(run, name).state_dict() for name in _MODULES}
     parts |= {f"optimizer.{i}": state for i, state in run.optimizer.state_dict()["state"].items()}
     parts["best"] = {str(i): losses for i, losses in enumerate(run.best) if losses is not None}

@@ -19,14 +19,14 @@ _ROOM = 6.0
 
 
 def fits_on_device(rows: Data, device: torch.device) -> bool:
-    """Whether the data take at most half of the free memory of a GPU."""
+    """Tell whether the data take at most half of the free memory of a GPU."""
     size = sum(value.nbytes for value in rows.values())
     return device.type == "cuda" and size < torch.cuda.mem_get_info(device)[0] / 2
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """An older graph that is freed while a new one is recorded would end the recording with an error."""
+    """Keep older graphs: one that is freed while another is recorded would end the recording."""
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -67,7 +67,7 @@ class CapturedEpochs:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def run(self, number: int, seed: int) -> Tensor:
-        """One epoch, with this seed of the noise; the sums of losses and of weights, (2, networks)."""
+        """Train for an epoch, with this seed of the noise; return sums of losses and of weights."""
         expected, ahead = self._ahead or (None, None)
         index, share = ahead.result() if ahead and expected == number else self._arranged(number)
         self._ahead = (number + 1, self._pool.submit(self._arranged, number + 1))
@@ -84,7 +84,7 @@ class CapturedEpochs:
         return self.sums
 
     def _arranged(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Places and shares of all batches of an epoch, (batches, networks, room)."""
+        """Arrange places and shares of all batches of an epoch, (batches, networks, room)."""
         index, share = np.zeros(self.index.shape, dtype=np.int64), np.zeros(self.share.shape, np.float32)
         networks, room = index.shape[1:]
         late: list[list[np.ndarray]] = [[] for _ in range(networks)]
@@ -125,12 +125,12 @@ class CapturedEpochs:
         return graph
 
     def _changing(self) -> list[Tensor]:
-        """The weights, their averages, and what the optimiser keeps of each."""
+        """List the weights, their averages, and what the optimiser keeps of each."""
         moments: list[Any] = [v for s in self.state.optimizer.state.values() for v in s.values()]
         return [*self.state.live, *self.state.mean, *(v for v in moments if isinstance(v, Tensor))]
 
     def _step(self) -> None:
-        """One update by the present batch."""
+        """Update the weights by the present batch."""
         index, share = (part.index_select(0, self.batch)[0] for part in (self.index, self.share))
         rows = {name: value.index_select(0, index.flatten()) for name, value in self.rows.items()}
         sums = self.state.gradient(self.loss, rows, share, self.generator)

@@ -166,7 +166,7 @@ class Run:
 
     @property
     def next_epoch(self) -> int:
-        """The number of epochs so far."""
+        """Count the epochs so far."""
         return max(len(history.epochs) for history in self.histories)
 
     def epoch(self) -> None:
@@ -184,7 +184,7 @@ class Run:
             self._note(i, means[i], rate, held_out[i])
 
     def _steps(self, number: int, seed: int) -> Tensor:
-        """The steps of an epoch; the sums of losses and of weights of every network, (2, networks)."""
+        """Take the steps of an epoch; return sums of losses and of weights, (2, networks)."""
         generator = torch.Generator(self.device).manual_seed(seed)
         sums, steps = torch.zeros(2, self.count, device=self.device), self.recipe.epochs * len(self.batches)
         for index, share in self.batches.epoch(number):
@@ -202,7 +202,7 @@ class Run:
     def gradient(
         self, loss: Callable[..., Tensor], rows: Rows, share: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """The gradient of the mean loss of each network; the sums of losses and of weights, (2, networks)."""
+        """Compute the gradient of each mean loss; return sums of losses and of weights, (2, networks)."""
         weight = share * rows["weight"].reshape(share.shape) if "weight" in rows else share
         random = self.task.draw(share.numel(), generator, self.device)
         losses = loss(self.network, rows, random).reshape(share.shape)
@@ -225,7 +225,7 @@ class Run:
     # ---- validation ----------------------------------------------------------------------------
 
     def validate(self) -> list[Tensor | None]:
-        """Validation losses of the averaged weights, weighted, with the same noise every time."""
+        """Compute validation losses of the averaged weights, weighted, with the same noise every time."""
         parts = [part.numbers if part is not None else np.zeros(1, int) for part in self.held_out]
         data = next(part.data for part in self.held_out if part is not None)
         seed, at_once = mix_seed(self.seeds[0], -1), self.recipe.validation_batch
@@ -239,7 +239,7 @@ class Run:
         return found
 
     def _note(self, i: int, loss: float, rate: float, losses: Tensor | None) -> None:
-        """One more epoch of network i, with its validation losses if they were due."""
+        """Add an epoch to the history of network i, with its validation losses if they were due."""
         number, history = len(self.histories[i].epochs), self.histories[i]
         if not math.isfinite(loss):
             raise InvalidInputError(
@@ -274,7 +274,7 @@ class Run:
 
 
 def _among_best(losses: Tensor, best: Tensor | None, tolerance: float) -> tuple[Tensor, bool]:
-    """The best losses so far, and whether these exceed them by no more than so many standard errors."""
+    """Return the best losses so far, and whether these exceed them by few enough standard errors."""
     if best is None or float(losses.mean()) < float(best.mean()):
         best = losses
     worse = losses - best
@@ -283,7 +283,7 @@ def _among_best(losses: Tensor, best: Tensor | None, tolerance: float) -> tuple[
 
 
 def _optimizer(network: nn.Module, recipe: Recipe, device: torch.device, captured: bool) -> torch.optim.AdamW:
-    """AdamW; a network may name parameters that weight decay leaves alone."""
+    """Make AdamW; a network may name parameters that weight decay leaves alone."""
     groups = [group for group in recipe.parameter_groups(network) if group["params"]]
     if not captured:
         fused = True if device.type in ("cpu", "cuda") else None

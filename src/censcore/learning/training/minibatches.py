@@ -100,14 +100,14 @@ class FoldBatches:
         return self.count
 
     def epoch(self, number: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The batches of one epoch, each with its places and shares, (networks, room)."""
+        """Yield the batches of one epoch, each with its places and shares, (networks, room)."""
         orders = [order.epoch(seed, number) for order, seed in zip(self.orders, self.seeds, strict=True)]
         for parts in zip(*orders, strict=True):
             yield filled([rows[part] for rows, part in zip(self.numbers, parts, strict=True)])
 
 
 def filled(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of different length as rows of a matrix, and which of its entries they are: 1, else 0.
+    """Fill a matrix with rows of numbers of different length; 1 where an entry is one of them, else 0.
 
     >>> filled([np.array([3, 4]), np.array([5])])
     (array([[3, 4],

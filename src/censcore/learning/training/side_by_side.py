@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
-    """One module whose parameters are those of networks of the same shape, along a new first axis.
+    """Make a module whose parameters are those of networks of one shape, along a new first axis.
 
     >>> stacked([nn.Linear(2, 3), nn.Linear(2, 3)]).weight.shape
     torch.Size([2, 3, 2])
@@ -26,7 +26,7 @@ def stacked(networks: Sequence[nn.Module]) -> nn.Module:
 
 
 def by_network(tensor: Tensor, count: int) -> Tensor:
-    """A parameter of a stack of ``count`` networks, or of the only one, as a matrix with one row for each."""
+    """View a parameter of a stack of ``count`` networks, or of one, as a matrix with a row for each."""
     return tensor.detach().view(count, tensor.numel() // count)
 
 
@@ -56,6 +56,6 @@ def clip_gradients(parameters: Sequence[Tensor], count: int, most: float) -> Non
 
 
 def with_penalty(losses: Tensor, weight: Any, network: Any) -> Tensor:
-    """Losses of subjects plus the penalty on covariates of their network, of which there may be a stack."""
+    """Add the penalty on covariates of each network, of which there may be a stack, to subjects' losses."""
     penalty = (weight * network.input_norms()).reshape(-1, 1)
     return (losses.unflatten(0, (len(penalty), -1)) + penalty).flatten()

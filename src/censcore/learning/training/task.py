@@ -213,7 +213,7 @@ class Recipe:
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
     def memory(self, step: int) -> float:
-        """The decay of the moving average after so many steps: it grows, so that the start is forgotten."""
+        """Return the decay of the moving average after so many steps: it grows, to forget the start."""
         return 0.0 if self.averaging is None else min(self.averaging, (1 + step) / (10 + step))
 
     def validates(self, epoch: int) -> bool:
@@ -280,7 +280,7 @@ def seeded(network: nn.Module, seed: int, device: torch.device) -> Iterator[None
 def held_out_losses(
     task: Task, network: nn.Module, data: Data, index: np.ndarray, *, seed: int, at_once: int
 ) -> tuple[Tensor, Tensor]:
-    """The losses and weights of subjects, (networks, n) each, on the CPU and in double precision.
+    """Compute losses of subjects; return them and weights, (networks, n), on the CPU in double precision.
 
     ``index`` (networks, n) are the places of the subjects of each network of a stack, or of the only one.
     Networks that are judged with the same seed of the noise, data and batches meet the same. Only a batch is
