@@ -19,8 +19,7 @@ import torch
 import censcore as cs
 from censcore.learning import Network, Training
 from censcore.learning.engression.loss import EngressionTask
-from censcore.learning.training.loop import _Run
-from censcore.learning.training.task import Recipe
+from censcore.learning.training.loop import Run
 from censcore.scores.energy_pairs import energy_loss
 from censcore.simulation import LogNormalScenario, SimulatedData
 
@@ -37,26 +36,26 @@ class Uncensored(EngressionTask):
         return energy_loss(self.generate(network, rows["x"], random["noise"]), rows["y"], beta=self.beta)
 
 
-def prepared(k: int, censoring: str) -> _Run:
+def prepared(k: int, censoring: str) -> Run:
     """A run of the estimator's own task, with its own data and recipe, ready for its next epoch."""
     found: dict[str, Any] = {}
 
     class Stop(Exception):
         pass
 
-    def look(task: Any, rows: Any, validation: Any, recipe: Recipe, **options: Any) -> Any:
-        found.update(task=task, rows=rows, recipe=recipe)
+    def look(*run: Any) -> Any:
+        found["run"] = run
         raise Stop
 
     scenario = LogNormalScenario(k, censoring=censoring)
     data = scenario.sample(SUBJECTS, seed=0)
     model = cs.CensoredEngression(random_state=0, device="cpu", training=Training(validation_fraction=0.0))
-    with patch("censcore.learning.neural_estimator.train", look), suppress(Stop):
-        model.fit(data.X, data.y, scenario.censoring_distribution(data.X))
-    task = found["task"]
+    with patch("censcore.learning.neural_estimator.Run", look), suppress(Stop):
+        model.fit(data.X, data.y, censoring=scenario.censoring_distribution(data.X))
+    task, *others = found["run"]
     if censoring == "none":
         task = Uncensored(task.network, task.scale, task.samples, task.beta, task.mixed)
-    return _Run(task, found["rows"], None, found["recipe"], 0, CPU, None)
+    return Run(task, *others)
 
 
 def epochs() -> None:

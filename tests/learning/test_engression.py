@@ -306,11 +306,12 @@ def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
     groups = np.arange(600) // 4
     seen = {}
 
-    def look(task, rows, validation, recipe, *, groups, **options):
-        seen.update(rows=rows, validation=validation, groups=groups)
+    def look(task, networks, folds, *others):
+        (fold,) = folds
+        seen.update(rows=fold.training.taken, validation=fold.validation.taken, groups=fold.groups)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("censcore.learning.neural_estimator.train", look)
+    monkeypatch.setattr("censcore.learning.neural_estimator.Run", look)
     covariates = np.column_stack([groups, DATA.X])
     with pytest.raises(KeyboardInterrupt):
         engression(**SMALL).fit(covariates, DATA.y, censoring=DISTRIBUTION, groups=groups)

@@ -6,8 +6,7 @@ import torch
 from tests.learning.small_trainings import engression
 
 import censcore as cs
-from censcore.learning.training import cuda_graphs
-from censcore.learning.training import loop as training
+from censcore.learning.training import loop
 from censcore.scores import energy_pairs
 from censcore.simulation import LogNormalScenario
 
@@ -66,22 +65,12 @@ def test_the_kernel_equals_the_formula_it_stands_for():
         torch.testing.assert_close(ours.cpu(), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_captured_step_is_the_eager_one(monkeypatch):
+def test_captured_training_is_that_of_the_loop(monkeypatch):
     captured = fitted(precision="float32")
-    run = training._Run
-    monkeypatch.setattr(training, "_Run", lambda *args, **kwargs: run(*args, **kwargs | {"captured": False}))
-    eager = fitted(precision="float32")
+    monkeypatch.setattr(loop, "fits_on_device", lambda *_: False)
+    plain = fitted(precision="float32")
     # noise comes in another order out of a captured generator: the same training up to chance
-    np.testing.assert_allclose(losses(captured)[-1], losses(eager)[-1], rtol=0.05)
-
-
-@pytest.mark.parametrize("rows", [100, 700, 10_000])
-def test_data_too_large_for_the_device_come_in_blocks(monkeypatch, rows):
-    resident = fitted()
-    monkeypatch.setattr(training, "fits_on_device", lambda *_: False)
-    monkeypatch.setattr(cuda_graphs, "_STREAMED_ROWS", rows)
-    np.testing.assert_array_equal(losses(fitted()), losses(resident))
-    assert len(losses(fitted(batch_size=5000, epochs=1))) == 1
+    np.testing.assert_allclose(losses(captured)[-1], losses(plain)[-1], rtol=0.05)
 
 
 def test_compilation_changes_rounding_alone():
@@ -140,19 +129,6 @@ def test_networks_side_by_side_resume(kind, tmp_path):
     np.testing.assert_allclose(resumed.sample(DATA.X[:20], 16), whole.sample(DATA.X[:20], 16), rtol=0.05)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_step_in_two_graphs_with_an_exchange_is_the_step_in_one(compiled):
-    """The path of several processes, with a process group of one."""
-    alone = fitted(compile=compiled, precision="float32")
-    dist = torch.distributed
-    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
-    try:
-        together = fitted(compile=compiled, precision="float32")
-    finally:
-        dist.destroy_process_group()
-    np.testing.assert_allclose(losses(together), losses(alone), rtol=2e-3)
-
-
 LIKELIHOOD = {"epochs": 3, "random_state": 0, "device": "cuda", "solver": "adam"}
 LIKELIHOOD_MODELS = {
     "independent Weibull": lambda **k: cs.CopulaWeibull(**k),
@@ -199,12 +175,25 @@ def test_linear_models_converge_to_the_same_point(copula):
     assert found["cuda"].validation_loss == pytest.approx(found["cpu"].validation_loss, rel=1e-4)
 
 
-def test_likelihood_models_stream_data_that_do_not_fit(monkeypatch):
+def test_likelihood_models_train_on_data_that_do_not_fit(monkeypatch):
     resident = cs.CopulaWeibull("clayton", **LIKELIHOOD).fit(PAIR.X, PAIR.y)
-    monkeypatch.setattr(training, "fits_on_device", lambda *_: False)
-    streamed = cs.CopulaWeibull("clayton", **LIKELIHOOD).fit(PAIR.X, PAIR.y)
-    first, second = ([e.train_loss for e in m.history_.epochs] for m in (resident, streamed))
-    np.testing.assert_allclose(first, second, rtol=1e-4)
+    monkeypatch.setattr(loop, "fits_on_device", lambda *_: False)
+    batches = cs.CopulaWeibull("clayton", **LIKELIHOOD).fit(PAIR.X, PAIR.y)
+    np.testing.assert_allclose(losses(resident), losses(batches), rtol=1e-4)
+
+
+def test_networks_side_by_side_train_in_captured_steps():
+    """Each as on the CPU; the networks of the folds have different numbers of subjects."""
+    folds = [(np.arange(300, 1200), np.arange(300)), (np.arange(800), np.arange(800, 1200))]
+    scores = {}
+    for device in ("cuda", "cpu"):
+        model = cs.MixtureDensityNetwork(n_networks=2, epochs=4, random_state=0, device=device)
+        fitted = model.cross_fit(PAIR.X[:1200], PAIR.y[:1200], folds)
+        scores[device] = [
+            cs.log_score(PAIR.y[1200:], member.predict_distribution(PAIR.X[1200:])).mean()
+            for (member,) in fitted
+        ]
+    np.testing.assert_allclose(scores["cuda"], scores["cpu"], rtol=2e-2)
 
 
 @pytest.mark.parametrize("name", LIKELIHOOD_MODELS)

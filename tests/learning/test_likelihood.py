@@ -371,8 +371,8 @@ def test_moments_of_a_checkpoint_lie_in_memory_as_the_parameters_do(tmp_path, mo
         raise KeyboardInterrupt
 
     cs.CopulaWeibull("clayton", **settings).fit(X, y, callbacks=[stop])
-    runs, restore = [], loop._Run._restore
-    monkeypatch.setattr(loop._Run, "_restore", lambda run, tensors: [restore(run, tensors), runs.append(run)])
+    runs, restore = [], loop.restore
+    monkeypatch.setattr(loop, "restore", lambda run, *state: [restore(run, *state), runs.append(run)])
     resumed = cs.CopulaWeibull("clayton", **settings).fit(X, y)
     assert len(resumed.history_.epochs) == 3
     state = runs[0].optimizer.state

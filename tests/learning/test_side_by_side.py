@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from censcore.learning import Network, Recipe, train
 from censcore.learning.data.standardised import Fold, Subjects
 from censcore.learning.engression import Generator
 from censcore.learning.mixture_density_network import DensityTask, LogNormalComponents
-from censcore.learning.training.side_by_side import SideBySide, stacked
+from censcore.learning.training import cuda_graphs
+from censcore.learning.training.loop import Run
+from censcore.learning.training.side_by_side import stacked
 from censcore.simulation import LogNormalScenario
 
 CPU = torch.device("cpu")
@@ -50,7 +53,7 @@ def test_trained_side_by_side_is_trained_alone(sizes: tuple[int, int], validated
     ]
     networks = networks_of(2)
     task = DensityTask(stacked(networks), torch.tensor(sparsity))
-    histories = SideBySide(task, networks, folds, recipe, seeds, CPU).train()
+    histories = Run(task, networks, folds, recipe, seeds, CPU).train()
     for i, alone in enumerate(networks_of(2)):
         validation = folds[i].validation
         history = train(
@@ -70,6 +73,49 @@ def test_trained_side_by_side_is_trained_alone(sizes: tuple[int, int], validated
             assert (one.validation_loss is None) == (other.validation_loss is None)
             if validated:
                 assert one.validation_loss == pytest.approx(other.validation_loss, rel=1e-4)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_step_that_a_gpu_captures_is_the_step_of_the_loop(
+    grouped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_recorded(steps: Any) -> Any:
+        return SimpleNamespace(replay=steps._step)
+
+    monkeypatch.setattr(cuda_graphs.CapturedEpochs, "_captured", not_recorded)
+    data = some_data(60)
+    recipe = Recipe(epochs=5, batch_size=10, learning_rate=0.02, patience=None, compile=False)
+    held_out = Subjects(data, np.arange(50, 60))
+    folds = [
+        Fold(Subjects(data, np.arange(size)), held_out, np.arange(size) // 3 if grouped else None)
+        for size in (40, 37)
+    ]
+    found = []
+    for captured in (False, True):
+        networks = networks_of(2)
+        run = Run(DensityTask(stacked(networks), 0.01), networks, folds, recipe, [3, 4], CPU)
+        if captured:
+            for group in run.optimizer.param_groups:
+                group["lr"] = torch.tensor(group["lr"])
+            run.captured = cuda_graphs.CapturedEpochs(run)
+        epochs = [epoch for history in run.train() for epoch in history.epochs]
+        found.append([(e.train_loss, e.validation_loss, e.learning_rate) for e in epochs])
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
+def test_subjects_beyond_the_room_of_their_batch_take_other_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_graphs, "_ROOM", 0.1)
+    data, networks = some_data(60), networks_of(2)
+    parts = [np.arange(40), np.arange(20, 57)]
+    folds = [Fold(Subjects(data, part), None, np.arange(len(part)) // 3) for part in parts]
+    recipe = Recipe(epochs=2, batch_size=10, compile=False)
+    run = Run(DensityTask(stacked(networks), 0.01), networks, folds, recipe, [3, 4], CPU)
+    steps = cuda_graphs.CapturedEpochs(run)
+    most = max(rows.shape[1] for rows, _ in run.batches.epoch(0))
+    index, share = steps._arranged(0)
+    assert most > index.shape[2]
+    for i, part in enumerate(parts):
+        assert sorted(index[:, i][share[:, i] > 0]) == part.tolist()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +150,7 @@ def test_an_interrupted_fit_keeps_the_weights_so_far(monkeypatch: pytest.MonkeyP
     folds = [Fold(Subjects(data)), Fold(Subjects(data))]
     task = DensityTask(stacked(networks), 0.0)
     recipe = Recipe(epochs=50, batch_size=10)
-    histories = SideBySide(task, networks, folds, recipe, [0, 1], CPU).train()
+    histories = Run(task, networks, folds, recipe, [0, 1], CPU).train()
     assert all(history.interrupted and len(history.epochs) == 5 for history in histories)
 
 

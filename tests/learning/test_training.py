@@ -1,11 +1,9 @@
 """The training loop: what it minimises, keeps, resumes and refuses."""
 
-import copy
 import math
 import subprocess
 import sys
 import textwrap
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +11,8 @@ import torch
 from tests.learning.small_trainings import WITH_TESTS, Regression
 
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
-from censcore.learning.data.standardised import rows_of
-from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
-from censcore.learning.training.exchange import SharedGradient, share_of
+from censcore.learning.training.cuda_graphs import fits_on_device
 from censcore.learning.training.loop import train
-from censcore.learning.training.minibatches import Batches
 from censcore.learning.training.task import Recipe, mix_seed
 
 
@@ -138,67 +133,6 @@ def test_resuming_after_kill_9(tmp_path):
     assert resumed.stdout == whole.stdout
 
 
-@pytest.fixture
-def group_of_one():
-    """A process group with a single process."""
-    dist = torch.distributed
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
-def test_the_two_parts_of_a_captured_step_are_the_whole_step(group_of_one):
-    """On a GPU each part is a captured graph; here they run as they are."""
-    x = torch.randn(30, 3, generator=torch.Generator().manual_seed(1))
-    rows = {"x": x, "y": x.sum(1), "weight": torch.linspace(0.1, 1, 30)}
-    subjects = np.arange(0, 30, 2)
-    found = []
-    for shared in (False, True):
-        torch.manual_seed(0)
-        task = Regression()
-        network = task.network
-        optimizer = torch.optim.SGD(network.parameters(), lr=torch.tensor(0.0), foreach=False)
-        averaged = copy.deepcopy(network).requires_grad_(False)
-        state = SimpleNamespace(network=network, averaged=averaged, optimizer=optimizer, steps=0)
-        recipe = Recipe(
-            epochs=2, learning_rate=0.05, schedule="constant", warmup=0.0, averaging=0.9, compile=False
-        )
-        epochs = GraphedEpochs(
-            task, recipe, state, rows if shared else rows_of(rows, subjects), Batches(15, 4), True,
-            subjects if shared else None, SharedGradient(network) if shared else None,
-        )  # fmt: skip
-        assert len(epochs.rows["x"]) == 15  # a process holds its share
-        epochs._load(*epochs._arrange(0, 0), {})
-        for _ in range(4):
-            for part in epochs._parts():
-                part()
-        found.append([*network.parameters(), *averaged.parameters(), epochs.total, epochs.weight])
-    for whole, parts in zip(*found, strict=True):
-        torch.testing.assert_close(parts, whole)
-    assert float(found[0][-1]) == pytest.approx(float(rows["weight"][subjects].sum()))
-
-
-def test_a_batch_without_subjects_here_still_takes_part(group_of_one):
-    task = Regression()
-    shared = SharedGradient(task.network)
-    shared.add(torch.ones(0), torch.ones(0))
-    shared.exchange()
-    total, weight = shared.finish()
-    assert total == weight == 0
-    assert all((p.grad == 0).all() for p in task.network.parameters())
-
-
-def test_shares_are_whole_groups_of_about_equal_size():
-    groups = np.repeat(np.arange(40), np.random.default_rng(0).integers(1, 30, 40))
-    shares = [share_of(len(groups), groups, rank, 3) for rank in range(3)]
-    assert sorted(np.concatenate(shares).tolist()) == list(range(len(groups)))
-    assert max(map(len, shares)) - min(map(len, shares)) <= 30
-    owners = [set(groups[share].tolist()) for share in shares]
-    assert sum(map(len, owners)) == 40  # no group has two owners
-    with pytest.raises(InvalidInputError, match="2 groups for 3 processes"):
-        share_of(5, np.array([1, 1, 1, 2, 2]), 0, 3)
-
-
 def test_bad_settings_and_a_diverging_loss_are_refused(data):
     with pytest.raises(InvalidInputError, match="schedule"):
         Recipe(schedule="steps")
@@ -215,8 +149,8 @@ def test_history_as_frame_and_plot(data):
     assert len(history.plot().lines) == 3
 
 
-def test_rows_that_do_not_fit_on_the_device_are_streamed(monkeypatch):
-    """Only batches travel to the device; the data stay where they are."""
+def test_only_batches_travel_to_the_device():
+    """The data stay where they are."""
     moved = []
 
     class Watched(torch.Tensor):
@@ -231,12 +165,12 @@ def test_rows_that_do_not_fit_on_the_device_are_streamed(monkeypatch):
     rows = {"x": x, "y": x.sum(1)}
     watched = {name: value.as_subclass(Watched) for name, value in rows.items()}
     recipe = Recipe(epochs=3, batch_size=32, validation_batch=32)
-    streamed, plain = Regression(), Regression()
-    train(streamed, watched, watched, recipe, seed=1, device=CPU)
+    seen, plain = Regression(), Regression()
+    train(seen, watched, watched, recipe, seed=1, device=CPU)
     train(plain, rows, rows, recipe, seed=1, device=CPU)
     assert moved
     assert max(moved) < 40
-    assert same(streamed.network, plain.network)
+    assert same(seen.network, plain.network)
 
 
 @pytest.mark.parametrize(("free", "fits"), [(10_000, True), (4_000, False)])

@@ -32,7 +32,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order, check_single_precision
 from censcore.learning.engression import CensoredEngression, Network, Training
 from censcore.learning.mixture_density_network import MixtureDensityNetwork
-from censcore.learning.training.exchange import pick_device
+from censcore.learning.training.devices import pick_device
 from censcore.outcomes import RightCensored
 
 # A smaller generator than the paper's, in fewer and larger steps. Up to 2,000 subjects fewer draws, and two

@@ -22,7 +22,7 @@ from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardis
 from censcore.learning.data.units import mean_time
 from censcore.learning.neural_estimator import NeuralEstimator
 from censcore.learning.settings import Training
-from censcore.learning.training.exchange import pick_device
+from censcore.learning.training.devices import pick_device
 from censcore.learning.training.full_batch import FullBatch
 from censcore.learning.training.task import (
     MOST_EPOCHS,
@@ -30,7 +30,9 @@ from censcore.learning.training.task import (
     MOST_UNITS,
     Callback,
     History,
+    Recipe,
     Rows,
+    Task,
     mix_seed,
 )
 from censcore.outcomes import OutcomeLike, RightCensored
@@ -186,7 +188,8 @@ class LikelihoodEstimator(NeuralEstimator):
     def _fit_network(self, fold: Fold, callbacks: Sequence[Callback]) -> None:
         """Train a new network, and fit what is left."""
         self._networks = self._new_networks([self._seed])
-        self.history_ = self._train(self._task(fold.training.n), fold, callbacks)
+        task, recipe = self._task(fold.training.n), self._recipe(fold.training.n)
+        self.history_ = self._train(task, self._networks, [fold], recipe, callbacks)[0]
         self._finish(fold.training.taken)
 
     def _task(self, n: int) -> LikelihoodTask:
@@ -301,12 +304,11 @@ class ParameterEstimator(LikelihoodEstimator):
         return self.solver == "lbfgs" or (self.solver == "auto" and linear)
 
     def _train(
-        self, task: Any, fold: Fold, callbacks: Sequence[Callback], *settings: Any, **options: Any
-    ) -> History:
+        self, task: Task, networks: Any, folds: Any, recipe: Recipe, callbacks: Any = (), **options: Any
+    ) -> list[History]:
         if not self._fits_at_once():
-            return super()._train(task, fold, callbacks, *settings, **options)
-        self._recipe(fold.training.n)  # checks the settings that both solvers share
+            return super()._train(task, networks, folds, recipe, callbacks, **options)
+        (fold,), penalty, device = folds, recipe.weight_decay, pick_device(self.device)
         others = None if fold.validation is None else fold.validation.taken
-        penalty, device = self._training.weight_decay, pick_device(self.device)
         search = FullBatch(task, fold.training.taken, others, penalty, device, self._bounds(task.network))
-        return search.train(int(self.max_iter), callbacks, self.checkpoint, self.progress)
+        return [search.train(int(self.max_iter), callbacks, self.checkpoint, self.progress)]

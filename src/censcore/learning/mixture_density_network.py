@@ -24,7 +24,7 @@ from censcore.learning.likelihood import LikelihoodEstimator, LikelihoodTask
 from censcore.learning.settings import Training
 from censcore.learning.structures import Branching, structure_of
 from censcore.learning.subject_windows import SubjectWindows
-from censcore.learning.training.exchange import pick_device
+from censcore.learning.training.devices import pick_device
 from censcore.learning.training.side_by_side import stacked, with_penalty
 from censcore.learning.training.task import MOST_UNITS, Recipe, Rows
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
@@ -197,8 +197,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         networks = self._new_networks(self._seeds(len(own)))
         sparsity = torch.tensor([self._sparsity(fold.training.n) for fold in own])
         task = DensityTask(stacked(networks), sparsity.to(pick_device(self.device)))
-        histories = self._train_stack(task, networks, own, len(outcome))
-        self.history_ = histories[0]
+        self.history_ = self._train(task, networks, own, self._recipe(len(outcome)), checkpoint=None)[0]
         if self.history_.interrupted:
             raise KeyboardInterrupt
         self._networks = [networks[0].double()]

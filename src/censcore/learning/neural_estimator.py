@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,9 +28,8 @@ from censcore.learning.data.units import means_and_spreads
 from censcore.learning.file_checks import check_contents
 from censcore.learning.settings import Network, Training
 from censcore.learning.structures import Structure, structure_for
-from censcore.learning.training.exchange import pick_device, same_everywhere
-from censcore.learning.training.loop import train
-from censcore.learning.training.side_by_side import SideBySide
+from censcore.learning.training.devices import pick_device
+from censcore.learning.training.loop import Run
 from censcore.learning.training.task import Callback, History, Recipe, Task
 from censcore.model_files import part_of
 from censcore.outcomes import CompetingRisks, SemiCompetingRisks, as_outcome
@@ -181,7 +180,7 @@ class NeuralEstimator(SavedEstimator):
         if isinstance(state, int | np.integer):
             return as_count(state, "random_state", least=0, most=_MOST_SEED)
         if not hasattr(self, "_drawn_seed"):
-            self._drawn_seed = same_everywhere(seed_of(state))
+            self._drawn_seed = seed_of(state)
         return self._drawn_seed
 
     def _forget(self) -> None:
@@ -212,20 +211,18 @@ class NeuralEstimator(SavedEstimator):
         return Recipe(**shared | {"epochs": self.epochs, "patience": self.patience, "batch_size": batch_size})
 
     def _train(
-        self, task: Task, fold: Fold, callbacks: Sequence[Callback], epochs: int | None = None, **options: Any
-    ) -> History:
-        recipe = self._recipe(fold.training.n)
-        settings = {"seed": self._seed, "checkpoint": self.checkpoint, "progress": self.progress}
-        return train(
-            task,
-            fold.training.taken,
-            None if fold.validation is None else fold.validation.taken,
-            recipe if epochs is None else replace(recipe, epochs=epochs),
-            device=pick_device(self.device),
-            groups=fold.groups,
-            callbacks=callbacks,
-            **settings | options,
-        )
+        self,
+        task: Task,
+        networks: Sequence[nn.Module],
+        folds: Sequence[Fold],
+        recipe: Recipe,
+        callbacks: Sequence[Callback] = (),
+        **options: Any,
+    ) -> list[History]:
+        """Train a network on its fold, or several side by side, whose task is that of their stack."""
+        settings = {"seeds": self._seeds(len(folds)), "checkpoint": self.checkpoint} | options
+        run = Run(task, networks, folds, recipe, settings["seeds"], pick_device(self.device))
+        return run.train(callbacks, settings["checkpoint"], self.progress)
 
     def _seeds(self, count: int) -> list[int]:
         """Seeds of several networks."""
@@ -249,14 +246,6 @@ class NeuralEstimator(SavedEstimator):
         model = copy(self)
         model._networks = [network]
         return model
-
-    def _train_stack(
-        self, task: Task, networks: Sequence[nn.Module], folds: Sequence[Fold], n: int, **options: Any
-    ) -> list[History]:
-        """Train networks side by side, by the recipe for n subjects."""
-        seeds, device = self._seeds(len(folds)), pick_device(self.device)
-        run = SideBySide(task, networks, folds, self._recipe(n), seeds, device)
-        return run.train(progress=self.progress, **options)
 
     # ---- draws ---------------------------------------------------------------------------------
 

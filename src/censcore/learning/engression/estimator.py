@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -24,7 +24,7 @@ from censcore.learning.engression.loss import TimeScale, is_worse
 from censcore.learning.engression.sampling import FittedGenerators
 from censcore.learning.engression.training_censoring import TrainingCensoring
 from censcore.learning.settings import Network, Training
-from censcore.learning.training.exchange import pick_device, rank_and_processes
+from censcore.learning.training.devices import pick_device
 from censcore.learning.training.side_by_side import stacked
 from censcore.learning.training.task import Callback, History
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
@@ -313,18 +313,12 @@ class CensoredEngression(FittedGenerators):
         device = pick_device(self.device)
         self._networks = self._new_networks(self._seeds(len(folds)))
         # on a GPU, recorded steps of one network after the other are faster
-        together = device.type == "cpu" and rank_and_processes()[1] == 1 and not again and len(folds) > 1
-        if together and isinstance(folds[0].training, Subjects):
+        if device.type == "cpu" and not again and len(folds) > 1:
             sparsity = torch.tensor([self._penalty(fold.training) for fold in folds])
             stack: Any = stacked(self._networks)
-            self.histories_ = self._train_stack(
-                self._task(stack, device, sparsity),
-                self._networks,
-                folds,
-                min(fold.training.n for fold in folds),
-                callbacks=callbacks,
-                checkpoint=self.checkpoint,
-            )
+            recipe = self._recipe(min(fold.training.n for fold in folds))
+            task = self._task(stack, device, sparsity)
+            self.histories_ = self._train(task, self._networks, folds, recipe, callbacks)
         else:
             self.histories_ = self._train_in_turn(folds, device, callbacks, again)
             self._networks = self._networks[: len(self.histories_)]
@@ -344,14 +338,14 @@ class CensoredEngression(FittedGenerators):
         histories: list[History] = []
         seeds = self._seeds(len(folds))
         for i, (fold, network, seed) in enumerate(zip(folds, self._networks, seeds, strict=True)):
-            checkpoint, epochs = self.checkpoint, None
-            if checkpoint is not None and i:
-                checkpoint = Path(f"{checkpoint}.{i}")
+            recipe, own = self._recipe(fold.training.n), dict[str, Any](seeds=[seed])
+            if self.checkpoint is not None and i:
+                own["checkpoint"] = Path(f"{self.checkpoint}.{i}")
             if again and i:
                 epochs = self.epochs if self.patience is None else histories[0].kept_epoch + 1
-                epochs = max(1, round(epochs * folds[0].training.n / fold.training.n))
+                recipe = replace(recipe, epochs=max(1, round(epochs * folds[0].training.n / fold.training.n)))
             task = self._task(network, device, self._penalty(fold.training))
-            histories.append(self._train(task, fold, callbacks, epochs, seed=seed, checkpoint=checkpoint))
+            histories += self._train(task, [network], [fold], recipe, callbacks, **own)
             if histories[-1].interrupted:
                 break
         return histories

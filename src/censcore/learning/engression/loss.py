@@ -308,8 +308,9 @@ def is_worse(again: EngressionTask, first: EngressionTask, held_out: Subjects, s
 
     Then its training has failed, for instance where few have events and all draws are late.
     """
+    index = held_out.numbers[None, :_COMPARED]
     losses = [
-        held_out_losses(task, task.network, held_out.taken, seed=seed, at_once=_AT_ONCE, most=_COMPARED)
+        held_out_losses(task, task.network, held_out.data, index, seed=seed, at_once=_AT_ONCE)[0][0]
         for task in (again, first)
     ]
     worse = losses[0] - losses[1]

@@ -1,1 +1,1 @@
-"""How networks are trained: the loop, its recipe and history, checkpoints, devices, several processes."""
+"""How networks are trained: the loop, its recipe and history, checkpoints, devices."""

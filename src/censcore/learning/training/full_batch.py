@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,10 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
-from censcore.files import as_path
 from censcore.learning.data.standardised import Data, blocks
+from censcore.learning.training.checkpoints import Checkpoint, digests
 from censcore.learning.training.cuda_graphs import fits_on_device
-from censcore.learning.training.exchange import rank_and_processes
-from censcore.learning.training.runs import checkpoint_of, digests
 from censcore.learning.training.task import Callback, Epoch, History, Task
-from censcore.model_files import write_model_file
 from censcore.progress import ProgressBar
 
 _CHECKPOINT = "full-batch checkpoint"
@@ -35,8 +31,7 @@ class FullBatch:
 
     by L-BFGS-B [1]_, with the penalty :math:`\rho` on the weights that decay. The weights of the first layer
     are searched in the directions of uncorrelated covariates. Ends when no component of the gradient exceeds
-    1e-6, apart from parameters that a bound holds back. Several processes compute a share of the subjects
-    each.
+    1e-6, apart from parameters that a bound holds back.
 
     Parameters
     ----------
@@ -63,7 +58,6 @@ class FullBatch:
         bounds: np.ndarray | None = None,
     ) -> None:
         self.task, self.penalty, self.device = task, penalty, device
-        self.rank, self.processes = rank_and_processes()
         task.network.to(device).double()
         self.parameters = list(task.network.parameters())
         spared = {id(p) for p in getattr(task.network, "undecayed", list)()}
@@ -91,15 +85,17 @@ class FullBatch:
         ``max_iter`` are the most iterations; a warning is issued where they do not suffice. A search that is
         resumed begins at the parameters of its last iteration.
         """
-        if checkpoint is not None and as_path(checkpoint, "checkpoint").exists():
-            self.resume(checkpoint)
-        with ProgressBar("L-BFGS", max_iter, 0, self.rank == 0 and progress) as bar:
+        file = None if checkpoint is None else Checkpoint(checkpoint, _CHECKPOINT, self._identity)
+        if file is not None and file.path.exists():
+            with file.state() as (tensors, _):
+                self.place(tensors["phi"].numpy())
+        with ProgressBar("L-BFGS", max_iter, 0, progress) as bar:
 
             def after(_: np.ndarray) -> None:
                 epoch = self.record()
                 bar.advance(f"loss {epoch.train_loss:.6f}")
-                if checkpoint is not None and self.rank == 0:
-                    self.save(checkpoint)
+                if file is not None:
+                    file.save({"phi": torch.from_numpy(self.best)}, {})
                 if sum(callback(epoch, self.task.network) is True for callback in callbacks):
                     raise StopIteration
 
@@ -125,7 +121,7 @@ class FullBatch:
         return self.finish()
 
     def _parts(self, rows: Data) -> Any:
-        """Consecutive subjects on the device, in double precision; every process has all the parts."""
+        """Consecutive subjects on the device, in double precision."""
         options = {"at_once": _NUMBERS_AT_ONCE} if self.device.type == "cuda" else {}
         for rows_of_part in blocks(*rows["x"].shape, **options):
             part = {name: value[rows_of_part].to(self.device) for name, value in rows.items()}
@@ -165,12 +161,10 @@ class FullBatch:
             parameter.grad = torch.zeros_like(parameter)
         total = torch.zeros((), device=self.device, dtype=torch.float64)
         for part in self._parts(self.rows):
-            share = {name: value[self.rank :: self.processes] for name, value in part.items()}
-            if len(share["x"]):
-                summed = (self.task.loss(self.task.network, share, {}) * self._weight(share)).sum()
-                summed.backward()
-                total += summed.detach()
-        loss, gradient = self._summed(total)
+            summed = (self.task.loss(self.task.network, part, {}) * self._weight(part)).sum()
+            summed.backward()
+            total += summed.detach()
+        loss, gradient = self._penalised(total)
         if not np.isfinite(loss):
             return np.inf, np.zeros_like(gradient)
         if loss <= self.loss:
@@ -178,18 +172,15 @@ class FullBatch:
         return loss, gradient
 
     @torch.no_grad()
-    def _summed(self, total: Tensor) -> tuple[float, np.ndarray]:
-        """Loss and gradient of all processes together, with the penalty."""
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
-        sums = torch.cat([total.reshape(1), *(g.ravel() for g in gradients)])
-        if self.processes > 1:
-            torch.distributed.all_reduce(sums)
-        loss, *parts = (sums / self.total).split([1, *(p.numel() for p in self.parameters)])
-        for i, (parameter, part) in enumerate(zip(self.parameters, parts, strict=True)):
+    def _penalised(self, total: Tensor) -> tuple[float, np.ndarray]:
+        """The mean loss and its gradient, with the penalty, from the sum of the losses."""
+        loss, gradients = total / self.total, []
+        for i, parameter in enumerate(self.parameters):
+            assert parameter.grad is not None
             decay = self.penalty * self.decayed[i]
             loss = loss + 0.5 * decay * (parameter**2).sum()
-            gradient = part.reshape(parameter.shape) + decay * parameter
-            gradients[i] = gradient @ self.unmixing if i == self.first else gradient
+            gradient = parameter.grad / self.total + decay * parameter
+            gradients.append(gradient @ self.unmixing if i == self.first else gradient)
         return float(loss), torch.cat([g.ravel() for g in gradients]).cpu().numpy()
 
     def record(self) -> Epoch:
@@ -250,16 +241,7 @@ class FullBatch:
             stacklevel=5,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Keep the best point."""
-        write_model_file(path, _CHECKPOINT, {"phi": self.best}, {"identity": self._identity})
-
-    @cached_property
+    @property
     def _identity(self) -> dict[str, Any]:
         """What must be equal for a search to be continued."""
         return {"total": self.total, "data": digests(self.rows), "size": len(self.start())}
-
-    def resume(self, path: str | os.PathLike[str]) -> None:
-        """Begin where an earlier search was."""
-        with checkpoint_of(path, _CHECKPOINT, self._identity) as (tensors, _):
-            self.place(tensors["phi"].numpy())

@@ -1,23 +1,34 @@
-"""One training loop for every neural model: seeded, resumable, interruptible, on one process or several."""
+"""One training loop for every neural model: networks side by side, seeded, resumable, interruptible."""
 
 from __future__ import annotations
 
 import copy
+import math
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.learning.data.standardised import Data, gather, subjects_in
-from censcore.learning.training.cuda_graphs import GraphedEpochs, fits_on_device
-from censcore.learning.training.exchange import SharedGradient, rank_and_processes, share_of
-from censcore.learning.training.minibatches import Batches
-from censcore.learning.training.runs import Run, digests
-from censcore.learning.training.task import Callback, History, Recipe, Rows, Task, held_out_losses, mix_seed
-from censcore.model_files import part_of
+from censcore.exceptions import InvalidInputError
+from censcore.learning.data.standardised import Data, Fold, Subjects, gather
+from censcore.learning.training.checkpoints import Checkpoint, identity_of, restore, tensors_of
+from censcore.learning.training.cuda_graphs import CapturedEpochs, fits_on_device
+from censcore.learning.training.minibatches import FoldBatches, filled
+from censcore.learning.training.side_by_side import by_network, clip_gradients, fill
+from censcore.learning.training.task import (
+    Callback,
+    Epoch,
+    History,
+    Recipe,
+    Rows,
+    Task,
+    held_out_losses,
+    mix_seed,
+    seeded,
+)
+from censcore.progress import ProgressBar
 
 
 def train(
@@ -82,157 +93,202 @@ def train(
     >>> history.epochs[-1].train_loss < 0.01
     True
     """
-    run = _Run(task, rows, validation, recipe, seed, device, groups)
+    fold = Fold(Subjects(rows), None if validation is None else Subjects(validation), groups)
+    run = Run(task, [task.network], [fold], recipe, [seed], device)
     return run.train(callbacks, checkpoint, progress)[0]
 
 
-class _Run(Run):
-    """The training of one network: itself, the moving average of its weights, and those to keep."""
+class Run:
+    """The training of networks side by side: themselves, the moving average of their weights, those to keep.
+
+    The task is that of the only network, or of a stack of them, each of which is trained as it would be
+    alone: many small products of matrices are then few larger ones. Their folds share data, and the subjects
+    of each follow each other in a batch. A network without subjects for validation keeps its last weights;
+    others keep averaged weights whenever the validation loss is among the best, until patience ends.
+    """
 
     def __init__(
         self,
         task: Task,
-        rows: Data,
-        validation: Data | None,
+        networks: Sequence[nn.Module],
+        folds: Sequence[Fold],
         recipe: Recipe,
-        seed: int,
+        seeds: Sequence[int],
         device: torch.device,
-        groups: np.ndarray | None,
-        captured: bool = True,
     ) -> None:
-        super().__init__(task, recipe, device, [0 if validation is None else subjects_in(validation)])
-        self.rows, self.validation, self.seed = rows, validation, seed
-        self.rank, self.processes = rank_and_processes()
-        n = subjects_in(rows)
-        self.batches = Batches(n, recipe.batch_size, groups)
-        self.subjects: np.ndarray | None = None
-        self.shared: SharedGradient | None = None
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            self.subjects = share_of(n, groups, self.rank, self.processes)
-            own = None if groups is None else np.asarray(groups)[self.subjects]
-            self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
-            self.shared = SharedGradient(self.network)
-        captured &= device.type == "cuda"
-        self.optimizer = _optimizer(self.network, recipe, device if captured else None)
+        self.task, self.networks, self.recipe, self.seeds, self.device = task, networks, recipe, seeds, device
+        self.network, self.count = task.network.to(device), len(networks)
         self.averaged, self.kept = (copy.deepcopy(self.network).requires_grad_(False) for _ in range(2))
-        self.graphed: GraphedEpochs | None = None
-        if captured:  # epochs are replays of one captured step
-            resident = fits_on_device(rows, device, self.processes)
-            self.graphed = GraphedEpochs(
-                task, recipe, self, rows, self.batches, resident, self.subjects, self.shared
-            )
+        self.live, self.mean = list(self.network.parameters()), list(self.averaged.parameters())
+        self.buffers = list(zip(self.averaged.buffers(), self.network.buffers(), strict=True))
+        self.data, self.held_out = folds[0].training.data, [fold.validation for fold in folds]
+        self.batches = FoldBatches(folds, recipe.batch_size, seeds)
+        self.histories = [History() for _ in folds]
+        self.best: list[Tensor | None] = [None] * len(folds)  # validation losses of the best epoch
+        self.going, self.steps = np.ones(len(folds), dtype=bool), 0
+        captured = device.type == "cuda" and fits_on_device(self.data, device)
+        self.optimizer = _optimizer(self.network, recipe, device, captured)
+        self.captured = CapturedEpochs(self) if captured else None
 
-    def _steps(self, number: int, seed: int) -> tuple[list[float], float]:
-        steps = self._eager_steps if self.graphed is None else self.graphed.run
-        total, weight = steps(self.seed, number, seed)
-        return [float(total / weight)], float(self.optimizer.param_groups[0]["lr"])
+    def train(
+        self,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> list[History]:
+        """Train from a checkpoint on, until all have stopped or Ctrl-C ends it; keep the best weights."""
+        kind = f"checkpoint of {self.count} networks"
+        file = None if checkpoint is None else Checkpoint(checkpoint, kind, identity_of(self))
+        if file is not None and file.path.exists():
+            with file.state() as state:
+                restore(self, *state)
+                self.going = np.array([self._has_patience(i) for i in range(self.count)])
+        with ProgressBar("training", self.recipe.epochs, self.next_epoch, progress) as bar:
+            try:
+                while self.going.any() and self.next_epoch < self.recipe.epochs:
+                    self.epoch()
+                    if file is not None:
+                        file.save(tensors_of(self), {"histories": self.histories, "steps": self.steps})
+                    last = [history.epochs[-1] for history in self.histories]
+                    bar.advance(f"loss {np.mean([epoch.train_loss for epoch in last]):.4f}")
+                    for i in np.flatnonzero(self.going).tolist() if callbacks else ():
+                        network = copy.deepcopy(self.networks[i]).to(self.device).requires_grad_(False)
+                        fill(network, self.averaged, self.count, i)
+                        self.going[i] &= not sum(callback(last[i], network) is True for callback in callbacks)
+            except KeyboardInterrupt:
+                for history in self.histories:
+                    history.interrupted = True
+        for i, network in enumerate(self.networks):
+            fill(network.to(self.device), self.kept, self.count, i)
+        return self.histories
+
+    # ---- epochs --------------------------------------------------------------------------------
+
+    @property
+    def next_epoch(self) -> int:
+        """Count the epochs so far."""
+        return max(len(history.epochs) for history in self.histories)
+
+    def epoch(self) -> None:
+        """Train for an epoch, and validate where that is due."""
+        number = self.next_epoch
+        seed = mix_seed(self.seeds[0], number)
+        self.network.train()
+        steps = self._steps if self.captured is None else self.captured.run
+        with seeded(self.network, seed, self.device):
+            losses, weights = steps(number, seed)
+        means, rate = (losses / weights).tolist(), float(self.optimizer.param_groups[0]["lr"])
+        due = any(part is not None for part in self.held_out) and self.recipe.validates(number)
+        held_out = self.validate() if due else [None] * self.count
+        for i in np.flatnonzero(self.going).tolist():
+            self._note(i, means[i], rate, held_out[i])
+
+    def _steps(self, number: int, seed: int) -> Tensor:
+        """Take the steps of an epoch; return sums of losses and of weights, (2, networks)."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        sums, steps = torch.zeros(2, self.count, device=self.device), self.recipe.epochs * len(self.batches)
+        for index, share in self.batches.epoch(number):
+            if not index.size:
+                continue
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.recipe.rate(self.steps, steps)
+            batch = gather(self.data, index.ravel(), self.device)
+            weight = torch.from_numpy(share).to(self.device)
+            sums += self.gradient(self.task.loss, batch, weight, generator)
+            self.steps += 1
+            self.update(self.recipe.memory(self.steps))
+        return sums
+
+    def gradient(
+        self, loss: Callable[..., Tensor], rows: Rows, share: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """Compute the gradient of each mean loss; return sums of losses and of weights, (2, networks)."""
+        weight = share * rows["weight"].reshape(share.shape) if "weight" in rows else share
+        random = self.task.draw(share.numel(), generator, self.device)
+        losses = loss(self.network, rows, random).reshape(share.shape)
+        total, size = (losses * weight).sum(dim=1), weight.sum(dim=1)
+        self.optimizer.zero_grad(set_to_none=True)
+        (total / size.clamp(min=torch.finfo(size.dtype).tiny)).sum().backward()
+        return torch.stack([total.detach(), size])
+
+    def update(self, memory: float | Tensor) -> None:
+        """Move the weights against the gradient, and their average after them."""
+        if self.recipe.clip is not None:
+            clip_gradients(self.live, self.count, self.recipe.clip)
+        self.optimizer.step()
+        with torch.no_grad():
+            for mean, live in zip(self.mean, self.live, strict=True):
+                mean.lerp_(live, 1 - memory)
+            for old, new in self.buffers:
+                old.copy_(new)
+
+    # ---- validation ----------------------------------------------------------------------------
+
+    def validate(self) -> list[Tensor | None]:
+        """Compute validation losses of the averaged weights, weighted, with the same noise every time."""
+        parts = [part.numbers if part is not None else np.zeros(1, int) for part in self.held_out]
+        data = next(part.data for part in self.held_out if part is not None)
+        seed, at_once = mix_seed(self.seeds[0], -1), self.recipe.validation_batch
+        losses, weights = held_out_losses(
+            self.task, self.averaged, data, filled(parts)[0], seed=seed, at_once=at_once
+        )
+        found: list[Tensor | None] = []
+        for i, part in enumerate(self.held_out):
+            own, weight = losses[i, : len(parts[i])], weights[i, : len(parts[i])]
+            found.append(None if part is None else own * weight * (len(own) / weight.sum()))
+        return found
+
+    def _note(self, i: int, loss: float, rate: float, losses: Tensor | None) -> None:
+        """Add an epoch to the history of network i, with its validation losses if they were due."""
+        number, history = len(self.histories[i].epochs), self.histories[i]
+        if not math.isfinite(loss):
+            raise InvalidInputError(
+                f"The training loss became {loss} in epoch {number}. Lower learning_rate, or look for "
+                "extreme values among the covariates and times."
+            )
+        keep = best = self.held_out[i] is None
+        if losses is not None:
+            self.best[i], keep = _among_best(losses, self.best[i], self.recipe.tolerance)
+            best = self.best[i] is losses
+        if best:
+            history.best_epoch = number
+        if keep:
+            history.kept_epoch = number
+            self._keep(i)
+        validated = None if losses is None else float(losses.mean())
+        history.epochs.append(Epoch(number, loss, validated, rate, best))
+        self.going[i] = self._has_patience(i)
 
     def _keep(self, i: int) -> None:
-        self.kept.load_state_dict(self.averaged.state_dict())
-
-    def _averaged(self, i: int) -> nn.Module:
-        return self.averaged
-
-    def _finish(self) -> None:
-        self.network.load_state_dict(self.kept.state_dict())
-        self.network.eval()
-
-    def _eager_steps(self, seed: int, number: int, noise_seed: int) -> tuple[Tensor, Tensor]:
-        """One epoch; sums of losses and of weights."""
-        generator = torch.Generator(self.device).manual_seed(noise_seed)
-        total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        for index in self.batches.epoch(seed, number):
-            own = index if self.subjects is None else self.subjects[index]
-            batch = gather(self.rows, own, self.device)
-            if subjects_in(batch) or self.shared is not None:  # every process takes part in every exchange
-                loss, size = self.step(batch, generator)
-                total, weight = total + loss, weight + size
-        return total, weight
-
-    def _noise_seed(self, number: int) -> int:
-        """The seed of an epoch's noise, another one in every process."""
-        seed = mix_seed(self.seed, number)
-        return mix_seed(seed, self.rank) if self.processes > 1 else seed
-
-    def step(self, batch: Rows, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """One update; the sums of losses and of weights, over all processes."""
-        n = subjects_in(batch)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
-        random = self.task.draw(n, generator, self.device)
-        weight = batch.get("weight", torch.ones(n, device=self.device))
-        if self.shared is None:
-            size = weight.sum()
-            loss = (self.task.loss(self.network, batch, random) * weight).sum() / size
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            total = loss.detach() * size
-        else:
-            losses = self.task.loss(self.network, batch, random) if n else weight
-            self.shared.add(losses, weight)
-            self.shared.exchange()
-            total, size = self.shared.finish()
-        if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
-        self.optimizer.step()
-        self.steps += 1
-        self._average()
-        return total, size
-
-    @torch.no_grad()
-    def _average(self) -> None:
-        """Exponential moving average whose memory grows with the run, so that the start is forgotten."""
-        step, decay = self.steps, self.recipe.averaging
-        weight = 1.0 if decay is None else 1 - min(decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.averaged.parameters()), list(self.network.parameters()), weight)
-        for old, new in zip(self.averaged.buffers(), self.network.buffers(), strict=True):
+        """Keep the averaged weights of network i."""
+        for kept, mean in zip(self.kept.parameters(), self.mean, strict=True):
+            by_network(kept, self.count)[i].copy_(by_network(mean, self.count)[i])
+        for old, new in zip(self.kept.buffers(), self.averaged.buffers(), strict=True):
             old.copy_(new)
 
-    def validate(self) -> list[Tensor]:
-        """Validation losses."""
-        assert self.validation is not None
-        seed, at_once = mix_seed(self.seed, -1), self.recipe.validation_batch
-        task, network, data = self.task, self.averaged, self.validation
-        return [held_out_losses(task, network, data, seed=seed, at_once=at_once, weighted=True)]
-
-    @property
-    def _data(self) -> dict[str, Any]:
-        data = {"training": digests(self.rows), "validation": digests(self.validation or {})}
-        return {"seed": self.seed, "data": data}
-
-    @property
-    def _modules(self) -> dict[str, nn.Module]:
-        return {"network": self.network, "averaged": self.averaged, "kept": self.kept}
-
-    @property
-    def _tensors(self) -> dict[str, Tensor]:
-        modules = {prefix: module.state_dict() for prefix, module in self._modules.items()}
-        moments = {f"optimizer.{i}": state for i, state in self.optimizer.state_dict()["state"].items()}
-        return {
-            f"{prefix}.{name}": v for prefix, part in (modules | moments).items() for name, v in part.items()
-        }
-
-    def _restore(self, tensors: dict[str, Tensor]) -> None:
-        for name, module in self._modules.items():
-            module.load_state_dict(part_of(tensors, name))
-        state: dict[int, dict[str, Tensor]] = {}
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        for name, value in part_of(tensors, "optimizer").items():
-            i, entry = name.split(".")
-            if value.ndim:
-                if value.shape != parameters[int(i)].shape:
-                    raise ValueError(f"optimizer.{name} has the shape {tuple(value.shape)}")
-                value = torch.empty_like(parameters[int(i)]).copy_(value)  # fused steps need equal strides
-            state.setdefault(int(i), {})[entry] = value
-        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
+    def _has_patience(self, i: int) -> bool:
+        patience, history = self.recipe.patience, self.histories[i]
+        if patience is None or self.held_out[i] is None or not history.epochs:
+            return True
+        return len(history.epochs) - 1 - history.best_epoch < patience
 
 
-def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:
-    """AdamW; a network may name parameters that weight decay leaves alone."""
+def _among_best(losses: Tensor, best: Tensor | None, tolerance: float) -> tuple[Tensor, bool]:
+    """Return the best losses so far, and whether these exceed them by few enough standard errors."""
+    if best is None or float(losses.mean()) < float(best.mean()):
+        best = losses
+    worse = losses - best
+    error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
+    return best, float(worse.mean()) <= tolerance * error
+
+
+def _optimizer(network: nn.Module, recipe: Recipe, device: torch.device, captured: bool) -> torch.optim.AdamW:
+    """Make AdamW; a network may name parameters that weight decay leaves alone."""
     groups = [group for group in recipe.parameter_groups(network) if group["params"]]
-    if graphed is None:
-        return torch.optim.AdamW(groups, lr=recipe.learning_rate, foreach=True)
+    if not captured:
+        fused = True if device.type in ("cpu", "cuda") else None
+        return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=fused)
     for group in groups:
-        group["lr"] = torch.tensor(recipe.learning_rate, device=graphed)
+        group["lr"] = torch.tensor(recipe.learning_rate, device=device)
     # the compiler makes one kernel for all parameters of the foreach version; the fused one is closed to it
     return torch.optim.AdamW(groups, foreach=recipe.compile, fused=not recipe.compile, capturable=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._validation import as_count, as_number, check_flag, check_option
-from censcore.learning.data.standardised import Data, gather, subjects_in
+from censcore.learning.data.standardised import Data, gather
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Recipe:
     epochs : int
         Most epochs.
     batch_size : int
-        Subjects per step, over all processes together.
+        Subjects per step.
     learning_rate, weight_decay : float
         Parameters of AdamW [1]_.
     schedule : {"cosine", "constant"}
@@ -212,6 +212,10 @@ class Recipe:
             return self.learning_rate
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
+    def memory(self, step: int) -> float:
+        """Return the decay of the moving average after so many steps: it grows, to forget the start."""
+        return 0.0 if self.averaging is None else min(self.averaging, (1 + step) / (10 + step))
+
     def validates(self, epoch: int) -> bool:
         """Whether a validation is due after an epoch."""
         return epoch + 1 == self.epochs or (epoch + 1) % self.validate_every == 0
@@ -274,20 +278,13 @@ def seeded(network: nn.Module, seed: int, device: torch.device) -> Iterator[None
 
 @torch.no_grad()
 def held_out_losses(
-    task: Task,
-    network: nn.Module,
-    data: Data,
-    *,
-    seed: int,
-    at_once: int,
-    weighted: bool = False,
-    most: int | None = None,
-) -> Tensor:
-    """The loss of every subject, or of so many, on the CPU and in double precision.
+    task: Task, network: nn.Module, data: Data, index: np.ndarray, *, seed: int, at_once: int
+) -> tuple[Tensor, Tensor]:
+    """Compute losses of subjects; return them and weights, (networks, n), on the CPU in double precision.
 
+    ``index`` (networks, n) are the places of the subjects of each network of a stack, or of the only one.
     Networks that are judged with the same seed of the noise, data and batches meet the same. Only a batch is
-    on the device of the network. ``weighted`` multiplies by the weights of the subjects, relative to their
-    mean, where there are any.
+    on the device of the network.
 
     Examples
     --------
@@ -298,19 +295,21 @@ def held_out_losses(
     ...     def loss(self, network, rows, random):
     ...         return (network(rows["x"])[:, 0] - rows["y"]) ** 2
     >>> data = {"x": torch.ones(3, 2), "y": torch.tensor([0.0, 1.0, 2.0])}
-    >>> held_out_losses(Squares(), nn.Linear(2, 1), data, seed=0, at_once=2).shape
-    torch.Size([3])
+    >>> first_and_last = np.array([[0, 2]])
+    >>> losses, weight = held_out_losses(Squares(), nn.Linear(2, 1), data, first_and_last, seed=0, at_once=2)
+    >>> losses.shape, weight
+    (torch.Size([1, 2]), tensor([[1., 1.]], dtype=torch.float64))
     """
     device = next(network.parameters()).device
     generator = torch.Generator(device).manual_seed(seed)
     network.eval()
-    n = subjects_in(data) if most is None else min(most, subjects_in(data))
-    losses = []
-    for start in range(0, n, at_once):
-        index = np.arange(start, min(n, start + at_once))
-        batch = gather(data, index, device)
-        loss = task.loss(network, batch, task.draw(len(index), generator, device, validating=True))
-        losses.append(loss * batch["weight"] if weighted and "weight" in batch else loss)
+    batches = []
+    for start in range(0, index.shape[1], at_once):
+        part = index[:, start : start + at_once]
+        batch = gather(data, part.ravel(), device)
+        losses = task.loss(network, batch, task.draw(part.size, generator, device, validating=True))
+        weight = batch.get("weight", torch.ones_like(losses)).to(losses.dtype)
+        batches.append(torch.stack([losses, weight]).unflatten(1, part.shape))
     # made last: a result that outlives the batches, placed below them, would keep the heap from shrinking
-    joined = torch.cat(losses).double().cpu()
-    return joined * n / float(data["weight"][:].double().sum()) if weighted and "weight" in data else joined
+    losses, weight = torch.cat(batches, dim=2).double().cpu()
+    return losses, weight
