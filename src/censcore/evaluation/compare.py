@@ -261,8 +261,8 @@ def _compared(asked: Request) -> Comparison:
     plan = Plan(asked).decide()
     asked, censoring, cases = plan.asked, plan.censoring, plan.cases
     groups, train_groups = plan.groups, plan.train_groups
-    weight = shares(plan.weight, len(plan.kind))
-    subsets = make_subsets(asked.by, asked.sample.X, len(plan.kind), weight)
+    weight = shares(plan.weight, len(plan.kind.y))
+    subsets = make_subsets(asked.by, asked.sample.X, len(plan.kind.y), weight)
     losses = score_all(cases, plan.scores)
     means = estimate_means(
         losses, cases, Scope(subsets, censoring, groups, train_groups, asked.seed, asked.progress)

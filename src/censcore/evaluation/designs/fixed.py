@@ -15,7 +15,7 @@ from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.measures.joint_scores import OfView, View
+from censcore.evaluation.measures.joint_scores import OfView, View, view_called
 from censcore.evaluation.plan.horizon import just_after
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.request import labels_of
@@ -129,7 +129,7 @@ class Design:
         if not isinstance(score, Measure):
             return effective_events(score.counted_events(cases), weight, of.groups)
         if score.outcome:
-            view = of.kind.view(score.outcome)
+            view = view_called(score.outcome, of.kind.views)
             weight = shares_of(weight[:, None], view.counted(cases[0]))[:, 0]
             cases = [case.of(view) for case in cases]
         return effective_events(counted_events(score, cases), weight, of.groups)
@@ -204,7 +204,7 @@ class Design:
         case = self.case(of)
         if isinstance(score, CaseScore):
             return score.counted(case)
-        return of.kind.view(score.outcome).counted(case)
+        return view_called(score.outcome, of.kind.views).counted(case)
 
     def shown(self, of: Comparison, lines: list[Line]) -> list[Line]:
         """Lines of a table as ``frame()`` shows them: the outcome in a column, and who counts in it."""

@@ -211,7 +211,8 @@ def _against(comparison: Comparison, base: str, adjustment: str) -> dict[str, di
 
 def censoring_chart(comparison: Comparison) -> Chart:
     """The censoring distribution over time, and the weights of the events."""
-    G, y, h = comparison.resolved_censoring.distribution.marginal(0), comparison.outcome, comparison.horizon
+    G, h = comparison.resolved_censoring.distribution.marginal(0), comparison.horizon
+    y = comparison.outcome if comparison.outcome.time.ndim == 1 else comparison.outcome.last()
     x = np.linspace(0, h, 200)
     sample = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))
     curves = to_numpy(sample.sf(x[None, :]))
