@@ -23,7 +23,7 @@ from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure
 from censcore.evaluation.measures.joint_scores import view_called
 from censcore.evaluation.report.outputs import Outputs
-from censcore.evaluation.report.table_lines import difference_lines, mean_lines
+from censcore.evaluation.report.table_lines import difference_lines, mean_lines, shown_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
@@ -290,7 +290,7 @@ class Comparison(Outputs, KeepsValues):
         no standard error, interval or rank: see :meth:`effective_events`.
         """
         check_flag(discrimination, "discrimination")
-        return data_frame(self.design.shown(self, mean_lines(self, discrimination)))
+        return data_frame(shown_lines(self, mean_lines(self, discrimination)))
 
     def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
         """Paired differences between all forecasts, over the same subjects.
@@ -317,7 +317,7 @@ class Comparison(Outputs, KeepsValues):
             tell".
         """
         check_flag(discrimination, "discrimination")
-        return data_frame(self.design.shown(self, difference_lines(self, adjustment, discrimination)))
+        return data_frame(shown_lines(self, difference_lines(self, adjustment, discrimination)))
 
     def calibration(
         self,

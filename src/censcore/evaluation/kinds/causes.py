@@ -20,7 +20,7 @@ from censcore.estimators import AalenJohansen, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, OfView, OverCauses, View, of_one_cause
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
@@ -63,7 +63,6 @@ class Causes(Kind):
     whole: ClassVar[str] = ALL_CAUSES
     whole_of: ClassVar[str] = "causes"
     reference: ClassVar[str] = AALEN_JOHANSEN
-    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
 
     # ---- the outcome -----------------------------------------------------------------------------------
 

@@ -16,9 +16,10 @@ from censcore.estimators.censoring_choice import CensoringChoice, choose_censori
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import View
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.notes import notes_on_events
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
@@ -49,9 +50,9 @@ class Kind(ABC):
     y: Any
 
     #: Name of the reference that is fitted to the training subjects by default.
-    reference: ClassVar[str]
+    reference: ClassVar[str] = KAPLAN_MEIER
     #: Names of the scores that are taken by default; the first that all forecasts have decides the verdict.
-    default_scores: ClassVar[tuple[str, ...]]
+    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
 
     #: Name of the whole outcome, where it is one of several, and what there are several of.
     whole: ClassVar[str] = ""

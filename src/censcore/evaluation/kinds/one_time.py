@@ -12,9 +12,9 @@ from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
 from censcore.evaluation.kinds.kind import Kind, Named
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, refuse_case_score
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, refuse_case_score
 from censcore.evaluation.measures.joint_scores import of_one_cause
-from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, KAPLAN_MEIER
+from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
@@ -26,8 +26,6 @@ from censcore.scores import registry
 class OneTime(Kind):
     """One event time, (n,), right-censored."""
 
-    reference: ClassVar[str] = KAPLAN_MEIER
-    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
     described: ClassVar[str] = "an outcome"
 
     @classmethod

@@ -19,7 +19,6 @@ from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog, OfView, View
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import (
@@ -110,7 +109,6 @@ class SeveralTimes(Kind):
 
     whole: ClassVar[str] = JOINT
     whole_of: ClassVar[str] = "event times"
-    reference: ClassVar[str] = KAPLAN_MEIER
     default_scores: ClassVar[tuple[str, ...]] = ("energy_score", "log_score", "crps", "brier_score")
 
     # ---- the outcome -----------------------------------------------------------------------------------
