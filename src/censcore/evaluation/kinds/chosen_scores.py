@@ -24,7 +24,7 @@ def choose_scores(kind: Kind, asked: Any) -> list[CaseScore]:
             chosen.append(Custom.of(name, function, kind.whole))
             continue
         found = _named(kind, name := _on_its_scale(name))
-        if not (found or if_possible):
+        if not (found or (if_possible and name in SCORES)):
             kind.refuse_score(name)
         chosen += found
     return list({score.name: score for score in chosen}.values())
