@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore.evaluation.kinds import one_score
 from censcore.evaluation.kinds.causes import Causes
 from censcore.evaluation.measures.case_scores import Custom
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -69,6 +70,21 @@ def test_means_are_those_of_the_scores():
     assert found["pinball_score", "relapse", 0.25] == pytest.approx(pinball)
     any_cause = cs.crps(y.any_cause(), MATRIX.any_cause(), C, horizon=3.0).mean()
     assert found["crps", "any cause"] == pytest.approx(any_cause)
+
+
+@pytest.mark.parametrize(("name", "chosen"), [
+    ("crps", "crps[all causes]"), ("energy_score", "energy_score"), ("log_score", "log_score[all causes]"),
+    ("crps[death]", "crps[death]"), ("brier_score", "brier_score[all causes]"),
+])  # fmt: skip
+def test_a_scorer_takes_the_score_of_all_causes(name, chosen):
+    kind = Causes(cs.CompetingRisks([1.0, 2.0], [1, 2], names=["relapse", "death"]))
+    assert one_score(kind, name, None).name == chosen
+
+
+def test_a_scorer_of_a_score_without_all_causes_says_which_there_are():
+    kind = Causes(cs.CompetingRisks([1.0, 2.0], [1, 2], names=["relapse", "death"]))
+    with pytest.raises(InvalidInputError, match=r"got an outcome with 3 parts .* pinball_score\[death\]"):
+        one_score(kind, "pinball_score", None)
 
 
 def test_any_cause_is_the_comparison_of_one_event_time():

@@ -462,6 +462,16 @@ def test_pictures_and_page(comparison):
     ))  # fmt: skip
 
 
+def test_folds_show_one_censoring_distribution_of_all_event_times():
+    """The weights are those of subjects of whom all events were seen."""
+    found = cs.cross_validate(
+        {"true": lambda X, y, X_test: TRUTH}, None, observed(90), cv=2, scores="crps", discrimination=False
+    )
+    seen = sum(bar.heights.sum() for bar in found.chart("censoring").panels[1].marks)
+    last = found.outcome.last()
+    assert seen == (last.event & (last.time <= found.horizon)).sum() > 0
+
+
 def test_the_diagnostic_is_of_every_censoring_time(comparison):
     lines = dict(comparison.censoring.lines())
     if comparison.resolved_censoring.distribution.k == 1:

@@ -230,6 +230,8 @@ def test_without_visits_the_log_score_is_cross_validated():
     exact = cs.IntervalCensored([1.0, 2.0, 3.0], [1.0, 2.0, INF])
     with pytest.raises(UnsupportedOutcomeError, match=r"crps: got exact .* Pass y.detection\(\)"):
         cs.compare({"flat": cs.Weibull(1.2, 3.0)}, exact, scores=["log_score", "crps"])
+    every = cs.compare({"flat": cs.Weibull(1.2, 3.0)}, exact, scores="all")
+    assert set(every.frame()["score"]) == {"log_score"}
 
 
 @pytest.mark.parametrize("dropout", [False, True])

@@ -262,10 +262,10 @@ def _compared(asked: Request) -> Comparison:
     plan = Plan(asked).decide()
     asked, censoring, cases = plan.asked, plan.censoring, plan.cases
     units = Units.of(
-        len(plan.kind), censoring.n_train, plan.groups, plan.train_groups, censoring.shared.pairs
+        len(plan.kind.y), censoring.n_train, plan.groups, plan.train_groups, censoring.shared.pairs
     )
-    weight = shares(plan.weight, len(plan.kind))
-    subsets = make_subsets(asked.by, asked.sample.X, len(plan.kind), weight)
+    weight = shares(plan.weight, len(plan.kind.y))
+    subsets = make_subsets(asked.by, asked.sample.X, len(plan.kind.y), weight)
     losses = score_all(cases, plan.scores)
     means = estimate_means(losses, cases, Scope(subsets, censoring, units, asked.seed, asked.progress))
     notes = plan.notes + censoring.notes + (censoring.notes_on_ties if plan.train_groups is None else [])

@@ -22,8 +22,9 @@ from censcore.evaluation.measures.calibration_curve import CalibrationCurve, cal
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure
+from censcore.evaluation.measures.joint_scores import view_called
 from censcore.evaluation.report.outputs import Outputs
-from censcore.evaluation.report.table_lines import difference_lines, mean_lines
+from censcore.evaluation.report.table_lines import difference_lines, mean_lines, shown_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
@@ -167,7 +168,7 @@ class Comparison(Outputs, KeepsValues):
         Comparison
             With the scores of this outcome, and all plots.
         """
-        view = self.kind.view(outcome)
+        view = view_called(outcome, self.kind.views)
         return self.once(view, lambda: self.design.part(self, view))
 
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
@@ -248,7 +249,8 @@ class Comparison(Outputs, KeepsValues):
         if outcome is None and not self.kind.views:
             return self
         outcome = self.kind.pictured(picture, set())[0] if outcome is None else outcome
-        self.kind.check_picture(picture, outcome)
+        if why_not := self.kind.not_pictured(picture, outcome):
+            raise InvalidInputError(why_not)
         return self.of(outcome)
 
     def folds(self) -> pd.DataFrame:
@@ -290,7 +292,7 @@ class Comparison(Outputs, KeepsValues):
         no standard error, interval or rank: see :meth:`effective_events`.
         """
         check_flag(discrimination, "discrimination")
-        return data_frame(self.design.shown(self, mean_lines(self, discrimination)))
+        return data_frame(shown_lines(self, mean_lines(self, discrimination)))
 
     def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
         """Paired differences between all forecasts, over the same subjects.
@@ -317,7 +319,7 @@ class Comparison(Outputs, KeepsValues):
             tell".
         """
         check_flag(discrimination, "discrimination")
-        return data_frame(self.design.shown(self, difference_lines(self, adjustment, discrimination)))
+        return data_frame(shown_lines(self, difference_lines(self, adjustment, discrimination)))
 
     def calibration(
         self,

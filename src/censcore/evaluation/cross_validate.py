@@ -60,7 +60,7 @@ from censcore.evaluation.inference.resolved_censoring import (
     describe,
     with_influence,
 )
-from censcore.evaluation.kinds import Kind
+from censcore.evaluation.kinds import Kind, choose_scores, default_censoring
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named, check_model, default_or_name
@@ -217,8 +217,8 @@ def cross_validate(
     )  # fmt: skip
     plan = Plan(request)
     plan.settle()
-    plan.kind.named({}, None)[0].scores(request.chosen_scores)
-    kind, n, code = plan.kind, len(plan.kind), plan.groups
+    choose_scores(plan.kind.named({}, None)[0], request.chosen_scores)
+    kind, n, code = plan.kind, len(plan.kind.y), plan.groups
     sample = replace(sample, y=kind.read_outcome(sample.y), weight=plan.weight)
     if isinstance(folds.cv, Bootstrap):
         splits = bootstrap_splits(folds.cv, n, code, folds.repeats)
@@ -234,7 +234,7 @@ def cross_validate(
     plan.close()
     kind, estimator = plan.kind, censoring
     if censoring is None or plan.automatic:
-        estimator = plan.asked.censoring or kind.default_censoring()
+        estimator = plan.asked.censoring or default_censoring(kind)
     subjects, notes = replace(sample, y=kind.y), [*runs.notes]
     if code is not None or isinstance(folds.cv, Bootstrap):
         notes += notes_on_searches({name: everything[name] for name in runs.models})

@@ -32,7 +32,7 @@ from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line as TableLine
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, check_forecasts
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_distributions, check_forecasts
 from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.report.charts import Chart, Intervals, Line, Mark, Panel, look_of
 from censcore.evaluation.report.draw import figure_of
@@ -315,7 +315,7 @@ def compare_landmarks(
             "others. Compare one event, y.marginal(j) with the forecasts of it, or all of them without "
             "landmarks."
         )
-    labels = labels_by(by, sample.X, len(kind))
+    labels = labels_by(by, sample.X, len(kind.y))
     at = _predictions(kind, forecasts, sample.X, training)
     found: dict[float, tuple[Comparison, np.ndarray]] = {}
     notes: list[str] = []
@@ -353,7 +353,7 @@ def _common_units(plan: Plan, comparisons: list[Comparison], at_risk: list[np.nd
     asked = plan.asked
     labels = None if asked.train is None or not n_train else asked.train.groups
     codes = common_codes(asked.sample.groups, labels, n_train)
-    every = Units.of(len(plan.kind), n_train, plan.groups, codes, np.concatenate(pairs))
+    every = Units.of(len(plan.kind.y), n_train, plan.groups, codes, np.concatenate(pairs))
     numbers = []
     for comparison, subjects in zip(comparisons, at_risk, strict=True):
         units = comparison.scope.units
@@ -388,19 +388,19 @@ def _predictions(
     functions = {name: F for name, F in forecasts.items() if _is_function(F)}
     fixed = {name: F for name, F in forecasts.items() if name not in by_landmark | functions}
     read = None if train is None else kind.read_training(train, [])
-    distributions = kind.read(fixed, X, read, []) if fixed or not forecasts else {}  # compare takes the notes
+    distributions = as_distributions(kind, fixed, X, read) if fixed or not forecasts else {}
 
     def predicted(name: Any, s: float, subjects: np.ndarray) -> Any:
         if name in fixed:
             return _of_subjects(distributions[str(name)], subjects)
         if name in functions:
-            return _of_subjects(functions[name](s, subjects), subjects, len(kind))
+            return _of_subjects(functions[name](s, subjects), subjects, len(kind.y))
         if s not in by_landmark[name]:
             raise InvalidInputError(
                 f"Forecast {name!r} has none at the landmark {s:g}; got forecasts at "
                 f"{sorted(by_landmark[name])}."
             )
-        return _of_subjects(by_landmark[name][s], subjects, len(kind))
+        return _of_subjects(by_landmark[name][s], subjects, len(kind.y))
 
     return {str(name): partial(predicted, name) for name in forecasts}
 

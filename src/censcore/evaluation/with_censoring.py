@@ -19,9 +19,9 @@ from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
 from censcore.estimators.survival_estimator import all_or_nothing
 from censcore.evaluation.inference.resolved_censoring import as_censoring
-from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.kinds import Kind, kind_of, one_score
 from censcore.evaluation.measures.case import Case, in_time
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, case_score
+from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, refuse_case_score
 from censcore.evaluation.plan.horizon import (
     default_times,
     follow_up,
@@ -129,7 +129,7 @@ class WithCensoring(BaseEstimator):
         check_same_order(y=y, X=X, sample_weight=sample_weight)
         kind, asked = _settled(X, y, self.censoring, self.horizon)
         outcome, followed = kind.y, kind.followed(kind.y)
-        weight = None if sample_weight is None else check_weights(sample_weight, len(kind))
+        weight = None if sample_weight is None else check_weights(sample_weight, len(kind.y))
         train = Sample(X, followed, weight, groups)
         estimator = kind.censoring_estimator() if asked.censoring is None else clone(asked.censoring)
         if estimator is not None:  # all planned visits took place where there is none
@@ -308,7 +308,7 @@ def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
     functions = by_name(scores, DEFAULT_SCORES, CASE_SCORES)
     for name, function in functions.items():
         if not callable(function) and name.partition("[")[0] not in SCORES:
-            case_score(name)  # an error that says which there are
+            refuse_case_score(name)
     return functions
 
 
@@ -340,7 +340,7 @@ class Scorer:
         """Minus the mean loss of the subjects (X, y), weighted where weights are given."""
         model, X = _checked(estimator, X)
         kind, case = model.kind_and_case(X, y, self.times, self.levels)
-        score = kind.one_score(self.name, self.function)
+        score = one_score(kind, self.name, self.function)
         weight = check_weights(sample_weight, len(case.y))
         losses = score.losses(case)[weight > 0]  # an infinite loss of weight zero does not count
         return -float(np.mean(weight[weight > 0] @ losses) / weight.sum())

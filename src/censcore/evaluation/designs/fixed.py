@@ -15,7 +15,7 @@ from censcore.evaluation.lines import Line
 from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.measures.joint_scores import OfView, View
+from censcore.evaluation.measures.joint_scores import OfView, View, view_called
 from censcore.evaluation.plan.horizon import just_after
 from censcore.evaluation.plan.readings import readings_of
 from censcore.evaluation.plan.request import labels_of
@@ -33,14 +33,17 @@ class Design:
 
     #: How p-values of calibration are to be read; empty where they are what they seem.
     calibration_note = ""
+    in_memory = True  #: whether the subjects are, and not only sums over them
 
     def can_draw(self, picture: str) -> bool:
         """Whether there is a picture of this kind."""
-        return True
+        return self.in_memory or picture == "differences"
 
     def refuse(self, what: str) -> NoReturn:
-        """An error where a design has no such thing."""
-        raise InvalidInputError(f"{what}: not available for {type(self).__name__}.")
+        """Raise an error about something that sums over the subjects do not give."""
+        raise InvalidInputError(
+            f"{what} needs the subjects in memory, which stayed in their table. Compare a sample in memory."
+        )
 
     def any_case(self, of: Comparison) -> Case:
         """One case with the horizon, times and levels, which all forecasts share."""
@@ -129,7 +132,7 @@ class Design:
         if not isinstance(score, Measure):
             return effective_events(score.counted_events(cases), weight, of.groups)
         if score.outcome:
-            view = of.kind.view(score.outcome)
+            view = view_called(score.outcome, of.kind.views)
             weight = shares_of(weight[:, None], view.counted(cases[0]))[:, 0]
             cases = [case.of(view) for case in cases]
         return effective_events(counted_events(score, cases), weight, of.groups)
@@ -198,33 +201,6 @@ class Design:
             means=replace(of.means, values=renamed(of.means.values)),
             discrimination=of.discrimination and view.name in of.kind.ranked,
         )
-
-    def counted_in(self, of: Comparison, score: CaseScore | Measure) -> np.ndarray | None:
-        """The subjects that count for a score, (n,); None for all."""
-        case = self.case(of)
-        if isinstance(score, CaseScore):
-            return score.counted(case)
-        return of.kind.view(score.outcome).counted(case)
-
-    def shown(self, of: Comparison, lines: list[Line]) -> list[Line]:
-        """Lines of a table as ``frame()`` shows them: the outcome in a column, and who counts in it."""
-        if not of.kind.views:
-            return lines
-        scored: dict[str, CaseScore | Measure] = {score.name: score for score in of.scores}
-        if of.discrimination:
-            scored |= {measure.name: measure for measure in of.pair_measures.measures}
-        return [self._shown(of, line, scored[line["score"]]) for line in lines]
-
-    def _shown(self, of: Comparison, line: Line, score: CaseScore | Measure) -> Line:
-        new: Line = {}
-        for key, value in line.items():
-            name = line["score"].removesuffix(f"[{score.outcome}]")
-            new |= {"score": name, "outcome": score.outcome} if key == "score" else {key: value}
-        counted = self.counted_in(of, score)
-        if "n" in new and counted is not None:
-            subset = next(s for s in of.subsets if (s.by, s.label) == (line["by"], line["group"]))
-            new["n"] = int(((subset.weight > 0) & counted).sum())
-        return new
 
     def fold_lines(self, of: Comparison) -> list[Line]:
         """Means by fold; none where there are no folds."""

@@ -19,10 +19,10 @@ from censcore.evaluation.inference.resolved_censoring import (
     resolve_censoring,
 )
 from censcore.evaluation.inference.units import common_codes
-from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.kinds import Kind, choose_scores, default_censoring, kind_of
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.forecasts import add_reference, as_named, check_reference
+from censcore.evaluation.plan.forecasts import add_reference, as_distributions, as_named, check_reference
 from censcore.evaluation.plan.horizon import find_horizon, given_horizon, just_after, times_and_levels
 from censcore.evaluation.plan.notes import (
     UNGROUPED_TRAINING,
@@ -32,7 +32,9 @@ from censcore.evaluation.plan.notes import (
     note_on_entry,
     notes_on_censoring,
     notes_on_copies,
+    notes_on_forecasts,
     notes_on_leaks,
+    notes_on_repairs,
     notes_on_training,
 )
 from censcore.evaluation.plan.request import Request, labels_by
@@ -70,7 +72,7 @@ class Plan:
         self.read_forecasts()
         self.kind, self.train = self.kind.named(self.forecasts, self.train)
         self.close()
-        self.scores = self.kind.scores(self.asked.chosen_scores)
+        self.scores = choose_scores(self.kind, self.asked.chosen_scores)
         self.resolve()
         if self.censoring.distribution is not None:  # of a table it may be given covariates
             self.kind = self.kind.under(self.censoring.distribution)
@@ -96,18 +98,18 @@ class Plan:
         asked = replace(self.asked, censoring=None) if self.automatic else self.asked
         self.kind, asked = kind_of(asked.sample.y).settle(asked)
         if asked.censoring is None and (asked.train is not None or self.automatic):  # as in cross-validation
-            asked = replace(asked, censoring=self.kind.default_censoring())
-        self.asked, (self.groups, self.weight) = asked, asked.subjects(len(self.kind))
+            asked = replace(asked, censoring=default_censoring(self.kind))
+        self.asked, (self.groups, self.weight) = asked, asked.subjects(len(self.kind.y))
         y = self.kind.followed(self.kind.y)
-        check_intervals(y, self.groups, self.kind.default_censoring(), asked.censoring)
+        check_intervals(y, self.groups, default_censoring(self.kind), asked.censoring)
         weight = np.ones(len(y)) if self.weight is None else self.weight
         if (empty := empty_follow_up(y) & (weight > 0)).any():
             self.weight = np.where(empty, 0.0, weight)
             self.notes.append(note_on_empty(empty))
-        labels_by(asked.by, asked.sample.X, len(self.kind))
+        labels_by(asked.by, asked.sample.X, len(self.kind.y))
         check_reference(self.kind, asked.reference, as_named(asked.forecasts))
         if isinstance(asked.censoring, Distribution):
-            common_rows(outcome=len(self.kind), censoring=len(asked.censoring))
+            common_rows(outcome=len(self.kind.y), censoring=len(asked.censoring))
         elif asked.censoring is not None and not isinstance(asked.censoring, ResolvedCensoring):
             as_censoring(asked.censoring)
 
@@ -125,7 +127,7 @@ class Plan:
     def read_forecasts(self) -> None:
         """Forecasts as distributions."""
         asked = self.asked
-        self.forecasts = self.kind.read(asked.forecasts, asked.sample.X, self.train, self.notes)
+        self.forecasts = as_distributions(self.kind, asked.forecasts, asked.sample.X, self.train)
 
     def close(self) -> None:
         """Follow subjects through the horizon where forecasts are judged at that very time."""
@@ -176,9 +178,10 @@ class Plan:
         if self.groups is not None and apart:
             self.notes.append(UNGROUPED_TRAINING)
         self.train_groups = common_codes(asked.sample.groups, labels, n_train)
-        self.notes += kind.notes_on_forecasts(self.forecasts)
+        timed = {name: kind.timed(F) for name, F in self.forecasts.items()}
+        self.notes += notes_on_forecasts(timed, kind.events_of(kind.y)) + notes_on_repairs(self.forecasts)
         subjects = replace(asked.sample, y=y, weight=self.weight)
-        self.notes += notes_on_copies(subjects, map(kind.timed, self.forecasts.values()))
+        self.notes += notes_on_copies(subjects, timed.values())
 
     @property
     def scored(self) -> Sample | None:
@@ -195,7 +198,7 @@ class Plan:
             remarks.clear()
             self.horizon = find_horizon(self.latest, self.censoring, sample, remarks, *groups, kind.ranked)
         self.notes += remarks
-        self.notes += kind.notes_on_events(self.horizon, shares(weight, len(kind)), self.groups, self.train)
+        self.notes += kind.notes_on_events(self.horizon, shares(weight, len(kind.y)), self.groups, self.train)
 
     def settle_forecasts(self) -> None:
         """Forecasts as they are scored up to the horizon."""

@@ -15,13 +15,13 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
-from censcore.distributions import CumulativeIncidence, Distribution
+from censcore.distributions import Distribution
 from censcore.estimators import AalenJohansen, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore
-from censcore.evaluation.measures.joint_scores import Energy, LogOfCause, OfView, OverCauses, View
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
+from censcore.evaluation.measures.joint_scores import Energy, OfView, OverCauses, View, of_one_cause
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import LEVELS, default_levels
@@ -31,7 +31,7 @@ from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.plain_text import some_values
-from censcore.scores import energy_score, log_score, registry
+from censcore.scores import energy_score, registry
 from censcore.scores.over_causes import over_all_causes
 
 ALL_CAUSES, ANY_CAUSE = "all causes", "any cause"
@@ -64,7 +64,6 @@ class Causes(Kind):
     whole: ClassVar[str] = ALL_CAUSES
     whole_of: ClassVar[str] = "causes"
     reference: ClassVar[str] = AALEN_JOHANSEN
-    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
 
     # ---- the outcome -----------------------------------------------------------------------------------
 
@@ -177,11 +176,6 @@ class Causes(Kind):
         """Of the event of any cause."""
         return F.any_cause()
 
-    def repairs(self, F: Any) -> int:
-        """Where cumulative incidences decreased or summed to more than 1."""
-        repaired = F.repaired if isinstance(F, CumulativeIncidence) else None
-        return 0 if repaired is None else len(repaired.subjects)
-
     def reference_model(self, train: Any) -> Any:
         """The Aalen-Johansen estimate."""
         return AalenJohansen()
@@ -205,31 +199,26 @@ class Causes(Kind):
         """Each cause, and the first event of any."""
         return [*self.y.names, ANY_CAUSE]
 
-    def possible_scores(self, base: str) -> list[CaseScore]:
-        """Of all causes together where it has such a score, of each cause, and of any."""
+    def possible_scores(self, base: str, named: bool) -> list[CaseScore]:
+        """Of all causes together where it has such a score, of each cause, and of any.
+
+        The log score of one cause, which depends on the censoring distribution, must be named.
+        """
         info, score = registry.SCORES.get(base), CASE_SCORES.get(base)
         if info is not None and info.function is energy_score:
             return [Energy(info, outcome=ALL_CAUSES)]
         if score is None:
             return []
-        of_one = LogOfCause(score.info) if score.info.function is log_score else score
-        whole, *each = self.views
+        (whole, *each, any_cause), of_one = self.views, of_one_cause(score)
         possible: list[CaseScore] = []
         if score.info.over_causes:
             title = score.info.title.replace("binomial", "multinomial")
             summed = getattr(score.info.function, "over_causes", None) is over_all_causes
-            kind = partial(OverCauses.score, parts=(each[-1], *each[:-1])) if summed else OfView.score
+            kind = partial(OverCauses.score, parts=(any_cause, *each)) if summed else OfView.score
             possible.append(kind(score, whole, title))
-        return possible + [OfView.score(of_one if view.number else score, view) for view in each]
-
-    def without_outcome(self, possible: list[CaseScore]) -> list[CaseScore]:
-        """Not the log score of one cause, which depends on the censoring distribution."""
-        return [s for s in possible if not (isinstance(s, OfView) and isinstance(s.base, LogOfCause))]
-
-    def one_score(self, name: str, function: Any) -> CaseScore:
-        """Of all causes, unless the name says another outcome."""
-        whole = not callable(function) and "[" not in name and name in CASE_SCORES
-        return super().one_score(f"{name}[{ALL_CAUSES}]" if whole else name, function)
+        if named or of_one is score:
+            possible += [OfView.score(of_one, view) for view in each]
+        return [*possible, OfView.score(score, any_cause)]
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """The outcome of any cause, with all causes beside it."""
@@ -244,15 +233,6 @@ class Causes(Kind):
         return default_levels(float(curves.cif(np.nextafter(horizon, 0.0)).min()))
 
     # ---- reporting -------------------------------------------------------------------------------------
-
-    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
-        """And what was repaired."""
-        return super().notes_on_forecasts(forecasts) + [
-            f"{name!r}: cumulative incidences that decrease or sum to more than 1 were replaced by possible "
-            f"ones in {self.repairs(F)} subjects; the largest change is {F.repaired.largest:.2g}."
-            for name, F in forecasts.items()
-            if self.repairs(F)
-        ]
 
     def notes_on_events(
         self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
@@ -276,13 +256,14 @@ class Causes(Kind):
         each = list(self.y.names)
         return {"brier": self.outcomes, "d-calibration": [ANY_CAUSE, *each]}.get(picture, each)
 
-    def check_picture(self, picture: str, outcome: str) -> None:
+    def not_pictured(self, picture: str, outcome: str) -> str:
         """Most pictures show the risk of one event."""
-        if picture not in OF_ALL and outcome == ALL_CAUSES:
-            raise InvalidInputError(
-                f"{picture}: got outcome={ALL_CAUSES!r}, expected a cause ({', '.join(self.y.names)}) or "
-                f"{ANY_CAUSE!r}: it shows the risk of one event."
-            )
+        if picture in OF_ALL or outcome != ALL_CAUSES:
+            return ""
+        return (
+            f"{picture}: got outcome={ALL_CAUSES!r}, expected a cause ({', '.join(self.y.names)}) or "
+            f"{ANY_CAUSE!r}: it shows the risk of one event."
+        )
 
 
 def _is_named(names: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ the forecasts. The log score is that of the intervals themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from censcore.estimators.censoring_choice import CensoringChoice
 from censcore.evaluation.kinds.kind import Named
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case, as_losses
-from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, WithoutCensoring
+from censcore.evaluation.measures.case_scores import CaseScore, WithoutCensoring
 from censcore.evaluation.plan.horizon import given_horizon
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
@@ -107,8 +107,6 @@ class Intervals(OneTime):
         """The estimator of drop-out, where subjects drop out."""
         return drop_out_estimator(self.y, self.until)
 
-    default_censoring = censoring_estimator
-
     def choose_censoring(self, pooled: Any, subjects: Sample, seed: int) -> CensoringChoice:
         """Drop-out by the number of the visit, without covariates."""
         why = (
@@ -141,26 +139,21 @@ class Intervals(OneTime):
 
     # ---- what is scored --------------------------------------------------------------------------------
 
-    @property
-    def all_scores(self) -> list[str]:
-        """Without visits the log score alone."""
-        return list(CASE_SCORES) if self.y.visits is not None else ["log_score"]
+    def possible_scores(self, base: str, named: bool) -> list[CaseScore]:
+        """A score of detection times, or of the intervals for the log score, which alone needs no visits."""
+        if base == "log_score":
+            return [IntervalLog(SCORES[base], self.until)]
+        return [] if self.y.visits is None else super().possible_scores(base, named)
 
-    def scores(self, scores: Any) -> list[CaseScore]:
-        """Without visits the log score alone."""
-        return super().scores("log_score" if scores is None and self.y.visits is None else scores)
-
-    def named_score(self, name: str) -> list[CaseScore]:
-        """A score of detection times, or of the intervals themselves for the log score."""
-        if name == "log_score":
-            return [IntervalLog(SCORES[name], self.until)]
+    def refuse_score(self, name: str) -> NoReturn:
+        """Raise an error that says what the other scores need."""
         if self.y.visits is None:
-            self.y.detection()  # an error that says what the other scores need
+            self.y.detection()
             raise UnsupportedOutcomeError(
                 f"{name}: got exact and right-censored times as IntervalCensored without visits, which "
                 "only the log score takes. Pass y.detection(), the same data as RightCensored."
             )
-        return super().named_score(name)
+        super().refuse_score(name)
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """The forecast of the detection time, with that of T beside it."""

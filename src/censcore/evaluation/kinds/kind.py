@@ -5,33 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import check_kind
 from censcore.distributions import Distribution
-from censcore.distributions.survival_matrix import reading_of
-from censcore.estimators import Censoring, KaplanMeier, NotFitted, as_forecast
+from censcore.estimators import Censoring, KaplanMeier, as_forecast
 from censcore.estimators.censoring_choice import CensoringChoice, choose_censoring
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, Custom, by_name
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import View
 from censcore.evaluation.plan.forecast_columns import ColumnForecast
-from censcore.evaluation.plan.forecasts import check_forecasts, with_covariates
-from censcore.evaluation.plan.notes import notes_on_events, notes_on_forecasts
+from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
+from censcore.evaluation.plan.notes import notes_on_events
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
-from censcore.exceptions import (
-    ImpossibleForecastError,
-    InvalidInputError,
-    InvalidTypeError,
-    UnknownCurveError,
-)
+from censcore.exceptions import ImpossibleForecastError, InvalidInputError, UnknownCurveError
 from censcore.outcomes import RightCensored, as_followed, as_outcome
 from censcore.scores import SCORES
 from censcore.scores.inputs import known_censoring, known_to_exceed
@@ -57,9 +50,9 @@ class Kind(ABC):
     y: Any
 
     #: Name of the reference that is fitted to the training subjects by default.
-    reference: ClassVar[str]
+    reference: ClassVar[str] = KAPLAN_MEIER
     #: Names of the scores that are taken by default; the first that all forecasts have decides the verdict.
-    default_scores: ClassVar[tuple[str, ...]]
+    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
 
     #: Name of the whole outcome, where it is one of several, and what there are several of.
     whole: ClassVar[str] = ""
@@ -85,9 +78,6 @@ class Kind(ABC):
         """Training subjects with an outcome of this kind."""
         return train.checked(self.read_outcome)
 
-    def __len__(self) -> int:
-        return len(self.y)
-
     def of_subjects(self, y: Any) -> Self:
         """The kind of other subjects, with the names that were settled before."""
         return replace(self, y=self.read_outcome(y))
@@ -100,11 +90,6 @@ class Kind(ABC):
         """How long subjects were followed, of this or another sample: all that C is estimated from."""
         return as_followed(self.events_of(y))
 
-    @property
-    def scored(self) -> Any:
-        """The outcome as cases have it."""
-        return self.events_of(self.y)
-
     def through(self, y: Any, t: float) -> Any:
         """An outcome of this kind in which whoever is censored at t is followed through it."""
         return y.followed_through(t) if hasattr(y, "followed_through") else y
@@ -112,10 +97,6 @@ class Kind(ABC):
     def strata(self) -> np.ndarray:
         """Numbers whose shares are equal in all folds, (n,): whether there was an event, or which."""
         return np.max([code for _, code in self.parts(self.y)], axis=0)
-
-    def default_censoring(self) -> Any:
-        """The estimator of C where none is passed; None where the censoring times are known."""
-        return None if known_censoring(self.followed(self.y)) is not None else self.censoring_estimator()
 
     def censoring_estimator(self) -> Any:
         """The estimator of C for subjects of whom some may be censored."""
@@ -154,19 +135,6 @@ class Kind(ABC):
 
     # ---- forecasts -------------------------------------------------------------------------------------
 
-    def read(self, forecasts: Named, X: Any, train: Sample | None, notes: list[str]) -> Named:
-        """All forecasts as distributions in NumPy; ``notes`` gains what a reader should know of it."""
-        check_forecasts(forecasts)
-        read: Named = {}
-        for name, forecast in forecasts.items():
-            model, covariates, X_train = with_covariates(forecast, X, train)
-            subjects = None if train is None else (X_train, self.followed(train.y))
-            try:
-                read[str(name)] = in_numpy(self.as_forecast(model, covariates, len(self), subjects))
-            except (InvalidInputError, InvalidTypeError, NotFitted) as error:
-                raise type(error)(f"Forecast {name!r}: {error}") from error
-        return read
-
     def as_forecast(self, forecast: Any, X: Any, n: int, train: Any = None) -> Distribution:
         """The distributions of n subjects from a fitted model or any other forecast.
 
@@ -185,11 +153,6 @@ class Kind(ABC):
     def timed(self, F: Any) -> Any:
         """The forecast of the times that are scored."""
         return F
-
-    def repairs(self, F: Any) -> int:
-        """In how many subjects the forecast was repaired when it was read."""
-        reading = reading_of(F)
-        return 0 if reading is None or reading.repair is None else len(reading.repair.subjects)
 
     def named(self, forecasts: Mapping[str, Any], train: Sample | None) -> tuple[Self, Sample | None]:
         """The kind and the training subjects, with names that they share with the forecasts."""
@@ -224,9 +187,9 @@ class Kind(ABC):
     # ---- what is scored --------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def views(self) -> Sequence[View]:
         """Parts of the outcome that ``comparison.of(name)`` gives; none for one event time."""
+        return ()
 
     @property
     def outcomes(self) -> list[str]:
@@ -238,69 +201,23 @@ class Kind(ABC):
         """Views that have concordance and AUC."""
         return self.outcomes
 
-    def view(self, outcome: str) -> View:
-        """The view with this name."""
-        by_names = {view.name: view for view in self.views}
-        expected = f"one of {', '.join(by_names)}" if by_names else "none: there is one event time"
-        check_kind(outcome, "outcome", str, expected)
-        if outcome not in by_names:
-            raise InvalidInputError(f"outcome: got {outcome!r}, expected {expected}.")
-        return by_names[outcome]
+    @abstractmethod
+    def possible_scores(self, base: str, named: bool) -> list[CaseScore]:
+        """The score called ``base``, of every outcome that has it, or is meant where none is ``named``."""
 
-    def scores(self, scores: Any) -> list[CaseScore]:
-        """Scores by name, None for the default ones; a mapping may bring custom scores."""
-        scores = self.default_scores if scores is None else scores
-        chosen: list[CaseScore] = []
-        for name, function in by_name(scores, self.default_scores, self.all_scores).items():
-            custom = callable(function)  # a score that the caller brings, of the whole outcome
-            chosen += [Custom.of(name, function, self.whole)] if custom else self.named_score(_whole(name))
-        return list({score.name: score for score in chosen}.values())
-
-    @property
-    def all_scores(self) -> Sequence[str]:
-        """What ``scores="all"`` adds to the default."""
-        return list(CASE_SCORES)
-
-    def named_score(self, name: str) -> list[CaseScore]:
-        """The scores that a name stands for, such as ``crps`` or, of one outcome, ``crps[death]``."""
-        base, _, outcome = name.partition("[")
-        possible = self.possible_scores(base)
-        if outcome:
-            chosen = [score for score in possible if f"{score.outcome}]" == outcome]
-        else:
-            chosen = self.without_outcome(possible)
-        if not chosen:
-            known = [score for score in SCORES if self.possible_scores(score)]
-            raise InvalidInputError(
-                f"There is no score called {name!r} for these {self.whole_of}. There are {', '.join(known)}, "
-                f"each of the outcomes that have it, such as 'crps[{self.ranked[0]}]', with one of "
-                f"{', '.join(self.outcomes)}. A custom score is given as {{name: function}}, with "
-                "function(y, forecast, censoring, horizon=h) giving one loss per subject."
-            )
-        return chosen
-
-    def possible_scores(self, base: str) -> list[CaseScore]:
-        """The score called ``base``, of every outcome that has it."""
-        return []
-
-    def without_outcome(self, possible: list[CaseScore]) -> list[CaseScore]:
-        """Those of them that are meant where no outcome is named."""
-        return possible
-
-    def one_score(self, name: str, function: Any) -> CaseScore:
-        """The one score of the whole outcome that a scorer takes."""
-        chosen = self.scores({name: function})
-        if len(chosen) != 1:
-            raise InvalidInputError(
-                f"{name}: got an outcome with {len(chosen)} parts that have this score. Use "
-                f"scorer('energy_score'), one of {', '.join(score.name for score in chosen)}, or fit and "
-                "score one of the parts, such as y.marginal(j)."
-            )
-        return chosen[0]
+    def refuse_score(self, name: str) -> NoReturn:
+        """Raise an error that says which scores there are."""
+        known = [score for score in SCORES if self.possible_scores(score, True)]
+        raise InvalidInputError(
+            f"There is no score called {name!r} for these {self.whole_of}. There are {', '.join(known)}, "
+            f"each of the outcomes that have it, such as 'crps[{self.ranked[0]}]', with one of "
+            f"{', '.join(self.outcomes)}. A custom score is given as {{name: function}}, with "
+            "function(y, forecast, censoring, horizon=h) giving one loss per subject."
+        )
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """One forecast with what happened and C, up to the horizon, at times and levels (``where``)."""
-        return Case(self.scored, F, C, *where, **beside)
+        return Case(self.events_of(self.y), F, C, *where, **beside)
 
     def pooled(self, sample: Sample) -> Sample:
         """Event times (n,) from which default times and levels are chosen."""
@@ -312,16 +229,12 @@ class Kind(ABC):
 
     # ---- reporting -------------------------------------------------------------------------------------
 
-    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
-        """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
-        return notes_on_forecasts({name: self.timed(F) for name, F in forecasts.items()}, self.scored)
-
     def notes_on_events(
         self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
     ) -> list[str]:
         """Too few events to tell forecasts apart."""
         sample = None if train is None else replace(train, y=self.events_of(train.y))
-        return notes_on_events(self.scored, horizon, weight, groups, sample)
+        return notes_on_events(self.events_of(self.y), horizon, weight, groups, sample)
 
     @property
     def notes(self) -> list[str]:
@@ -342,20 +255,15 @@ class Kind(ABC):
         """The views that a page shows pictures of, the default first; one empty name for a picture of all."""
         return [""] if picture == "differences" or not self.views else self.ranked
 
-    def follow_up_view(self) -> View | None:
-        """The view whose events and weights a picture of the censoring distribution shows; None for all."""
-        return None
-
-    def check_picture(self, picture: str, outcome: str) -> None:
-        """An error where there is no such picture of a view."""
-        self.view(outcome)
+    def not_pictured(self, picture: str, outcome: str) -> str:
+        """Why there is no such picture of a view; empty where there is one."""
+        return ""
 
 
-def _whole(name: str) -> str:
-    """The name of a score; a score on one scale alone may be asked for without it."""
-    base, bracket, outcome = name.partition("[")
-    scaled = f"{base}:ipcw"
-    return f"{scaled}{bracket}{outcome}" if base not in SCORES and scaled in SCORES else name
+def default_censoring(kind: Kind) -> Any:
+    """Return the estimator of C where none is passed; None where the censoring times are known."""
+    known = known_censoring(kind.followed(kind.y)) is not None
+    return None if known else kind.censoring_estimator()
 
 
 KINDS: list[tuple[Callable[[Any], bool], type[Kind]]] = []

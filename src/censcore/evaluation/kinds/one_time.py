@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -12,22 +12,20 @@ from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
 from censcore.evaluation.kinds.kind import Kind, Named
-from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore, case_score
-from censcore.evaluation.measures.joint_scores import LogOfCause, View
-from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN, KAPLAN_MEIER
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, refuse_case_score
+from censcore.evaluation.measures.joint_scores import of_one_cause
+from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, EventOfCause
-from censcore.scores import log_score, registry
+from censcore.scores import registry
 
 
 class OneTime(Kind):
     """One event time, (n,), right-censored."""
 
-    reference: ClassVar[str] = KAPLAN_MEIER
-    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
     described: ClassVar[str] = "an outcome"
 
     @classmethod
@@ -36,20 +34,20 @@ class OneTime(Kind):
         asked.refuse("names", "events", "mask")
         return cls(cls.read_outcome(asked.sample.y)), asked
 
-    @property
-    def views(self) -> Sequence[View]:
-        """None: there is one event time."""
-        return ()
-
-    def named_score(self, name: str) -> list[CaseScore]:
+    def possible_scores(self, base: str, named: bool) -> list[CaseScore]:
         """The score with this name."""
+        score = CASE_SCORES.get(base)
+        return [] if score is None else [score]
+
+    def refuse_score(self, name: str) -> NoReturn:
+        """Raise an error that says which scores there are of one event time."""
         info = registry.SCORES.get(name)
         if info is not None and not info.univariate:
             raise InvalidInputError(
                 f"{name}: got {self.described} of one event time, expected several of them, (n, k). Its "
                 "energy score is the CRPS: use 'crps', or scorer('crps')."
             )
-        return [case_score(name)]
+        refuse_case_score(name)
 
     def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
         """Survival matrices are read by the event times of the training or else the scored subjects.
@@ -102,10 +100,9 @@ class OneCause(OneTime):
         """The Aalen-Johansen estimate."""
         return cumulative_incidence
 
-    def named_score(self, name: str) -> list[CaseScore]:
+    def possible_scores(self, base: str, named: bool) -> list[CaseScore]:
         """The score of this cause; its log score averages over C after an event of another one."""
-        scores = super().named_score(name)
-        return [LogOfCause(score.info) if score.info.function is log_score else score for score in scores]
+        return [of_one_cause(score) for score in super().possible_scores(base, named)]
 
     def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
         """Levels that the cumulative incidence reaches by the horizon."""

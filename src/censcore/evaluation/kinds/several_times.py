@@ -19,7 +19,6 @@ from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog, OfView, View
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
 from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import (
@@ -110,7 +109,6 @@ class SeveralTimes(Kind):
 
     whole: ClassVar[str] = JOINT
     whole_of: ClassVar[str] = "event times"
-    reference: ClassVar[str] = KAPLAN_MEIER
     default_scores: ClassVar[tuple[str, ...]] = ("energy_score", "log_score", "crps", "brier_score")
 
     # ---- the outcome -----------------------------------------------------------------------------------
@@ -250,19 +248,19 @@ class SeveralTimes(Kind):
         """The event times."""
         return list(self.names)
 
-    def possible_scores(self, base: str) -> list[CaseScore]:
-        """Of all event times together, of each of them, and of every joint event."""
-        whole = _of_all(base)
-        possible: list[CaseScore] = [] if whole is None else [whole]
+    def possible_scores(self, base: str, named: bool) -> list[CaseScore]:
+        """Of all event times together, of each of them, and of every joint event.
+
+        The score of all event times is meant where there is one, and no outcome is named.
+        """
+        possible = _of_all(base)
+        if possible and not named:
+            return possible
         if base in CASE_SCORES:
             possible += [OfView.score(CASE_SCORES[base], TimeView(n, j)) for j, n in enumerate(self.names)]
         if base in EventBrier.functions:
             possible += [EventBrier.of(base, event, rule) for event, rule in self.events.items()]
         return possible
-
-    def without_outcome(self, possible: list[CaseScore]) -> list[CaseScore]:
-        """The score of all event times where there is one."""
-        return [score for score in possible if score.outcome == JOINT] or possible
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """With the mask of subjects who are not followed for all event times."""
@@ -311,17 +309,13 @@ class SeveralTimes(Kind):
         events = [view.name for view in self.views if isinstance(view, EventView)]
         return [*self.names, *(name for name in events if picture == "brier" and name in scored)]
 
-    def follow_up_view(self) -> View | None:
-        """The last event time, where one C serves all."""
-        return EventView(JOINT, "all") if self.shared else None
 
-
-def _of_all(name: str) -> CaseScore | None:
-    """A score of all event times together."""
+def _of_all(name: str) -> list[CaseScore]:
+    """The score of all event times together, if there is one."""
     info = registry.SCORES.get(name)
     if info is None or not info.joint or info.needs_times:
-        return None
-    return (JointLog if info.univariate else Energy)(info, outcome=JOINT)
+        return []
+    return [(JointLog if info.univariate else Energy)(info, outcome=JOINT)]
 
 
 def kaplan_meier_curves(

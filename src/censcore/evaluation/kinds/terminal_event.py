@@ -103,11 +103,12 @@ class SemiCompeting(SeveralTimes):
         of_end = picture in ("d-calibration", "censoring")
         return [self.terminal] if of_end else super().pictured(picture, scored)
 
-    def check_picture(self, picture: str, outcome: str) -> None:
+    def not_pictured(self, picture: str, outcome: str) -> str:
         """D-calibration needs an event that is certain to happen."""
-        if picture == "d-calibration" and outcome != self.terminal:
-            raise InvalidInputError(
-                f"plot('d-calibration'): got outcome={outcome!r}, expected {self.terminal!r}: an event that "
-                "another one prevents may never happen, so that S(T) is not uniform. plot('calibration') "
-                "shows it."
-            )
+        if picture != "d-calibration" or outcome == self.terminal:
+            return ""
+        return (
+            f"plot('d-calibration'): got outcome={outcome!r}, expected {self.terminal!r}: an event that "
+            "another one prevents may never happen, so that S(T) is not uniform. plot('calibration') "
+            "shows it."
+        )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from censcore.scores.known_at import known_at, over_reached
 from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo, no_such_score
 
-__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "case_score"]
+__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "refuse_case_score"]
 
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
 BLOCKS = 48  # of the hazard of C, for numerical derivatives
@@ -418,12 +418,10 @@ def by_name(scores: Any, default: Iterable[str], others: Iterable[str]) -> dict[
     return dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
 
 
-def case_score(name: str) -> CaseScore:
-    """The score of one event time with this name."""
-    if name not in CASE_SCORES:
-        raise InvalidInputError(
-            f"{no_such_score(name, CASE_SCORES)} A custom score is registered by censcore.scores.score, or "
-            "given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one loss per "
-            "subject."
-        )
-    return CASE_SCORES[name]
+def refuse_case_score(name: str) -> NoReturn:
+    """Raise an error that says which scores of one event time there are."""
+    raise InvalidInputError(
+        f"{no_such_score(name, CASE_SCORES)} A custom score is registered by censcore.scores.score, or "
+        "given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one loss per "
+        "subject."
+    )

@@ -11,19 +11,22 @@ the loss of that cause. Only the log score of one cause depends on C where that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import check_kind
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointMass, TimeAndCause, Univariate
 from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.measures.case import Case, as_losses
 from censcore.evaluation.measures.case_scores import CaseScore, Integrated, WithoutCensoring, of_single_times
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores import energy_score, registry
+from censcore.scores import energy_score, log_score, registry
 from censcore.scores.compatible_times import subject_keys
 from censcore.scores.joint_brier import decided_outcome, event_rule, joint_weights
 from censcore.scores.known_at import over_reached
@@ -169,6 +172,11 @@ class LogOfCause(CaseScore):
         return np.stack([np.interp(u, knots, column, right=0.0) for column in A])[:, :, None]
 
 
+def of_one_cause(score: CaseScore) -> CaseScore:
+    """Return a score of one event time as that of one cause, of which only the log score differs."""
+    return LogOfCause(score.info) if score.info.function is log_score else score
+
+
 # ---- joint events --------------------------------------------------------------------------------------
 
 
@@ -252,6 +260,16 @@ class View(ABC):
     def censoring(self, resolved: ResolvedCensoring) -> ResolvedCensoring:
         """The censoring distribution of the view."""
         return resolved
+
+
+def view_called(name: str, views: Sequence[View]) -> View:
+    """Return the view with a name, which must be one of those of the outcome."""
+    by_names = {view.name: view for view in views}
+    expected = f"one of {', '.join(by_names)}" if by_names else "none: there is one event time"
+    check_kind(name, "outcome", str, expected)
+    if name not in by_names:
+        raise InvalidInputError(f"outcome: got {name!r}, expected {expected}.")
+    return by_names[name]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from censcore._validation import check_instance, check_kind, shown
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted
+from censcore.estimators import Adapted, NotFitted
 from censcore.estimators.covariates import check_rows, take_rows
 from censcore.estimators.pipelines import accepted, last_estimator, last_step
 from censcore.evaluation.sample import Sample, in_numpy
@@ -68,6 +68,22 @@ def with_covariates(forecast: Any, X: Any, train: Sample | None) -> tuple[Any, A
     if not isinstance(forecast, tuple) or len(forecast) not in (2, 3) or hasattr(forecast[0], "x"):
         return forecast, X, X_train
     return forecast[0], forecast[1], forecast[2] if len(forecast) == 3 else None
+
+
+def as_distributions(
+    kind: Kind, forecasts: dict[str, Any], X: Any, train: Sample | None
+) -> dict[str, Distribution]:
+    """Read all forecasts of the subjects as distributions in NumPy."""
+    check_forecasts(forecasts)
+    read: dict[str, Distribution] = {}
+    for name, forecast in forecasts.items():
+        model, covariates, X_train = with_covariates(forecast, X, train)
+        subjects = None if train is None else (X_train, kind.followed(train.y))
+        try:
+            read[str(name)] = in_numpy(kind.as_forecast(model, covariates, len(kind.y), subjects))
+        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
+            raise type(error)(f"Forecast {name!r}: {error}") from error
+    return read
 
 
 # ---- models that are fitted ------------------------------------------------------------------------------
@@ -210,7 +226,7 @@ def add_reference(
     if not (reference is None or hasattr(reference, "fit") or callable(reference)):
         check_kind(reference, "reference", (str, Distribution), _REFERENCES)
     if isinstance(reference, Distribution):
-        forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
+        forecasts["reference"] = kind.as_forecast(reference, X, len(kind.y))
         return "reference"
     if train is None and isinstance(reference, str) and scored is not None:
         return _add_null_model(kind, forecasts, scored, X, notes)
@@ -218,9 +234,9 @@ def add_reference(
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
     if isinstance(reference, str):
-        forecasts[default] = forecast_of(kind, kind.reference_model(train.y), train, X, len(kind))
+        forecasts[default] = forecast_of(kind, kind.reference_model(train.y), train, X, len(kind.y))
         return default
-    forecasts["reference"] = forecast_of(kind, reference, train, X, len(kind))
+    forecasts["reference"] = forecast_of(kind, reference, train, X, len(kind.y))
     return "reference"
 
 
@@ -232,7 +248,7 @@ def _add_null_model(
         with warnings.catch_warnings():
             warnings.simplefilter("error", RiskSetWarning)  # the reference was not asked for
             model = kind.reference_model(scored.y)
-            forecasts[kind.reference] = forecast_of(kind, model, scored, X, len(kind))
+            forecasts[kind.reference] = forecast_of(kind, model, scored, X, len(kind.y))
     except (CenscoreError, RiskSetWarning) as error:
         notes.append(
             f"No skill: the reference {kind.reference!r} of the scored subjects has failed ({error})"
@@ -256,7 +272,7 @@ def check_reference(kind: Kind, reference: Any, forecasts: Iterable[str]) -> Non
     check_instance(model, "reference")
     if not (isinstance(model, Distribution) or hasattr(model, "fit") or callable(model)):
         raise InvalidTypeError(f"reference: got {type(model).__name__}, {_references(kind, forecasts)}")
-    check_model("reference", reference, len(kind))
+    check_model("reference", reference, len(kind.y))
 
 
 def default_or_name(kind: Kind, reference: str, forecasts: Iterable[str]) -> str:

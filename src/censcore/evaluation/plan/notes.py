@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Ensemble
+from censcore.distributions import CumulativeIncidence, Distribution, Ensemble
 from censcore.distributions.random_draws import keys_of
+from censcore.distributions.survival_matrix import reading_of
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.covariate_columns import numeric_columns
 from censcore.estimators.pipelines import last_estimator
@@ -76,6 +77,22 @@ def notes_on_forecasts(forecasts: Mapping[str, Distribution], y: RightCensored) 
         "fair=True)}."
         for name, m in small.items()
     ]
+
+
+def notes_on_repairs(forecasts: Mapping[str, Any]) -> list[str]:
+    """Say which cumulative incidences were made possible, and by how much they were changed."""
+    return [
+        f"{name!r}: cumulative incidences that decrease or sum to more than 1 were replaced by possible "
+        f"ones in {len(F.repaired.subjects)} subjects; the largest change is {F.repaired.largest:.2g}."
+        for name, F in forecasts.items()
+        if isinstance(F, CumulativeIncidence) and F.repaired is not None
+    ]
+
+
+def count_repairs(F: Distribution) -> int:
+    """Count the subjects whose forecast was repaired when it was read."""
+    repair = F.repaired if isinstance(F, CumulativeIncidence) else getattr(reading_of(F), "repair", None)
+    return 0 if repair is None else len(repair.subjects)
 
 
 def expected_events(F: Distribution, y: RightCensored) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore.evaluation.report.table_lines import difference_lines, mean_lines
+from censcore.evaluation.report.table_lines import difference_lines, mean_lines, shown_lines
 from censcore.evaluation.report.text import Grid, capital, legend_of, shown_grids
 from censcore.plain_text import one_line
 
@@ -31,8 +31,8 @@ def comparison_json(comparison: Comparison) -> str:
         "verdict": comparison.verdict.to_dict(),
         "verdicts": [verdict.to_dict() for verdict in comparison.verdicts],
         "settings": comparison.settings,
-        "means": comparison.design.shown(comparison, mean_lines(comparison)),
-        "differences": comparison.design.shown(comparison, difference_lines(comparison)),
+        "means": shown_lines(comparison, mean_lines(comparison)),
+        "differences": shown_lines(comparison, difference_lines(comparison)),
         "censoring": comparison.censoring.to_dict(),
         "notes": comparison.notes,
     }

@@ -21,7 +21,6 @@ from censcore.evaluation.report.text import (
     capital,
     grids_of,
     shown_grids,
-    subgroup_grids,
     subgroup_summary,
     with_unit,
 )
@@ -260,7 +259,7 @@ def _folded(summary: str, text: str) -> str:
 
 def _subgroups(comparison: Comparison, outcome: str) -> str:
     summaries = [grid for grid in subgroup_summary(comparison) if grid.outcome == outcome]
-    grids = [grid for grid in subgroup_grids(comparison) if grid.outcome == outcome]
+    grids = [grid for grid in grids_of(comparison, subgroups=True) if grid.outcome == outcome]
     if not grids:
         return ""
     tables = "".join(grid_table(comparison, grid) for grid in grids)

@@ -105,8 +105,7 @@ class Outputs:
         if outcome is not None:
             chart = of.one(kind, outcome).chart(kind, **options)
             return replace(chart, title=f"{one_line(outcome)}: {chart.title}")
-        view = of.kind.follow_up_view() if kind == "censoring" else None
-        return CHARTS[kind](of if view is None else of.design.part(of, view), **options)
+        return CHARTS[kind](of, **options)
 
     def to_html(
         self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
@@ -18,7 +18,7 @@ from censcore.evaluation.lines import MINIMUM_EVENTS
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.report import risk_charts
-from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Mark, Panel, Rule, look_of
+from censcore.evaluation.report.charts import Bars, Chart, Intervals, Line, Look, Mark, Panel, Rule, look_of
 from censcore.evaluation.report.risk_charts import (
     GREY,
     at_time,
@@ -137,15 +137,21 @@ def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Char
     drawn: list[Mark] = [Rule("x", 0.0)]
     for i, model in enumerate(others):
         offset = (i + 0.5) / len(others) - 0.5
-        inside = [(j, differences[row][model]) for j, row in enumerate(rows) if model in differences[row]]
-        y = np.array([j + offset for j, _ in inside])
-        value, low, high = (np.array([numbers[k] for _, numbers in inside]) for k in range(3))
-        drawn.append(Intervals(model, value, y, low, high, looks[model], horizontal=True))
+        inside = {
+            j + offset: differences[row][model] for j, row in enumerate(rows) if model in differences[row]
+        }
+        drawn.append(_across(model, inside, looks[model]))
     panel = Panel(
         drawn, f"difference from {one_line(base)}, % of its loss", rows=rows, row_height=len(others)
     )
     title = f"Paired differences (left is better), {level_of(comparison)} intervals"
     return Chart(title, [panel], {model: looks[model] for model in others})
+
+
+def _across(model: str, rows: Mapping[float, np.ndarray], look: Look) -> Intervals:
+    """Return values with their intervals along x, in the rows at the places y."""
+    value, low, high = np.reshape(list(rows.values()), (-1, 3)).T
+    return Intervals(model, value, np.array(list(rows), dtype=float), low, high, look, horizontal=True)
 
 
 def verdict_chart(comparison: Comparison, verdict: Verdict) -> Chart:
@@ -166,13 +172,10 @@ def verdict_chart(comparison: Comparison, verdict: Verdict) -> Chart:
     rows = [model for model in order if model in differences]
     if not rows:
         raise InvalidInputError("A picture of the verdict needs two forecasts with a common score.")
-    marks: list[Mark] = [Rule("x", 0.0)]
-    for j, model in enumerate(rows):
-        value, low, high = (np.array([number]) for number in differences[model])
-        marks.append(Intervals(model, value, np.array([float(j)]), low, high, looks[model], horizontal=True))
+    shown = [_across(model, {j: differences[model]}, looks[model]) for j, model in enumerate(rows)]
     unit = ", % of its loss" if score.info.has_skill else ""
     label = f"← better · difference from {one_line(base)}{unit} · worse →"
-    panel = Panel(marks, label, rows=rows, row_height=1.0)
+    panel = Panel([Rule("x", 0.0), *shown], label, rows=rows, row_height=1.0)
     return Chart(f"{title_of(score)}: paired differences, {level_of(comparison)} intervals", [panel])
 
 
@@ -211,7 +214,8 @@ def _against(comparison: Comparison, base: str, adjustment: str) -> dict[str, di
 
 def censoring_chart(comparison: Comparison) -> Chart:
     """The censoring distribution over time, and the weights of the events."""
-    G, y, h = comparison.resolved_censoring.distribution.marginal(0), comparison.outcome, comparison.horizon
+    G, h = comparison.resolved_censoring.distribution.marginal(0), comparison.horizon
+    y = comparison.outcome if comparison.outcome.time.ndim == 1 else comparison.outcome.last()
     x = np.linspace(0, h, 200)
     sample = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))
     curves = to_numpy(sample.sf(x[None, :]))
@@ -249,18 +253,15 @@ def folds_chart(comparison: Comparison, score: str | None = None, column: int = 
     for line in lines:
         if np.isnan(at) or line["at"] == at:
             by_fold.setdefault((line["repeat"], line["fold"]), {})[line["model"]] = line["mean"]
-    rows, marks = np.arange(len(models), dtype=float), []
+    rows, drawn = np.arange(len(models), dtype=float), list[Mark]()
     for (_, fold), means in by_fold.items():
         x = np.array([means[model] for model in models])
-        marks.append(Line(f"fold {fold}", x, rows, GREY))
-    drawn: list[Mark] = [*marks]
+        drawn.append(Line(f"fold {fold}", x, rows, GREY))
     for row, (model, look) in enumerate(looks_of(comparison).items()):
         estimate = comparison.estimate(model, name)
         if estimate is not None:
-            value, low, high = (
-                e[[column]] for e in (estimate.value, *estimate.interval(comparison.confidence))
-            )
-            drawn.append(Intervals(model, value, rows[[row]], low, high, look, horizontal=True))
+            ends = np.array([estimate.value, *estimate.interval(comparison.confidence)])
+            drawn.append(_across(model, {row: ends[:, column]}, look))
     where = "" if np.isnan(at) else f" at {at_time(comparison, at)}"
     panel = Panel(drawn, f"{title_of(known[name])}{where}", rows=models, row_height=2.0)
     return Chart(f"Folds (grey), and the mean with its {level_of(comparison)} interval", [panel])

@@ -14,6 +14,7 @@ from censcore.evaluation.inference.estimates import Estimate, skill_interval
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, cannot_tell, lines_of
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import Measure, numbers_of_share
+from censcore.evaluation.measures.joint_scores import view_called
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -69,6 +70,33 @@ def _made(comparison: Comparison, what: str, make: Maker, discrimination: bool) 
 
     made = (comparison.once(f"{what} of {each.__name__}", partial(lines_of, each)) for each in sources)
     return [line for lines in made for line in lines]
+
+
+def measures_of(comparison: Comparison) -> dict[str, CaseScore | Measure]:
+    """Return scores, and concordance and AUC where the comparison has them, by name."""
+    measures: dict[str, CaseScore | Measure] = {score.name: score for score in comparison.scores}
+    if comparison.discrimination:
+        measures |= {measure.name: measure for measure in comparison.pair_measures.measures}
+    return measures
+
+
+def shown_lines(comparison: Comparison, lines: list[Line]) -> list[Line]:
+    """Return lines as ``frame()`` has them: the outcome in a column of its own, and who counts in it."""
+    if not comparison.kind.views:
+        return lines
+    measures = measures_of(comparison)
+    return [_shown(comparison, line, measures[line["score"]]) for line in lines]
+
+
+def _shown(comparison: Comparison, line: Line, score: CaseScore | Measure) -> Line:
+    new = line | {"score": line["score"].removesuffix(f"[{score.outcome}]")}
+    if "n" in line and comparison.design.in_memory:
+        of = score if isinstance(score, CaseScore) else view_called(score.outcome, comparison.kind.views)
+        counted = of.counted(comparison.design.case(comparison))
+        if counted is not None:
+            subset = next(s for s in comparison.subsets if (s.by, s.label) == (line["by"], line["group"]))
+            new["n"] = int(((subset.weight > 0) & counted).sum())
+    return new
 
 
 def title_of(score: CaseScore | Measure) -> str:

@@ -18,6 +18,7 @@ from censcore.evaluation.report.table_lines import (
     decides,
     marks,
     mean_lines,
+    measures_of,
     title_of,
 )
 from censcore.plain_text import one_line
@@ -25,8 +26,6 @@ from censcore.scores import crps, energy_score, pinball_score
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
-    from censcore.evaluation.measures.case_scores import CaseScore
-    from censcore.evaluation.measures.discrimination import Measure
 
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
 MARKED = f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} tied with the best, while others are clearly worse"
@@ -80,17 +79,21 @@ class Grid:
     outcome: str = ""
 
 
-def grids_of(comparison: Comparison) -> list[Grid]:
-    """Tables of all subjects: for each outcome its scores, then concordance and AUC."""
+def grids_of(comparison: Comparison, subgroups: bool = False) -> list[Grid]:
+    """Tables of all subjects, or of the subgroups: for each outcome its scores, then concordance and AUC."""
+    known: dict[tuple[str, str, str, bool], list[Line]] = {}
+    for line in mean_lines(comparison):
+        if (line["by"] != "") is subgroups:
+            known.setdefault((line["by"], line["group"], line["outcome"], line["proper"]), []).append(line)
+    outcomes = [outcome for _, _, outcome, _ in known]
     grids = []
-    lines = [line for line in mean_lines(comparison) if line["by"] == ""]
-    for outcome in dict.fromkeys(line["outcome"] for line in lines):
-        of_outcome = [line for line in lines if line["outcome"] == outcome]
-        for proper, title in ((True, SCORES), (False, DISCRIMINATION)):
-            available = _available(blocks(line for line in of_outcome if line["proper"] is proper))
-            if available:
-                grid = _grid(comparison, about(outcome) + title, available, outcome)
-                grids.append(with_ranks(comparison, grid) if proper else grid)
+    for (by, group, outcome, proper), lines in sorted(known.items(), key=lambda x: outcomes.index(x[0][2])):
+        title = SCORES if proper else DISCRIMINATION
+        if subgroups:
+            title = f"{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
+            title += "" if proper else ", discrimination"
+        grid = _grid(comparison, about(outcome) + title, _available(blocks(lines)), outcome)
+        grids.append(with_ranks(comparison, grid) if proper and not subgroups else grid)
     return grids
 
 
@@ -104,20 +107,6 @@ SCORES = "mean loss ± standard error, lower is better"
 DISCRIMINATION = (
     "share of pairs ranked correctly ± standard error, higher is better (descriptive, not proper)"
 )
-
-
-def subgroup_grids(comparison: Comparison) -> list[Grid]:
-    """For each subgroup that was asked for, the same tables."""
-    groups: dict[tuple[str, str, str, bool], list[Line]] = {}
-    for line in mean_lines(comparison):
-        if line["by"] != "":
-            groups.setdefault((line["by"], line["group"], line["outcome"], line["proper"]), []).append(line)
-    grids = []
-    for (by, group, outcome, proper), lines in groups.items():
-        title = f"{about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
-        title += "" if proper else ", discrimination"
-        grids.append(_grid(comparison, title, _available(blocks(lines)), outcome))
-    return grids
 
 
 def subgroup_summary(comparison: Comparison) -> list[Grid]:
@@ -146,13 +135,6 @@ def about(outcome: str) -> str:
     return f"{one_line(outcome)}: " if outcome else ""
 
 
-def _score_of(comparison: Comparison, name: str) -> CaseScore | Measure:
-    known: list[CaseScore | Measure] = list(comparison.scores)
-    if comparison.discrimination:
-        known += comparison.pair_measures.measures
-    return next(score for score in known if score.name == name)
-
-
 def _grid(comparison: Comparison, title: str, of_columns: dict[Key, list[Line]], outcome: str) -> Grid:
     clear = marks(comparison)
     columns: list[str] = []
@@ -170,13 +152,13 @@ def _grid(comparison: Comparison, title: str, of_columns: dict[Key, list[Line]],
 
 def time_of(comparison: Comparison, shown: Cell) -> float:
     """The time that a cell is about; NaN for one of all times, or of a level."""
-    known = shown.line and _score_of(comparison, shown.line["score"]).axis == "time"
+    known = shown.line and measures_of(comparison)[shown.line["score"]].axis == "time"
     return float(shown.line["at"]) if known else np.nan
 
 
 def column_label(comparison: Comparison, line: Line) -> str:
     """The score of a line with its time or level; scores that are times say their unit."""
-    score, unit = _score_of(comparison, line["score"]), comparison.time_unit
+    score, unit = measures_of(comparison)[line["score"]], comparison.time_unit
     title = one_line(title_of(score))
     if unit and getattr(getattr(score, "info", None), "function", None) in TIMES:
         title += f" ({one_line(unit)})"

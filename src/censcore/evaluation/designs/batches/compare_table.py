@@ -245,15 +245,7 @@ class Batches(Design):
     n_groups: int | None
     diagnostic: CensoringDiagnostic  #: of the censoring distribution
 
-    def can_draw(self, picture: str) -> bool:
-        """Differences alone."""
-        return picture == "differences"
-
-    def refuse(self, what: str) -> NoReturn:
-        """An error: the subjects are not in memory."""
-        raise InvalidInputError(
-            f"{what} needs the subjects in memory, which stayed in their table. Compare a sample in memory."
-        )
+    in_memory = False
 
     def case(self, of: Comparison) -> NoReturn:
         """Not in memory."""
@@ -294,9 +286,6 @@ class Batches(Design):
         if times is not None:
             self.case(of)
         return self.effective[score.outcome, score.axis][s]
-
-    def counted_in(self, of: Comparison, score: CaseScore | Measure) -> None:
-        """All subjects: there are no masks."""
 
     def part(self, of: Comparison, view: View) -> Comparison:
         """The tables of one view."""

@@ -47,7 +47,7 @@ from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.plan.horizon import FOLLOWED, LEAST
-from censcore.evaluation.plan.notes import expected_events
+from censcore.evaluation.plan.notes import count_repairs, expected_events
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events
@@ -135,7 +135,7 @@ class LossSums:
                     part.sums[f"A|{i}|{name}"] = piece.derivative([score], [values])
             if case.y.time.ndim == 1 and plan.kind.timed(case.F).only_time is None:
                 part.sums[f"expected|{model}"] = np.array(expected_events(plan.kind.timed(case.F), case.y))
-            part.sums[f"repaired|{model}"] = np.array(float(plan.kind.repairs(forecasts[model])))
+            part.sums[f"repaired|{model}"] = np.array(float(count_repairs(forecasts[model])))
         return part + self._events(rows, list(cases.values()), w)
 
     def _events(self, rows: Rows, cases: list[Case], w: np.ndarray) -> PartialSums:

@@ -187,7 +187,7 @@ class BatchPlan:
         """One case per forecast."""
         kind, cases, where = rows.kind, {}, (self.horizon, self.times, self.levels)
         C = self.censoring.of(self.censoring.covariates(rows.frame, rows.labels), self.follow_up(rows))
-        late = kind.scored.has_delayed_entry
+        late = kind.events_of(kind.y).has_delayed_entry
         for name, F in (self.forecast(rows) if forecasts is None else forecasts).items():
             since = kind.given_entry(name, F, self.horizon) if late else F
             cases[name] = kind.case(since, C, *where, seed=self.seed, edges=self.edges)
