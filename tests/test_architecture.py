@@ -221,8 +221,3 @@ def test_files_are_written_by_the_atomic_writer():
     found = {path for path in MODULES if re.search(WRITES, text_of(path))}
     in_stages = {STUDIES / name for name in IN_STAGES} if STUDIES.exists() else set()  # not in an archive
     assert found == {LIBRARY / "files.py", *in_stages}
-
-
-def test_no_basename_stands_for_two_modules():
-    names = [path.name for path in LIBRARY.rglob("*.py") if path.name not in ("__init__.py", "__main__.py")]
-    assert sorted(name for name in set(names) if names.count(name) > 1) == []

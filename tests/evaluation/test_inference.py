@@ -241,9 +241,7 @@ def test_effective_number_of_subjects_and_groups():
 def test_errors_and_intervals_in_any_unit_of_time(unit):
     """Squares and sixth powers of the influence are beyond the floats; those of its multiple are not."""
     rng = np.random.default_rng(0)
-    mean, reference = (
-        Estimate.of_mean(rng.exponential(scale, (80, 1)), np.full(80, 1 / 80)) for scale in (1.0, 1.2)
-    )
+    mean, reference = (of_mean(rng.exponential(scale, (80, 1)), np.full(80, 1 / 80)) for scale in (1.0, 1.2))
 
     def numbers(u):
         a, b = (Estimate(one.value * u, one.influence * u) for one in (mean, reference))
