@@ -137,3 +137,21 @@ def test_averages_add_contributions_by_unit_within_blocks():
     np.testing.assert_allclose(together.influence[together.rows["units"] == 3][0], psi[0].sum(axis=0))
     with pytest.raises(ValueError, match="zip"):  # of which nobody knows whom its contributions are of
         average([Estimate(values[0], psi[0]), other], shares)
+
+
+def test_scored_subjects_of_weight_zero_who_train_move_the_censoring_distribution():
+    """Errors are those of a comparison from which these subjects are left out, trained on the same sample."""
+    rng, n = np.random.default_rng(3), 200
+    x = rng.normal(size=(n, 1))
+    T, c = 2 * rng.weibull(1.4, n) * np.exp(0.5 * x[:, 0]), rng.uniform(0, 5, n)
+    y, F = cs.RightCensored(np.minimum(T, c), c >= T), cs.Weibull(1.4, 2 * np.exp(0.4 * x[:, 0]))
+    weight = (rng.random(n) < 0.5).astype(float)
+    some, train = np.nonzero(weight)[0], cs.Sample(x, y, weight=np.ones(n))
+    asked = {"scores": "brier_score:ipcw", "times": [1.0, 2.0], "horizon": 3.0, "reference": None}
+    every, left = (
+        cs.compare({"m": F.take(who)}, y[who], cs.Censoring(cs.KaplanMeier()), X=x[who], train=train,
+                   sample_weight=w, discrimination=False, **asked)
+        for who, w in ((np.arange(n), weight), (some, None))
+    )  # fmt: skip
+    for column in ("mean", "standard_error", "low", "high"):
+        np.testing.assert_allclose(every.frame()[column], left.frame()[column], rtol=1e-10)

@@ -8,7 +8,9 @@ import pytest
 from sklearn.base import clone
 
 import censcore as cs
+from censcore.evaluation.inference.estimates import UNITS
 from censcore.evaluation.inference.mean_losses import _spread
+from censcore.evaluation.inference.pooling import estimate_by_unit
 from censcore.evaluation.inference.units import Units, common_codes, sums_within
 from censcore.exceptions import InvalidInputError
 
@@ -198,10 +200,12 @@ def test_units_of_subjects_who_train_and_of_others():
         units = Units.of(3, 2, codes, None, pairs)
         np.testing.assert_array_equal(units.scored, [0, 1, 2])
         np.testing.assert_array_equal(units.trained, [2, 3])
-        number, g = units.numbers(np.array([True, False, True]), trained=True)
-        np.testing.assert_array_equal(number, [0, 2, 3])
-        assert g == 2
-        np.testing.assert_array_equal(units.numbers(np.array([False, True, True]), trained=False)[0], [1, 2])
+        used = np.array([True, False, True])
+        found = estimate_by_unit(np.zeros(1), np.ones((4, 1)), units, used, used, fitted=True)
+        np.testing.assert_array_equal(found.rows[UNITS], [0, 2, 3])
+        np.testing.assert_allclose(found.influence[:, 0], [np.sqrt(2), np.sqrt(2), 1.0])
+        known = estimate_by_unit(np.zeros(1), np.ones((3, 1)), units, ~used, used, fitted=False)
+        np.testing.assert_array_equal(known.rows[UNITS], [1])
 
 
 def test_overlap_is_what_the_bootstrap_of_subjects_shows():

@@ -106,10 +106,17 @@ def estimate_by_unit(
     training subjects contribute; if some of these are scored, so does ``everyone`` with a weight in the
     whole sample.
     """
-    number, g = units.numbers(everyone if fitted and units.overlap else used, trained=fitted)
+    scored = np.zeros(units.count if fitted else units.count_scored, dtype=bool)
+    scored[units.scored[everyone if fitted and units.overlap else used]] = True
+    there = scored.copy()
+    if fitted:
+        # subjects of weight zero, who train, contribute without the factor
+        there[units.count_scored :] = True
+        there[units.trained[psi[units.trained].any(axis=1)]] = True
+    number, g = np.nonzero(there)[0], int(scored.sum())
     psi = psi.copy() if len(number) == len(psi) else psi[number]
     with np.errstate(over="ignore", invalid="ignore"):
-        psi[:g] *= np.sqrt(g / (g - 1)) if g > 1 else np.nan
+        psi[scored[number]] *= np.sqrt(g / (g - 1)) if g > 1 else np.nan
     return Estimate(value, psi, rows={UNITS: number})
 
 

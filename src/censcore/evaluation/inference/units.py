@@ -60,14 +60,6 @@ class Units(KeepsValues):
         """The unit of each scored subject; None where each is one by itself."""
         return None if self.count_scored == len(self.scored) else self.scored
 
-    def numbers(self, used: np.ndarray, trained: bool) -> tuple[np.ndarray, int]:
-        """Return the units of ``used`` subjects and then of training alone, and the number of the first."""
-        there = np.zeros(self.count if trained else self.count_scored, dtype=bool)
-        there[self.scored[used]] = True
-        there[self.count_scored :] = True
-        number = np.nonzero(there)[0]
-        return number, int(np.searchsorted(number, self.count_scored))
-
 
 def sums_within(values: np.ndarray, number: np.ndarray, count: int) -> np.ndarray:
     """Sums of the entries of each number from 0 to count - 1."""
