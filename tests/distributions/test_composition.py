@@ -7,7 +7,16 @@ import pytest
 from tests.contracts.distributions import UNIVARIATE
 from tests.distributions.compositions import CURVE, SMOOTH, N, Tree, compositions
 
-from censcore.distributions import Ensemble, Exponential, Grouped, Mixture, PointMass, Weibull
+from censcore.distributions import (
+    Censored,
+    Ensemble,
+    Exponential,
+    GivenSurvival,
+    Grouped,
+    Mixture,
+    PointMass,
+    Weibull,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.testing import check_distribution
 
@@ -124,3 +133,10 @@ def test_wrong_choices_are_refused():
         distribution.take(np.array([True, False]))
     with pytest.raises(InvalidInputError, match="one event time"):
         Grouped([Ensemble(np.ones((1, 4, 2)))], [0, 0])
+
+
+def test_a_joint_ensemble_is_no_distribution_of_one_time():
+    joint = Ensemble(np.ones((3, 5, 2)))
+    for make in (lambda: Censored(joint, 2.0), lambda: GivenSurvival(joint, 0.5)):
+        with pytest.raises(InvalidInputError, match="one event time; got one of 2"):
+            make()

@@ -11,7 +11,7 @@ from censcore._validation import check_kind
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.univariate import ONE_TIME, Univariate
+from censcore.distributions.univariate import Univariate, check_one_time
 from censcore.exceptions import NoDensityError
 
 
@@ -46,7 +46,7 @@ class Censored(Univariate):
     _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, distribution: Univariate, tau: Array) -> None:
-        check_kind(distribution, "distribution", Univariate, ONE_TIME)
+        check_one_time(distribution, "distribution")
         self._distribution, self._tau = distribution._with_end(tau)
 
     _degree = Univariate._degree_of_parts

@@ -15,7 +15,7 @@ from censcore.distributions.distribution import Distribution
 from censcore.distributions.joint import Joint, OfJoint
 from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.step import Step
-from censcore.distributions.univariate import ONE_TIME, ByLogSurvival, Univariate
+from censcore.distributions.univariate import ByLogSurvival, Univariate, check_one_time
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
 
 
@@ -107,7 +107,7 @@ class GivenSurvival(_Given, ByLogSurvival):
     """
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
-        check_kind(distribution, "distribution", Univariate, ONE_TIME)
+        check_one_time(distribution, "distribution")
         self._condition(distribution, a)
         self._is_estimate = distribution._is_estimate
 

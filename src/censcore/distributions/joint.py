@@ -19,11 +19,11 @@ from censcore._arrays import (
     one_namespace,
 )
 from censcore._numerics import safe_log
-from censcore._validation import as_coordinate, as_events, as_list, check_kind, check_positive
+from censcore._validation import as_coordinate, as_events, as_list, check_positive
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.distribution import Distribution
 from censcore.distributions.random_draws import Draws
-from censcore.distributions.univariate import ONE_TIME, ByLogSurvival, Univariate
+from censcore.distributions.univariate import ByLogSurvival, Univariate, check_one_time
 from censcore.exceptions import InvalidInputError
 
 
@@ -219,12 +219,7 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
     if not distributions:
         raise InvalidInputError(f"{owner} needs at least one distribution; got an empty list.")
     for distribution in distributions:
-        check_kind(distribution, owner, Univariate, ONE_TIME)
-        if distribution.k > 1:
-            raise InvalidInputError(
-                f"{owner} takes distributions of one event time; got one of {distribution.k}. "
-                "Pass its marginal(j)."
-            )
+        check_one_time(distribution, owner)
     bound = [F for F in distributions if not F._is_neutral]
     one_namespace(**{f"distribution {i}": F._reference for i, F in enumerate(bound)})
     if bound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from censcore._numerics import expm1
 from censcore._validation import (
     as_coordinate,
     as_events,
+    check_kind,
     check_not_nan,
     check_positive,
     check_probabilities,
@@ -323,3 +324,13 @@ class ByLogSurvival(Univariate):
 
     def _cdf(self, t: Array) -> Array:
         return 0.0 - expm1(self._logsf(t))
+
+
+def check_one_time(distribution: Any, owner: str) -> None:
+    """Check that a distribution is of one event time; an ensemble may be of several."""
+    check_kind(distribution, owner, Univariate, ONE_TIME)
+    if distribution.k > 1:
+        raise InvalidInputError(
+            f"{owner} takes distributions of one event time; got one of {distribution.k}. "
+            "Pass its marginal(j)."
+        )
