@@ -11,6 +11,7 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.regression import CoefficientInference
+from censcore.estimators.risk_sets import at_risk_weights
 from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import IntervalCensored, OutcomeLike
@@ -47,7 +48,7 @@ class IntervalRegression(CoefficientInference):
         """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
         outcome = as_intervals(y, type(self).__name__)
         covariates, weight = self._check_inputs(X, len(outcome), sample_weight)
-        self._maximise(covariates, ends_of(outcome), weight)
+        self._maximise(covariates, ends_of(outcome), at_risk_weights(outcome, weight))
         self._reference = outcome.lower[:0]
         return self
 

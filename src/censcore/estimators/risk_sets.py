@@ -12,7 +12,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import name_subjects
 from censcore.estimators.covariates import column_of
 from censcore.exceptions import InvalidInputError, RiskSetWarning
-from censcore.outcomes import RightCensored
+from censcore.outcomes import IntervalCensored, RightCensored
 
 
 def entries_of(y: RightCensored) -> np.ndarray | None:
@@ -23,16 +23,16 @@ def entries_of(y: RightCensored) -> np.ndarray | None:
     return np.where(entry > 0, entry, -np.inf)
 
 
-def empty_follow_up(y: RightCensored) -> np.ndarray:
+def empty_follow_up(y: RightCensored | IntervalCensored) -> np.ndarray:
     """Who has the empty follow-up (0, 0] beside subjects with delayed entry, (n,); nobody without these.
 
     Such a subject is never at risk, as in R, where ``Surv(0, 0, 1)`` is missing.
     """
-    empty = to_numpy(y.time) == 0
+    empty = to_numpy(y.upper if isinstance(y, IntervalCensored) else y.time) == 0
     return empty if y.has_delayed_entry and empty.ndim == 1 else np.zeros(len(y), dtype=bool)
 
 
-def at_risk_weights(y: RightCensored, weight: np.ndarray) -> np.ndarray:
+def at_risk_weights(y: RightCensored | IntervalCensored, weight: np.ndarray) -> np.ndarray:
     """Weights, zero for subjects who are never at risk, of whom a warning is given."""
     empty = empty_follow_up(y) & (weight > 0)
     if not empty.any():
