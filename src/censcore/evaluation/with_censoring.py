@@ -21,7 +21,7 @@ from censcore.estimators.survival_estimator import all_or_nothing
 from censcore.evaluation.inference.resolved_censoring import as_censoring
 from censcore.evaluation.kinds import Kind, kind_of, one_score
 from censcore.evaluation.measures.case import Case, in_time
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, refuse_case_score
+from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, raise_no_case_score
 from censcore.evaluation.plan.horizon import (
     default_times,
     follow_up,
@@ -308,7 +308,7 @@ def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
     functions = by_name(scores, DEFAULT_SCORES, CASE_SCORES)
     for name, function in functions.items():
         if not callable(function) and name.partition("[")[0] not in SCORES:
-            refuse_case_score(name)
+            raise_no_case_score(name)
     return functions
 
 

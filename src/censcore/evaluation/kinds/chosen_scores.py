@@ -25,7 +25,7 @@ def choose_scores(kind: Kind, asked: Any) -> list[CaseScore]:
             continue
         found = _named(kind, name := _on_its_scale(name))
         if not (found or (if_possible and name in SCORES)):
-            kind.refuse_score(name)
+            kind.raise_no_score(name)
         chosen += found
     return list({score.name: score for score in chosen}.values())
 

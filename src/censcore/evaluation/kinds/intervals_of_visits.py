@@ -145,7 +145,7 @@ class Intervals(OneTime):
             return [IntervalLog(SCORES[base], self.until)]
         return [] if self.y.visits is None else super().possible_scores(base, named)
 
-    def refuse_score(self, name: str) -> NoReturn:
+    def raise_no_score(self, name: str) -> NoReturn:
         """Raise an error that says what the other scores need."""
         if self.y.visits is None:
             self.y.detection()
@@ -153,7 +153,7 @@ class Intervals(OneTime):
                 f"{name}: got exact and right-censored times as IntervalCensored without visits, which "
                 "only the log score takes. Pass y.detection(), the same data as RightCensored."
             )
-        super().refuse_score(name)
+        super().raise_no_score(name)
 
     def case(self, F: Any, C: Distribution, *where: Any, **beside: Any) -> Case:
         """The forecast of the detection time, with that of T beside it."""

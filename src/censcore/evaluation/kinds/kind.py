@@ -205,7 +205,7 @@ class Kind(ABC):
     def possible_scores(self, base: str, named: bool) -> list[CaseScore]:
         """The score called ``base``, of every outcome that has it, or is meant where none is ``named``."""
 
-    def refuse_score(self, name: str) -> NoReturn:
+    def raise_no_score(self, name: str) -> NoReturn:
         """Raise an error that says which scores there are."""
         known = [score for score in SCORES if self.possible_scores(score, True)]
         raise InvalidInputError(

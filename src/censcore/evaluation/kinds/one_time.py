@@ -12,7 +12,7 @@ from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
 from censcore.evaluation.kinds.kind import Kind, Named
-from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, refuse_case_score
+from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, raise_no_case_score
 from censcore.evaluation.measures.joint_scores import of_one_cause
 from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.plan.horizon import default_levels
@@ -39,7 +39,7 @@ class OneTime(Kind):
         score = CASE_SCORES.get(base)
         return [] if score is None else [score]
 
-    def refuse_score(self, name: str) -> NoReturn:
+    def raise_no_score(self, name: str) -> NoReturn:
         """Raise an error that says which scores there are of one event time."""
         info = registry.SCORES.get(name)
         if info is not None and not info.univariate:
@@ -47,7 +47,7 @@ class OneTime(Kind):
                 f"{name}: got {self.described} of one event time, expected several of them, (n, k). Its "
                 "energy score is the CRPS: use 'crps', or scorer('crps')."
             )
-        refuse_case_score(name)
+        raise_no_case_score(name)
 
     def settled(self, forecasts: Named, train: Sample | None, horizon: float, notes: list[str]) -> Named:
         """Survival matrices are read by the event times of the training or else the scored subjects.

@@ -35,7 +35,7 @@ from censcore.scores.known_at import known_at, over_reached
 from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo, no_such_score
 
-__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "refuse_case_score"]
+__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "raise_no_case_score"]
 
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
 BLOCKS = 48  # of the hazard of C, for numerical derivatives
@@ -418,7 +418,7 @@ def by_name(scores: Any, default: Iterable[str], others: Iterable[str]) -> dict[
     return dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
 
 
-def refuse_case_score(name: str) -> NoReturn:
+def raise_no_case_score(name: str) -> NoReturn:
     """Raise an error that says which scores of one event time there are."""
     raise InvalidInputError(
         f"{no_such_score(name, CASE_SCORES)} A custom score is registered by censcore.scores.score, or "
