@@ -297,3 +297,8 @@ def test_trees_of_a_forged_stack_end(tmp_path):
     write_model_file(path, "Stacking", arrays | {node["array"]: loops}, settings)
     with pytest.raises(ModelFileError, match="trees without an end"):
         cs.load(path)
+
+
+def test_a_number_is_no_matrix_of_cumulative_incidences():
+    with pytest.raises(InvalidInputError, match=r"\(n, m, q\) or \(m, q\); got \(\)"):
+        cs.as_competing_forecast(np.array(1.0), times=[1.0])

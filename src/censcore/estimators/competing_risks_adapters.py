@@ -110,10 +110,10 @@ def as_competing_forecast(
     if isinstance(forecast, np.ndarray | list) or is_torch(forecast):
         if times is None:
             raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")
-        matrix = forecast if is_torch(forecast) else as_float(forecast, "forecast")
+        matrix = _causes(forecast if is_torch(forecast) else as_float(forecast, "forecast"), first)
         if interpolation == "auto" and matrix.shape[-1] == 1:
             options["interpolation"] = "none"
-        return CumulativeIncidence(times, _causes(matrix, first), **options)
+        return CumulativeIncidence(times, matrix, **options)
     raise InvalidTypeError(
         f"got {type(forecast).__name__}, expected a distribution of time and cause, a fitted model with "
         "predict_distribution, predict_cumulative_incidence or predict_cif, a frame with a column per cause, "
