@@ -30,7 +30,7 @@ import scipy
 from benchmarks.freeze.changes import changes, left_over
 
 ROOT = Path(__file__).parents[2]
-BASE = "0b491006646aa0fe5121cb440692edb4d1045e4f"  # what is compared with by default
+BASE = "2cee85bf43421d62ba334ad53272c6c0b044b117"  # what is compared with by default
 SHOWN = 40  # changes that are printed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CENSCORE_THREADS")
 
