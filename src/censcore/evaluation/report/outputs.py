@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from censcore._validation import check_kind, check_option, shown
 from censcore.exceptions import InvalidInputError
-from censcore.files import write_atomically
+from censcore.files import as_path, write_atomically
 from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ class Outputs:
         from censcore.evaluation.report.html import page
 
         check_kind(title, "title", str, "a text")
+        if path is not None:
+            as_path(path)  # before the figures are drawn
         return _written(page(self._comparison, title), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str | None:
