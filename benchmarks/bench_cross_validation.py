@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 import censcore as cs
-from censcore.evaluation.designs.cross_validation import CrossValidation
+from censcore.evaluation.parts.folded import Folded
 
 HORIZON, AT = 2.0, 1.0
 GRID = np.linspace(0, HORIZON, 81)
@@ -87,7 +87,7 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, ...]:
     new_x = rng.normal(size=(2000, setting.p))
     folds = [
         targets(models, x[s.train], y[s.train], new_x, setting)
-        for s in cast(CrossValidation, found.design).splits
+        for s in cast(Folded, found.folded).splits
     ]
     low, high = np.moveaxis(np.array(ends), [2, 1, 0], [0, 1, 2])
     return low, high, np.mean(folds, axis=0), targets(models, x, y, new_x, setting)

@@ -99,7 +99,7 @@ def truth(setting: Setting, n: int = 60_000) -> dict[tuple[str, int], tuple[floa
 
 
 def _columns(found: cs.Comparison) -> list[tuple[str, int]]:
-    return [(score.name, j) for score in found.scores for j in range(len(found.design.places(found, score)))]
+    return [(score.name, j) for score in found.scores for j in range(len(found.places(score)))]
 
 
 def _values(found: cs.Comparison, score: str, j: int) -> tuple[float, float]:

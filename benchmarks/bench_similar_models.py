@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 import censcore as cs
-from censcore.evaluation.designs.cross_validation import CrossValidation
+from censcore.evaluation.compare import concluded
+from censcore.evaluation.evaluation import evaluate_all
 from censcore.published import d_calibration
 
 HORIZON, END, SHAPE = 1.8, 4.0, 1.5
@@ -88,7 +89,7 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, list[float]]:
     )
     R = np.array(losses[0]) - np.array(losses[1])
     lines = [
-        _lines(cast(CrossValidation, found.design).repeats[0], R[:5].mean(axis=0)),
+        _lines(concluded(evaluate_all(found.decided, found.repeats[:1])), R[:5].mean(axis=0)),
         _lines(found, R.mean(axis=0)),
     ]
     whole = d_calibration(found.outcome, found.cases["b"].F).p_value

@@ -63,11 +63,11 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
     from censcore.evaluation import compare_landmarks as compare_landmarks
     from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
-    from censcore.evaluation.bootstrap_validation import Bootstrap as Bootstrap
     from censcore.evaluation.compare import compare as compare
     from censcore.evaluation.cross_validate import Folds as Folds
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
-    from censcore.evaluation.designs.batches.outcome_table import OutcomeTable as OutcomeTable
+    from censcore.evaluation.outcome_table import OutcomeTable as OutcomeTable
+    from censcore.evaluation.parts.bootstrap import Bootstrap as Bootstrap
     from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
     from censcore.evaluation.with_censoring import scorer as scorer
@@ -128,12 +128,12 @@ _EXPORTS = {
             dependent_censoring_sensitivity
         """,
         "evaluation.compare": "compare",
-        "evaluation.bootstrap_validation": "Bootstrap",
+        "evaluation.parts.bootstrap": "Bootstrap",
         "evaluation.cross_validate": "Folds cross_validate",
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",
         "evaluation.with_censoring": "scorer scorers",
-        "evaluation.designs.batches.outcome_table": "OutcomeTable",
+        "evaluation.outcome_table": "OutcomeTable",
     }.items()
 }
 _SUBMODULES = [

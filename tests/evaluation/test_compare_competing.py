@@ -190,7 +190,7 @@ def test_standard_errors_agree_with_numerical_derivatives(estimator):
         if score.outcome in ("all causes", "relapse"):
             numerical = Custom.of(score.name, lambda *_, **__: None)
             object.__setattr__(numerical, "losses", score.losses)
-            parts = [found.estimate("true", score.name), found.design.mean_of(found, numerical, "true")]
+            parts = [found.estimate("true", score.name), found.mean_of(numerical, "true")]
             ours, theirs = (part.influence[len(y) :] for part in parts)
             np.testing.assert_allclose(ours, theirs, atol=0.1 * np.abs(theirs).max(), err_msg=score.name)
 
@@ -468,7 +468,7 @@ def test_cross_validation():
     found = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False, horizon=3.0)
     assert isinstance(found.kind, Causes)
     assert found.models == ["cox", "aalen-johansen"]
-    fold = next(split for split in found.design.splits)
+    fold = next(split for split in found.folded.splits)
     C = KM().fit(None, y[fold.train]).predict_distribution()
     F = cs.AalenJohansen().fit(None, y[fold.train]).predict_distribution()
     losses = cs.crps(y[fold.test].cause(2), F.cause(2), C, horizon=3.0)

@@ -147,8 +147,8 @@ def test_repeated_folds_end_at_the_smallest_horizon(each):
         scores="crps",
         discrimination=False,
     )
-    ends = [cs.compare({"a": TRUTH}, one.outcome, one.resolved_censoring, scores="crps").horizon
-            for one in found.design.repeats]  # fmt: skip
+    ends = [cs.compare({"a": TRUTH}, found.outcome, one.censoring, scores="crps").horizon
+            for one in found.repeats]  # fmt: skip
     assert found.horizon == min(ends)
 
 

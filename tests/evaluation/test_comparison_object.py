@@ -66,7 +66,7 @@ def test_what_was_computed_is_not_computed_again_to_be_shown(split, monkeypatch)
         monkeypatch.setattr(module, name, call)
 
     for name in ("effective_events", "discriminate"):
-        counted(f"designs.fixed.{name}")
+        counted(f"comparison.{name}")
     for where in ("verdict.d_calibration", "table_lines.adjust", "table_lines.skill_interval"):
         counted(f"report.{where}")
     shown = repr(comparison)

@@ -23,9 +23,9 @@ from sklearn.pipeline import make_pipeline
 
 import censcore as cs
 from censcore.distributions import Grouped
-from censcore.evaluation.designs.cross_validation import refit_influence
-from censcore.evaluation.designs.fold_runs import make_splits
-from censcore.evaluation.designs.fold_store import data_key, load_forecast, model_key, save_value
+from censcore.evaluation.inference.refits_of_models import refit_influence
+from censcore.evaluation.parts.folds import make_splits
+from censcore.evaluation.parts.fold_store import data_key, load_forecast, model_key, save_value
 from censcore.evaluation.kinds.several_times import kaplan_meier_curves
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
@@ -126,7 +126,7 @@ def test_losses_are_averaged_over_repeats():
     by_splitter = cs.cross_validate(
         models, x, y, cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), **PLAIN
     )
-    assert len(by_splitter.design.repeats) == 2
+    assert len(by_splitter.repeats) == 2
     assert len(by_splitter.folds()) == 2 * 3 * 2 * 2
     largest = np.max([numbers(one)[:, 1] for one in alone], axis=0)
     assert (numbers(repeated)[:, 1] <= largest * 1.03).all()  # with the term of the refits
@@ -198,7 +198,7 @@ def test_error_of_a_difference_that_is_all_estimation(repeats):
             discrimination=False,
         )
         difference = found.estimate("fitted", "crps") - found.estimate("true", "crps")
-        m = np.array([y.time[split.train].mean() for split in found.design.splits])
+        m = np.array([y.time[split.train].mean() for split in found.folded.splits])
         errors.append(difference.value[0] - np.mean(m / 2 + 1 / 2 - 2 * m / (1 + m)))
         spread.append(difference.standard_error[0])
     ratio = np.sqrt(np.mean(np.square(spread)) / np.mean(np.square(errors)))
@@ -214,15 +214,16 @@ def test_influence_of_refits_by_hand():
     splits = make_splits(3, None, np.ones(12), None, 3, 0)
     p = 1 - 3 * 4 * 3 / (12 * 11)
     W = losses.var(axis=0, ddof=1).sum(axis=0) / 12**2
-    found = refit_influence(losses, w, None, splits)
+    sizes = [[len(s.test) for s in splits if s.repeat == b] for b in range(len(losses))]
+    found = refit_influence(losses, w, None, sizes)
     np.testing.assert_allclose((found**2).sum(axis=0), (p / (1 - p) + 1 / 3) * W)
     pairs = np.repeat(np.arange(6), 2)
     summed = losses.reshape(3, 6, 2, 2).sum(axis=2)
     W = summed.var(axis=0, ddof=1).sum(axis=0) / 12**2
-    grouped = refit_influence(losses, w, pairs, splits)
+    grouped = refit_influence(losses, w, pairs, sizes)
     np.testing.assert_allclose((grouped**2).sum(axis=0), (p / (1 - p) + 1 / 3) * W)
-    assert refit_influence(losses[:1], w, None, splits[:3]).shape == (0, 2)
-    np.testing.assert_allclose(refit_influence(np.stack([losses[0]] * 3), w, None, splits), 0.0, atol=1e-15)
+    assert refit_influence(losses[:1], w, None, sizes[:1]).shape == (0, 2)
+    np.testing.assert_allclose(refit_influence(np.stack([losses[0]] * 3), w, None, sizes), 0.0, atol=1e-15)
 
 
 def test_an_estimator_without_an_influence_function_is_refitted():
@@ -245,7 +246,7 @@ def test_concordance_counts_pairs_within_folds():
     lines = lines[lines.score == "concordance:harrell"].set_index("model")
     assert lines.loc["kaplan-meier", "mean"] == 0.5
     by_hand = 0.0
-    for split in found.design.splits:
+    for split in found.folded.splits:
         F = cs.CoxRegression().fit(x[split.train], y[split.train]).predict_distribution(x[split.test])
         risk = -F.integrated_sf(0.0, 2.0)
         by_hand += cs.evaluation.concordance(y[split.test], risk, horizon=2.0) * len(split.test) / 90
@@ -364,7 +365,7 @@ def test_what_is_no_model(model, message):
 
 
 def test_joint_forecasts_are_joined_across_folds():
-    from censcore.evaluation.designs.fold_runs import out_of_fold
+    from censcore.evaluation.parts.folds import out_of_fold
 
     rng = np.random.default_rng(0)
     samples = rng.exponential(size=(5, 4, 2))
@@ -521,7 +522,7 @@ def test_groups_stay_together():
     hospital = np.array([f"h{i % 9}" for i in range(90)])
     for cv in (3, GroupKFold(3), LeaveOneGroupOut()):
         found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cv, groups=hospital, **PLAIN)
-        assert not any(set(hospital[s.train]) & set(hospital[s.test]) for s in found.design.splits)
+        assert not any(set(hospital[s.train]) & set(hospital[s.test]) for s in found.folded.splits)
         assert found.settings["groups"] == 9
         assert not any("of one group into" in note for note in found.notes)
     torn = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=KFold(3), groups=hospital, **PLAIN)
@@ -556,7 +557,7 @@ def test_subjects_that_are_never_tested(cv):
         groups=group,
         sample_weight=np.ones(100),
     )
-    tested = np.unique(np.concatenate([s.test for s in found.design.splits]))
+    tested = np.unique(np.concatenate([s.test for s in found.folded.splits]))
     assert found.settings["subjects"] == len(tested) < 100
     assert any(f"cv tests {len(tested)} of 100 subjects" in note for note in found.notes)
     assert np.isfinite(numbers(found)[:2]).all()

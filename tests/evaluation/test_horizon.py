@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.plan.horizon import follow_up_end
+from censcore.evaluation.decisions.horizon import follow_up_end
 
 KM = cs.Censoring(cs.KaplanMeier())
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.evaluation.plan.notes import notes_on_leaks
+from censcore.evaluation.decisions.notes import notes_on_leaks
 from censcore.exceptions import InvalidInputError, InvalidTypeError, RiskSetWarning
 
 

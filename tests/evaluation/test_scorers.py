@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 
 import censcore as cs
-from censcore.evaluation.plan.horizon import follow_up_end
+from censcore.evaluation.decisions.horizon import follow_up_end
 from censcore.exceptions import InvalidTypeError, NotFittedError
 
 

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.evaluation.designs.batches.runners import read_partial
-from censcore.evaluation.designs.fold_store import load_forecast, save_value
+from censcore.evaluation.parts.batches.runners import read_partial
+from censcore.evaluation.parts.fold_store import load_forecast, save_value
 from censcore.evaluation.report.export import latex_table
 from censcore.evaluation.report.page import whole_page
 from censcore.exceptions import ModelFileError

@@ -15,12 +15,12 @@ from censcore._validation import as_count
 from censcore.cli.options import NEED_COVARIATES, ROWS, Inputs, Source, tell_changes
 from censcore.cli.predictions import check_options, is_standard_input, outcome_of, words
 from censcore.cli.score import loss_columns, losses_writer, tell_written
-from censcore.evaluation.designs.batches.decisions import TablePlan
-from censcore.evaluation.designs.batches.runners import Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import BatchPlan, Rows
+from censcore.evaluation.decisions.asked import read
+from censcore.evaluation.decisions.forecast_columns import column_forecasts
 from censcore.evaluation.inference.mean_losses import score_all
-from censcore.evaluation.plan.forecast_columns import column_forecasts
-from censcore.evaluation.plan.request import Request
+from censcore.evaluation.parts.batches.decisions import TablePlan
+from censcore.evaluation.parts.batches.runners import Runner, cluster
+from censcore.evaluation.parts.batches.table_plan import BatchPlan, Rows
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
@@ -131,8 +131,9 @@ def score_batches(inputs: Inputs, out: Path | None, **asked: Any) -> None:
         printed = out is None or is_standard_output(out)
         runner = Runner(table.n_jobs, client, progress=sys.stderr.isatty() and not printed)
         sample = Sample(None, table)
-        request = Request(inputs.forecasts, sample, inputs.censoring, inputs.train, reference=None, **asked)
-        ready = TablePlan(runner, request).decide()
+        options = asked | {"reference": None}
+        given = read(inputs.forecasts, sample, inputs.censoring, inputs.train, **options)
+        ready = TablePlan(runner, given).decide()
         for note in ready.notes:
             typer.echo(f"note: {one_line(note)}", err=True)
         for losses in runner.each(_Losses(ready.task), ready.batches, "scoring"):

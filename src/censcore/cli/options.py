@@ -241,7 +241,9 @@ class Source:
 
     def read(self, weights: str | None = None, groups: str | None = None) -> Inputs:
         """Read the files whole; the names are columns of the training subjects too."""
-        from censcore.evaluation.plan.forecast_columns import forecasts_of  # --help needs none of its imports
+        from censcore.evaluation.decisions.forecast_columns import (
+            forecasts_of,  # --help needs none of its imports
+        )
 
         if self.train is not None and is_standard_input(self.train) and is_standard_input(self.predictions):
             raise InvalidInputError(

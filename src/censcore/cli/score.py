@@ -46,20 +46,19 @@ def score(
     if source.jobs is not None:
         raise InvalidInputError("--jobs belongs to tables that are read in batches: pass --batch.")
     inputs = source.read()
-    from censcore.evaluation.designs.pipeline import Plan
+    from censcore.evaluation.decisions.asked import read
+    from censcore.evaluation.decisions.decide import decide
     from censcore.evaluation.inference.mean_losses import score_all  # --help needs none of what it imports
-    from censcore.evaluation.plan.request import Request
     from censcore.evaluation.sample import Sample
 
-    sample, training = Sample(inputs.X, inputs.y), None if inputs.train is None else Sample.of(inputs.train)
-    request = Request(inputs.forecasts, sample, inputs.censoring, training, reference=None, **asked)
-    plan = Plan(request).decide()
-    losses = score_all(plan.cases, plan.scores)
-    for note in [*plan.notes, *losses.notes]:
+    sample, options = Sample(inputs.X, inputs.y), asked | {"reference": None}
+    decisions, cases = decide(read(inputs.forecasts, sample, inputs.censoring, inputs.train, **options))
+    losses = score_all(cases, decisions.scores)
+    for note in [*decisions.notes, *losses.notes]:
         typer.echo(f"note: {one_line(note)}", err=True)
     with losses_writer(out) as write:
-        write(loss_columns(plan.cases, losses))
-    tell_written(out, len(inputs.frame), plan.horizon)
+        write(loss_columns(cases, losses))
+    tell_written(out, len(inputs.frame), decisions.horizon)
 
 
 # ---- where losses go: a table that is complete or not there, a pipe, or standard output ----------------

@@ -1,15 +1,15 @@
 """Comparing forecasts: means with honest errors, paired tests, diagnostics, pictures and pages."""
 
-from censcore.evaluation.bootstrap_validation import Bootstrap
+from censcore.evaluation.landmark_rows import at_landmark
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validate import Folds, cross_validate
-from censcore.evaluation.designs.at_landmark import at_landmark
 from censcore.evaluation.landmarks import LandmarkComparison, compare_landmarks
 from censcore.evaluation.measures.auc import dynamic_auc, dynamic_auc_estimate
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve
 from censcore.evaluation.measures.concordance import concordance, concordance_estimate
 from censcore.evaluation.measures.net_benefit import net_benefit
+from censcore.evaluation.parts.bootstrap import Bootstrap
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.copula_graphic import copula_graphic

@@ -13,16 +13,13 @@ from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.batches.outcome_table import OutcomeTable
-from censcore.evaluation.designs.fixed import Design
-from censcore.evaluation.designs.pipeline import Plan
-from censcore.evaluation.inference.estimates import shares
-from censcore.evaluation.inference.mean_losses import Scope, estimate_means, score_all
-from censcore.evaluation.inference.units import Units
+from censcore.evaluation.decisions.asked import Asked, read
+from censcore.evaluation.decisions.decide import decide
+from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_named
+from censcore.evaluation.decisions.readings import reading_notes
+from censcore.evaluation.evaluation import Evaluation, Repeat, evaluate_all
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named
-from censcore.evaluation.plan.readings import reading_notes
-from censcore.evaluation.plan.request import Request, make_subsets
+from censcore.evaluation.outcome_table import OutcomeTable
 from censcore.evaluation.report.table_lines import deciding, mean_lines, notes_on_ranks
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.report.what_was_compared import what_was_compared
@@ -202,15 +199,14 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
-    sample = Sample.scored(y, X, sample_weight, groups)
-    in_batches = isinstance(sample.y, OutcomeTable)
-    training: Any = train if in_batches or train is None else Sample.of(train)
-    asked = Request(
-        forecasts, sample, censoring, training, scores, times, levels, reference, horizon, by, names, events,
-        confidence, discrimination, time_unit, seed, progress,
-    )  # fmt: skip
-    if in_batches:
-        from censcore.evaluation.designs.batches.compare_table import compare_table
+    options = {
+        "scores": scores, "times": times, "levels": levels, "reference": reference, "horizon": horizon,
+        "by": by, "names": names, "events": events, "confidence": confidence,
+        "discrimination": discrimination, "time_unit": time_unit, "seed": seed, "progress": progress,
+    }  # fmt: skip
+    asked = read(forecasts, Sample.scored(y, X, sample_weight, groups), censoring, train, **options)
+    if not asked.in_memory:
+        from censcore.evaluation.parts.batches.compare_table import compare_table
 
         return compare_table(asked)
     if isinstance(censoring, Outcome) and not isinstance(y, Outcome):
@@ -218,16 +214,36 @@ def compare(
             "compare(forecasts, y, censoring) judges forecasts that were made before; got models, X and y. "
             "Pass them to cross_validate(models, X, y, cv=5), which fits the models fold by fold."
         )
-    return compare_request(replace(asked, forecasts=as_named(forecasts)))
+    return compare_asked(replace(asked, forecasts=as_named(forecasts)))
 
 
-def compare_request(asked: Request) -> Comparison:
-    """The comparison of forecasts of subjects in memory."""
+def compare_asked(asked: Asked) -> Comparison:
+    """Compare forecasts of subjects in memory as asked."""
     comparison = _compared(asked)
     if not is_automatic(asked.censoring) or not given_covariates(comparison.resolved_censoring.distribution):
         return comparison
     pooled = _compared(replace(asked, censoring=Censoring(KaplanMeier()), **decided(comparison)))
     return replace(comparison, notes=[*comparison.notes, note_on_pooled(comparison, pooled)])
+
+
+def _compared(asked: Asked) -> Comparison:
+    decisions, cases = decide(asked)
+    evaluations = evaluate_all(decisions, [Repeat(cases, decisions.censoring)])
+    about = what_was_compared("compare", decisions.asked, decisions.asked.forecasts)
+    return concluded(evaluations, compared=about)
+
+
+def concluded(evaluations: dict[str, Evaluation], **about: Any) -> Comparison:
+    """Set evaluations of the same subjects side by side, and write what a reader should know of them."""
+    first = next(iter(evaluations.values()))
+    found, decisions = Comparison(evaluations, first.decided, **about), first.decided
+    weight, asked = found.subsets[0].weight, decisions.asked
+    losses = found.losses
+    notes = [*decisions.notes, *losses.notes, *first.notes]
+    notes += reading_notes(found.cases, losses, found.means, weight, asked.confidence, asked.seed)
+    found.notes.extend(notes)
+    found.notes.extend(notes_on_ranks(found))
+    return found
 
 
 def decided(comparison: Comparison) -> dict[str, Any]:
@@ -256,25 +272,3 @@ def _means_of(comparison: Comparison, verdict: Verdict) -> tuple[dict[str, float
     lines = deciding(comparison, mean_lines(comparison, discrimination=False), verdict.outcome)
     lines = [x for x in lines if x["standard_error"] > 0]
     return {x["model"]: x["mean"] for x in lines}, {x["model"]: x["standard_error"] for x in lines}
-
-
-def _compared(asked: Request) -> Comparison:
-    plan = Plan(asked).decide()
-    asked, censoring, cases = plan.asked, plan.censoring, plan.cases
-    units = Units.of(
-        len(plan.kind.y), censoring.n_train, plan.groups, plan.train_groups, censoring.shared.pairs
-    )
-    weight = shares(plan.weight, len(plan.kind.y))
-    subsets = make_subsets(asked.by, asked.sample.X, len(plan.kind.y), weight)
-    losses = score_all(cases, plan.scores)
-    means = estimate_means(losses, cases, Scope(subsets, censoring, units, asked.seed, asked.progress))
-    notes = plan.notes + censoring.notes + (censoring.notes_on_ties if plan.train_groups is None else [])
-    notes += losses.notes + means.notes
-    notes += reading_notes(cases, losses, means, weight, asked.confidence, asked.seed)
-    comparison = Comparison(
-        plan.kind, Design(), list(cases), plan.scores, losses, means, cases, subsets, censoring,
-        plan.reference, asked.confidence, asked.discrimination, asked.seed, asked.sample.X,
-        plan.groups, units, notes, asked.time_unit, what_was_compared("compare", asked, asked.forecasts),
-    )  # fmt: skip
-    comparison.notes.extend(notes_on_ranks(comparison))
-    return comparison

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
-from censcore._validation import as_index, as_number, check_flag, check_kind, check_option
-from censcore.evaluation.designs.fixed import Design
+from censcore._validation import as_number, check_flag, check_option
+from censcore.evaluation.decisions.decide import Cases, Decided
+from censcore.evaluation.decisions.horizon import just_after
+from censcore.evaluation.decisions.readings import readings_of
+from censcore.evaluation.decisions.subsets import labels_of
+from censcore.evaluation.evaluation import Evaluation, Repeat, evaluate_all
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import Losses, Means, Scope, Subset
+from censcore.evaluation.inference.mean_losses import Losses, Means, Subset, shares_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.inference.units import Units
 from censcore.evaluation.kinds import Kind
-from censcore.evaluation.lines import data_frame
+from censcore.evaluation.kinds.one_time import OneTime
+from censcore.evaluation.lines import Line, data_frame
 from censcore.evaluation.measures import classification, net_benefit
+from censcore.evaluation.measures.availability import BATCHES, FIXED, check_available
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve, calibration_curve
-from censcore.evaluation.measures.case import Case
+from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.discrimination import Discrimination, Measure
-from censcore.evaluation.measures.joint_scores import view_called
+from censcore.evaluation.measures.discrimination import CONCORDANCES, Discrimination, Measure, discriminate
+from censcore.evaluation.measures.joint_scores import View, plain, view_called
 from censcore.evaluation.report.outputs import Outputs
 from censcore.evaluation.report.table_lines import difference_lines, mean_lines, shown_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
+from censcore.evaluation.sensitivity.diagnostic import censoring_diagnostic
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from censcore.evaluation.parts.batches.summed import Summed
+    from censcore.evaluation.parts.folded import Folded
+
+CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -43,22 +55,16 @@ class Comparison(Outputs, KeepsValues):
 
     Attributes
     ----------
-    kind : Kind
-        Of the outcome, and what it can be asked for.
-    design : Design
-        Where the losses come from: fixed forecasts, folds, or batches of a table.
-    models : list of str
-        Names of the forecasts, the reference last where it was added.
-    scores : list of CaseScore
-        What the forecasts were scored by.
-    losses, means : Losses, Means
-        Losses of all subjects, and their means with influences, by model and score.
-    cases : dict of Case
-        Name of the forecast -> forecast, outcome and censoring distribution.
-    subsets : list of Subset
-        All subjects first, then subgroups.
+    evaluations : dict of Evaluation
+        Name of the forecast -> its mean losses with influences, in the order of the tables.
+    decided : Decided
+        Everything that all forecasts share: outcome, scores, censoring distribution, horizon, times, subsets.
     notes : list of str
         What a reader should know: scores that are not available, infinite losses, missing parts.
+    folded : Folded, optional
+        Folds or bootstrap samples that models were fitted without.
+    summed : Summed, optional
+        What sums over batches tell of subjects that stayed in their table.
     compared : dict
         The models with their parameters, the covariates, the call, versions and the date, for the page.
 
@@ -100,54 +106,186 @@ class Comparison(Outputs, KeepsValues):
     7  crps   any cause  swapped  0.527
     """
 
-    kind: Kind
-    design: Design
-    models: list[str]
-    scores: list[CaseScore]
-    losses: Losses
-    means: Means
-    cases: dict[str, Case]
-    subsets: list[Subset]
-    resolved_censoring: ResolvedCensoring
-    reference: str | None
-    confidence: float
-    discrimination: bool
-    seed: int
-    X: Any = None
-    groups: np.ndarray | None = None
-    units: Units | None = None
+    evaluations: dict[str, Evaluation]
+    decided: Decided
     notes: list[str] = field(default_factory=list)
-    time_unit: str = ""
+    folded: Folded | None = None
+    summed: Summed | None = None
     compared: dict[str, Any] = field(default_factory=dict)
     made: dict[Any, Any] = field(default_factory=dict, init=False)
 
     # ---- what was compared -------------------------------------------------------------------------
 
     @property
-    def scope(self) -> Scope:
-        """What means are taken over, and what their errors account for."""
-        assert self.units is not None  # all subjects are in memory
-        return Scope(self.subsets, self.resolved_censoring, self.units, self.seed)
+    def kind(self) -> Kind:
+        """Of the outcome, and what it can be asked for."""
+        return self.decided.kind
 
     @property
-    def outcome(self) -> RightCensored:
-        """What happened; of competing risks, the time of the first event of any cause."""
-        return self.design.case(self).y
+    def models(self) -> list[str]:
+        """Names of the forecasts, the reference last where it was added."""
+        return list(self.evaluations)
+
+    @property
+    def scores(self) -> list[CaseScore]:
+        """What the forecasts were scored by."""
+        return self.decided.scores
+
+    @property
+    def subsets(self) -> list[Subset]:
+        """All subjects first, then subgroups."""
+        return self.decided.subsets
+
+    @property
+    def reference(self) -> str | None:
+        """Name of the forecast that skill is measured against."""
+        return self.decided.reference
+
+    @property
+    def confidence(self) -> float:
+        """Of intervals."""
+        return self.decided.asked.confidence
+
+    @property
+    def seed(self) -> int:
+        """Of everything that is drawn."""
+        return self.decided.asked.seed
+
+    @property
+    def time_unit(self) -> str:
+        """Of all times; empty where it is not known."""
+        return self.decided.asked.time_unit
+
+    @property
+    def discrimination(self) -> bool:
+        """Whether concordance and AUC are reported."""
+        return self.decided.asked.discrimination
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Numbers of the clusters of the scored subjects."""
+        return self.decided.groups
 
     @property
     def horizon(self) -> float:
         """End of the comparison."""
-        return self.design.any_case(self).horizon
+        return self.decided.horizon
+
+    @property
+    def cases(self) -> Cases:
+        """Name of the forecast -> forecast, outcome and censoring distribution, of the first repeat."""
+        return {name: each.repeats[0].case for name, each in self.evaluations.items() if each.repeats}
+
+    @property
+    def resolved_censoring(self) -> ResolvedCensoring:
+        """The censoring distribution, and how it was obtained, of the first repeat."""
+        return self.decided.censoring
+
+    @property
+    def losses(self) -> Losses:
+        """Losses of all subjects, by forecast and score."""
+        values = {(m, s): v for m, each in self.evaluations.items() for s, v in each.losses.items()}
+        missing = {(m, s): why for m, each in self.evaluations.items() for s, why in each.unavailable.items()}
+        return Losses(values, missing, self.scores)
+
+    @property
+    def means(self) -> Means:
+        """Their means with influences, by number of the subset, forecast and score."""
+        values = {
+            (s, m, k): mean for m, each in self.evaluations.items() for (s, k), mean in each.means.items()
+        }
+        return Means(values, next(iter(self.evaluations.values())).method)
+
+    @property
+    def repeats(self) -> list[Repeat]:
+        """All cases with their C, by repeat."""
+        each = zip(*(of.repeats for of in self.evaluations.values()), strict=True)
+        cases = ({m: one.case for m, one in zip(self.models, taken, strict=True)} for taken in each)
+        first = next(iter(self.evaluations.values())).repeats
+        return [Repeat(*of_repeat) for of_repeat in zip(cases, (one.censoring for one in first), strict=True)]
+
+    @property
+    def outcome(self) -> RightCensored:
+        """What happened; of competing risks, the time of the first event of any cause."""
+        return self.case.y
+
+    @property
+    def case(self) -> Case:
+        """One forecast with the outcome, which all forecasts share; an error where it is not in memory."""
+        check_available("the outcome, or a curve,", "observed risk", self.producer)
+        return next(iter(self.evaluations.values())).repeats[0].case
+
+    @property
+    def seen(self) -> RightCensored:
+        """Outcomes, also where they were only counted."""
+        return self.outcome if self.summed is None else self.summed.y
+
+    @property
+    def producer(self) -> str:
+        """Where the losses come from, in the words of the table of what is available."""
+        if self.summed is not None:
+            return BATCHES
+        return FIXED if self.folded is None else self.folded.producer
+
+    @property
+    def fold_lines(self) -> list[Line]:
+        """The lines of :meth:`folds`, without pandas; none where there are no folds."""
+        return [] if self.folded is None else self.folded.lines(self)
+
+    @property
+    def calibration_note(self) -> str:
+        """How p-values of calibration are to be read; empty where they are what they seem."""
+        return "" if self.folded is None else self.folded.note
+
+    @property
+    def last_time(self) -> float:
+        """End of follow-up."""
+        return float(to_numpy(self.seen.time).max())
+
+    def places(self, score: CaseScore) -> np.ndarray:
+        """The times or levels that a score is taken at; NaN for one without any."""
+        return score.at(self.decided)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that was decided, by the caller or by default."""
-        return self.design.settings(self)
+        from censcore import __version__
+
+        decided, readings = self.decided, readings_of(self.cases)
+        last = float(decided.times.max())  # which may be the horizon
+        settings = {
+            "subjects": len(self.seen),
+            "events": int(to_numpy(self.seen.event).sum()),
+            "horizon": last if just_after(last, self.seen) == self.horizon else self.horizon,
+            "time unit": self.time_unit or None,
+            "times": decided.times.tolist(),
+            "levels": decided.levels.tolist(),
+            **({"survival matrices": readings} if readings else {}),
+            "scores": [score.name for score in self.scores],
+            "censoring distribution": self.resolved_censoring.description,
+            "standard errors": self.means.method,
+            "groups": None if self.groups is None else int(self.groups.max()) + 1,
+            "reference": self.reference,
+            "confidence": self.confidence,
+            "seed": self.seed,
+            "censcore": __version__,
+        }
+        if self.summed is not None:
+            return self.summed.settings(self, settings)
+        settings |= self.kind.settings()
+        return settings if self.folded is None else self.folded.settings(self, settings)
 
     @cached_property
     def censoring(self) -> Any:
         """How far the censoring distribution can be trusted."""
-        return self.design.censoring(self)
+        if self.summed is not None:
+            return self.summed.diagnostic
+        about: dict[str, Any] = {
+            "horizon": self.horizon, "sample_weight": self.subsets[0].weight, "groups": self.groups,
+            "by": labels_of(self.subsets), "seed": self.seed,
+        }  # fmt: skip
+        diagnose = partial(censoring_diagnostic, X=self.decided.asked.sample.X, **about)
+        return self.kind.diagnostic(self.case, self.resolved_censoring, diagnose)
 
     @property
     def outcomes(self) -> list[str]:
@@ -169,13 +307,42 @@ class Comparison(Outputs, KeepsValues):
             With the scores of this outcome, and all plots.
         """
         view = view_called(outcome, self.kind.views)
-        return self.once(view, lambda: self.design.part(self, view))
+        return self.once(view, lambda: self._of(view))
+
+    def _of(self, view: View) -> Comparison:
+        names, decided = {s.name: plain(s) for s in self.scores if s.outcome == view.name}, self.decided
+        ranked = self.discrimination and view.name in self.kind.ranked
+        decided = replace(
+            decided, scores=[*names.values()], asked=replace(decided.asked, discrimination=ranked)
+        )
+        if self.summed is None:
+            counted, case = view.counted(self.case), self.case.of(view)
+            subsets = [replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in self.subsets]
+            C = view.censoring(decided.censoring)
+            decided = replace(decided, kind=OneTime(case.y), censoring=C, subsets=subsets)
+        else:
+            decided = replace(decided, kind=OneTime(None))
+        evaluations = {model: each.of(view, names, decided) for model, each in self.evaluations.items()}
+        summed = None if self.summed is None else self.summed.of(view, names)
+        return replace(self, evaluations=evaluations, decided=decided, summed=summed)
 
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
         """A mean with its influence, None where the score is not available."""
         check_option(model, "model", self.models)
-        check_kind(score, "score", str, "the name of a score")
-        return self.means.values.get((as_index(subset, "subset"), model, score))
+        return self.evaluations[model].estimate(score, subset)
+
+    def weighted_events(self, score: CaseScore) -> tuple[int, float]:
+        """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
+        if self.summed is not None:
+            return self.summed.weighted[score.outcome]
+        return weighted_events(*score.events(self.case), self.horizon, self.subsets[0].weight, self.groups)
+
+    def infinite_losses(self, model: str, score: str, j: int, s: int = 0) -> int:
+        """How many losses of a column of a score are infinite, among the subjects of a subset."""
+        if self.summed is not None:
+            return int(self.summed.infinite[model, score][s, j])
+        counted = self.subsets[s].weight > 0
+        return int(np.isinf(self.evaluations[model].losses[score][counted, j]).sum())
 
     def effective_events(
         self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
@@ -204,22 +371,49 @@ class Comparison(Outputs, KeepsValues):
         -------
         array, (q,)
         """
-        if times is not None:
-            return self.design.effective_events(self, score, s, times)
+        if self.summed is not None and times is None:
+            return self.summed.effective[score.outcome, score.axis][s]
         key = "effective events", score.name, score.outcome, getattr(score, "at_time", None), s
-        return self.once(key, lambda: self.design.effective_events(self, score, s, None))
+        make = partial(self._effective_events, score, s, times)
+        return self.once(key, make) if times is None else make()
+
+    def _effective_events(self, score: CaseScore | Measure, s: int, times: np.ndarray | None) -> np.ndarray:
+        (at, *_), weight = self.repeats, self.subsets[s].weight
+        cases = [*(at if times is None else at.at(times=times)).cases.values()]
+        if not isinstance(score, Measure):
+            return effective_events(score.counted_events(cases), weight, self.groups)
+        if score.outcome:
+            view = view_called(score.outcome, self.kind.views)
+            weight = shares_of(weight[:, None], view.counted(cases[0]))[:, 0]
+            cases = [case.of(view) for case in cases]
+        return effective_events(counted_events(score, cases), weight, self.groups)
 
     def curve(
         self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
     ) -> dict[str, Estimate]:
         """Means of a score at other times or levels, over all subjects, by model; where it is available."""
-        return self.design.curve(self, score, times, levels)
+        at = {"times": times, "levels": levels}
+        at = {name: places for name, places in at.items() if places is not None}
+        means = self._again(score, [repeat.at(**at) if at else repeat for repeat in self.repeats])
+        return {model: mean for model, mean in means.items() if not np.isnan(mean.value).any()}
+
+    def mean_of(self, score: CaseScore, model: str) -> Estimate:
+        """The mean of a score that is made for one of the models, over all subjects, in the first repeat."""
+        first = self.repeats[0]
+        return self._again(score, [first._replace(cases={model: first.cases[model]})])[model]
+
+    def _again(self, score: CaseScore, repeats: list[Repeat]) -> dict[str, Estimate]:
+        """Means of another score; C is fitted again less often where it is by bootstrap."""
+        decided = replace(self.decided, scores=[score], subsets=self.subsets[:1])
+        few = [repeat._replace(censoring=repeat.censoring.with_refits(CURVE_REFITS)) for repeat in repeats]
+        means = {model: each.estimate(score.name) for model, each in evaluate_all(decided, few).items()}
+        return {model: mean for model, mean in means.items() if mean is not None}
 
     @cached_property
     def pair_measures(self) -> Discrimination:
         """Concordance and AUC of every forecast and outcome that has them, with their influences."""
         if not self.kind.views:
-            return self.design.pair_measures(self)
+            return self.ranked_at(None)
         every = Discrimination([])
         for name in self.kind.ranked:
             part, first = self.of(name).pair_measures, len(every.measures)
@@ -228,9 +422,17 @@ class Comparison(Outputs, KeepsValues):
             every.unavailable.update({(s, m, first + k): e for (s, m, k), e in part.unavailable.items()})
         return every
 
+    def ranked_at(self, times: np.ndarray | None) -> Discrimination:
+        """Concordance and AUC of one outcome, or the AUC at other times."""
+        repeats = self.repeats if times is None else [repeat.at(times=times) for repeat in self.repeats]
+        if self.folded is not None:
+            return self.folded.pair_measures(self, repeats)
+        others = CONCORDANCES if times is None else ()
+        return discriminate(repeats[0].cases, self.decided.scope, others)
+
     def one_time(self, time: float | None = None) -> float:
         """A time between 0 and the horizon, the middle one of the evaluation times by default."""
-        times = self.design.case(self).times
+        times = self.decided.times
         t = as_number(times[len(times) // 2] if time is None else time, "time", infinite=True)
         if not 0 < t < self.horizon:
             raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
@@ -239,10 +441,8 @@ class Comparison(Outputs, KeepsValues):
     def at(self, time: float | None = None) -> tuple[Comparison, float]:
         """The comparison of the forecasts that are known at a time, and that time; see :meth:`one_time`."""
         t = self.one_time(time)
-        cases = {model: case for model, case in self.cases.items() if case.knows(t)}
-        if len(cases) in (0, len(self.cases)):
-            return self, t
-        return replace(self, cases=cases, models=[model for model in self.models if model in cases]), t
+        known = {model: self.evaluations[model] for model, case in self.cases.items() if case.knows(t)}
+        return (self if len(known) in (0, len(self.cases)) else replace(self, evaluations=known)), t
 
     def one(self, picture: str, outcome: str | None) -> Comparison:
         """The comparison of the outcome that a picture or a table of one event is about."""
@@ -262,8 +462,7 @@ class Comparison(Outputs, KeepsValues):
         The spread of the means over folds is no standard error of their mean: the folds share training
         subjects.
         """
-        lines = self.design.fold_lines(self)
-        if not lines:
+        if not (lines := self.fold_lines):
             raise InvalidInputError("folds: got fixed forecasts; cross_validate(models, X, y) has folds.")
         return data_frame(lines)
 
@@ -357,7 +556,7 @@ class Comparison(Outputs, KeepsValues):
             of the subjects followed beyond t.
         """
         one = self.one("calibration", outcome)
-        one.design.case(one)  # an error where the subjects are not in memory
+        check_available("calibration", "calibration", self.producer)
         t = one.one_time(time)
         key = f"calibration of {model!r} at {t}, {bins}, {span}"
         return one.once(key, lambda: calibration_curve(one, model, t, bins, span))

@@ -10,8 +10,8 @@ With folds :math:`I_1,\ldots,I_K` and the model :math:`\hat F_k` (and the censor
 R is the expected loss of the K fitted models for new subjects. Errors are those of :math:`\bar\ell-R`: the
 spread of the losses over subjects, the influence of every training subject on each :math:`\hat G_k`, and,
 with repeats, that subjects train each other's models
-(:mod:`censcore.evaluation.designs.cross_validation`). They do not cover how much R would change with another
-sample to train on, nor that models fitted to more subjects are better.
+(:mod:`censcore.evaluation.inference.refits_of_models`). They do not cover how much R would change with
+another sample to train on, nor that models fitted to more subjects are better.
 
 References
 ----------
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any, Protocol
 
@@ -39,12 +40,32 @@ from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared
-from censcore.evaluation.bootstrap_validation import Bootstrap, bootstrap_splits, compare_out_of_bag
-from censcore.evaluation.compare import compare_request, decided, note_on_pooled
+from censcore.evaluation.compare import compare_asked, concluded, decided, note_on_pooled
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.batches.outcome_table import check_in_memory
-from censcore.evaluation.designs.cross_validation import CrossValidation, averaged
-from censcore.evaluation.designs.fold_runs import (
+from censcore.evaluation.decisions.asked import Asked, read
+from censcore.evaluation.decisions.decide import Decided, Settled, decide, follow_through, make_cases, settle
+from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_named, check_model, default_or_name
+from censcore.evaluation.decisions.horizon import find_horizon, given_horizon
+from censcore.evaluation.decisions.subsets import labels_by
+from censcore.evaluation.evaluation import Repeat, evaluate_all
+from censcore.evaluation.inference.estimates import group_codes
+from censcore.evaluation.inference.refits_of_models import refit_influence
+from censcore.evaluation.inference.resolved_censoring import (
+    ResolvedCensoring,
+    as_censoring,
+    describe,
+    resolve_censoring,
+    with_influence,
+)
+from censcore.evaluation.kinds import Kind, choose_scores, default_censoring
+from censcore.evaluation.measures.availability import FOLDS
+from censcore.evaluation.measures.case import in_time
+from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
+from censcore.evaluation.outcome_table import check_in_memory
+from censcore.evaluation.parts.bootstrap import Bootstrap, bootstrap_splits, compare_out_of_bag
+from censcore.evaluation.parts.folded import Folded
+from censcore.evaluation.parts.folds import (
+    FoldRuns,
     Split,
     make_splits,
     notes_on_searches,
@@ -52,25 +73,13 @@ from censcore.evaluation.designs.fold_runs import (
     out_of_fold,
     run_folds,
 )
-from censcore.evaluation.designs.pipeline import Plan
-from censcore.evaluation.inference.estimates import group_codes
-from censcore.evaluation.inference.resolved_censoring import (
-    ResolvedCensoring,
-    as_censoring,
-    describe,
-    with_influence,
-)
-from censcore.evaluation.kinds import Kind, choose_scores, default_censoring
-from censcore.evaluation.measures.case import in_time
-from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_named, check_model, default_or_name
-from censcore.evaluation.plan.horizon import find_horizon, given_horizon
-from censcore.evaluation.plan.request import Request, labels_by
 from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.outcomes.outcome import Outcome
+
+CONDITIONAL = "for the models as fitted in the folds"
 
 
 class Splitter(Protocol):
@@ -211,70 +220,110 @@ def cross_validate(
     folds = cv if isinstance(cv, Folds) else Folds(cv)
     sample = Sample.scored(y, X, sample_weight, groups)
     check_in_memory(sample.y, "cross_validate")
-    request = Request(
-        models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
-        confidence, discrimination, time_unit, seed, progress,
-    )  # fmt: skip
-    plan = Plan(request)
-    plan.settle()
-    choose_scores(plan.kind.named({}, None)[0], request.chosen_scores)
-    kind, n, code = plan.kind, len(plan.kind.y), plan.groups
-    sample = replace(sample, y=kind.read_outcome(sample.y), weight=plan.weight)
-    if isinstance(folds.cv, Bootstrap):
-        splits = bootstrap_splits(folds.cv, n, code, folds.repeats)
+    options = {
+        "scores": scores, "times": times, "levels": levels, "reference": reference, "horizon": horizon,
+        "by": by, "names": names, "events": events, "confidence": confidence,
+        "discrimination": discrimination, "time_unit": time_unit, "seed": seed, "progress": progress,
+    }  # fmt: skip
+    asked = read(models, sample, censoring, **options)
+    given = settle(asked)
+    kind, n, code = given.kind, len(given.kind.y), given.groups
+    choose_scores(kind.named({}, None)[0], asked.scores)
+    sample = replace(sample, y=kind.read_outcome(sample.y), weight=given.weight)
+    out_of_bag = folds.cv if isinstance(folds.cv, Bootstrap) else None
+    if out_of_bag is not None:
+        splits = bootstrap_splits(out_of_bag, n, code, folds.repeats)
     else:
-        splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, request.seed)
+        splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
     everything, name = _with_reference(kind, models, reference)
     for model_name, model in everything.items():
         check_model(model_name, model, n)
     runs = run_folds(kind, everything, sample, splits, folds, progress)
     if not runs.models:
         raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
-    plan.forecasts = {model: runs.forecasts[model, 0] for model in runs.models if model != name}
-    plan.close()
-    kind, estimator = plan.kind, censoring
-    if censoring is None or plan.automatic:
-        estimator = plan.asked.censoring or default_censoring(kind)
-    subjects, notes = replace(sample, y=kind.y), [*runs.notes]
-    if code is not None or isinstance(folds.cv, Bootstrap):
+    first = {model: runs.forecasts[model, 0] for model in runs.models if model != name}
+    given, _, _ = follow_through(given, first)
+    notes = list(runs.notes)
+    if code is not None or out_of_bag is not None:
         notes += notes_on_searches({name: everything[name] for name in runs.models})
-    followed = replace(sample, y=kind.followed(kind.y))
-    if plan.automatic:
-        choice = kind.choose_censoring(estimator, followed, request.seed)
-        estimator, notes = choice.censoring, [*notes, choice.note]
-    asked = replace(request, horizon=plan.asked.horizon, reference=name if name in runs.models else None)
-    if isinstance(folds.cv, Bootstrap):
-        return compare_out_of_bag(kind, asked, subjects, runs, folds.cv, estimator, code, notes)
+    estimator, chosen = _chosen_censoring(given, asked.censoring, sample, notes)
+    compared = what_was_compared("cross_validate", asked, everything, cv=cv)
+    asked = replace(
+        asked, sample=sample, horizon=given.asked.horizon, reference=name if name in runs.models else None
+    )
+    if out_of_bag is not None:
+        return compare_out_of_bag(given, asked, runs, out_of_bag, estimator, notes, compared)
+    return _compare_folds(given, asked, runs, estimator, chosen, notes, compared)
+
+
+def _compare_folds(
+    given: Settled,
+    asked: Asked,
+    runs: FoldRuns,
+    estimator: Any,
+    chosen: bool,
+    notes: list[str],
+    compared: dict[str, Any],
+) -> Comparison:
+    """Compare all models by the subjects that the folds leave out, averaged over repeats."""
+    kind, splits, code, sample = given.kind, runs.splits, given.groups, asked.sample
+    n, followed = len(sample), replace(sample, y=kind.followed(kind.y))
     notes = [*notes_on_splits(splits, n, code), *notes]
     tested = np.unique(np.concatenate([split.test for split in splits]))
     repeats = range(max(split.repeat for split in splits) + 1)
     layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in repeats]
     resolved = [_censoring_of(estimator, followed, [splits[i] for i in layer], tested) for layer in layers]
-    labels = {key: values[tested] for key, values in labels_by(by, sample.X, n).items()}
+    labels = {key: values[tested] for key, values in labels_by(asked.by, sample.X, n).items()}
     asked = replace(asked, by=labels or None, sample=sample.take(tested) if len(tested) < n else sample)
     if len(layers) > 1 and given_horizon(asked.horizon) is None:
         end = _common_horizon(kind, resolved, followed.take(tested), code, tested, notes)
         asked = replace(asked, horizon=end)
-
-    def compared(layer: list[int], C: Any) -> Comparison:
-        forecasts = {model: out_of_fold(runs.of(model, layer), tested) for model in runs.models}
-        return compare_request(replace(asked, forecasts=forecasts, censoring=C))
-
-    repeated: list[Comparison] = []
-    for layer, C in zip(layers, resolved, strict=True):
-        repeated.append(compared(layer, C))
-        asked = replace(asked, **decided(repeated[0]))
-    if plan.automatic and not choice.pooled:
+    out = [{model: out_of_fold(runs.of(model, layer), tested) for model in runs.models} for layer in layers]
+    decisions, cases = decide(replace(asked, forecasts=out[0], censoring=resolved[0]))
+    taken = [Repeat(cases, decisions.censoring)]
+    taken += [_repeat(decisions, *each) for each in zip(out[1:], resolved[1:], strict=True)]
+    refits = None
+    if len(layers) > 1:
+        sizes = [[len(splits[i].test) for i in layer] for layer in layers]
+        refits = partial(refit_influence, groups=decisions.groups, sizes=sizes)
+    count = len(layers[0])
+    about = f"{count} folds" + (f", {len(layers)} repeats" if len(layers) > 1 else "")
+    places = [np.searchsorted(tested, split.test) for split in splits]
+    folded = Folded(FOLDS, splits, places, runs, np.arange(n) if code is None else code, about)
+    evaluations = evaluate_all(decisions, taken, refits)
+    term = "without" if refits is None else "with"
+    for model, each in evaluations.items():
+        method = f"{each.method}; {CONDITIONAL}, {term} the term of the refits"
+        evaluations[model] = replace(each, method=method)
+    found = concluded(evaluations, folded=folded, compared=compared)
+    if chosen:
         C = _censoring_of(Censoring(KaplanMeier()), followed, [splits[i] for i in layers[0]], tested)
-        notes.append(note_on_pooled(repeated[0], compared(layers[0], C)))
-    first, design = (
-        repeated[0],
-        CrossValidation(splits, repeated, tested, runs, np.arange(n) if code is None else code),
-    )
-    losses, means = averaged(repeated, splits)
-    notes += [*first.notes, *first.censoring.warnings]  # one test of C beside many fits
-    facts = what_was_compared("cross_validate", request, everything, cv=cv)
-    return replace(first, losses=losses, means=means, notes=notes, design=design, compared=facts)
+        again = replace(asked, forecasts=out[0], censoring=C, **decided(found))
+        first = found if len(layers) == 1 else concluded(evaluate_all(decisions, taken[:1]))
+        notes.append(note_on_pooled(first, compare_asked(again)))
+    notes += [*found.notes, *found.censoring.warnings]  # one test of C beside many fits
+    return replace(found, notes=notes)
+
+
+def _repeat(decisions: Decided, forecasts: dict[str, Any], censoring: Any) -> Repeat:
+    """Take the same subjects by the forecasts, and the C, of another repeat."""
+    kind, sample = decisions.kind, decisions.asked.sample
+    y = kind.followed(kind.y)
+    C = resolve_censoring(censoring, y, sample.X, None, sample.weight, sample.groups)
+    forecasts = kind.settled(forecasts, None, decisions.horizon, [])
+    return Repeat(make_cases(replace(decisions, censoring=C), forecasts), C)
+
+
+def _chosen_censoring(given: Settled, censoring: Any, sample: Sample, notes: list[str]) -> tuple[Any, bool]:
+    """Choose what C is estimated by in every fold; also whether a regression was chosen by a test."""
+    kind = given.kind
+    if censoring is None or given.automatic:
+        censoring = given.asked.censoring or default_censoring(kind)
+    if not given.automatic:
+        return censoring, False
+    choice = kind.choose_censoring(censoring, replace(sample, y=kind.followed(kind.y)), given.asked.seed)
+    notes.append(choice.note)
+    return choice.censoring, not choice.pooled
 
 
 def _with_reference(kind: Kind, models: Any, reference: Any) -> tuple[dict[str, Any], str | None]:

@@ -20,10 +20,12 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_list, as_number, as_numbers, is_auto
 from censcore.distributions import Distribution
 from censcore.estimators.subjects import NO_PAIRS
-from censcore.evaluation.compare import compare_request
+from censcore.evaluation.compare import compare_asked
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.batches.outcome_table import check_in_memory
-from censcore.evaluation.designs.pipeline import Plan
+from censcore.evaluation.decisions.asked import read
+from censcore.evaluation.decisions.decide import Settled, settle
+from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_distributions, check_forecasts
+from censcore.evaluation.decisions.subsets import labels_by
 from censcore.evaluation.inference.adjustment import adjust
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.pooling import average
@@ -31,9 +33,9 @@ from censcore.evaluation.inference.units import Units, common_codes
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line as TableLine
 from censcore.evaluation.lines import data_frame
+from censcore.evaluation.measures.availability import LANDMARKS, check_available
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER, as_distributions, check_forecasts
-from censcore.evaluation.plan.request import Request, labels_by
+from censcore.evaluation.outcome_table import check_in_memory
 from censcore.evaluation.report.charts import Chart, Intervals, Line, Mark, Panel, look_of
 from censcore.evaluation.report.draw import figure_of
 from censcore.evaluation.sample import Sample
@@ -127,12 +129,8 @@ class LandmarkComparison:
 
     def _averages(self) -> Iterator[tuple[TableLine, dict[str, Estimate]]]:
         """What a line is about, and the averages of the models that have one number at every landmark."""
-        if any(comparison.resolved_censoring.refit is not None for comparison in self.comparisons):
-            raise InvalidInputError(
-                "A mean over landmarks needs a censoring distribution whose estimator has an influence "
-                "function: got one whose error comes from refits. Pass Censoring(KaplanMeier()) or "
-                "Censoring(CoxRegression())."
-            )
+        refits = any(comparison.resolved_censoring.refit is not None for comparison in self.comparisons)
+        check_available("A mean over landmarks", "mean over landmarks", LANDMARKS, refits=refits)
         first, L = self.comparisons[0], len(self.comparisons)
         for score in first.scores:
             known = {}
@@ -301,14 +299,14 @@ def compare_landmarks(
             "got times and window, expected one of them: window is a time after each landmark."
         )
     places = _places(landmarks)
-    training = None if train is None else Sample.of(train)
-    asked = Request(
-        forecasts, sample, censoring, training, scores, times, levels, reference, horizon, by, None, None,
-        confidence, discrimination, time_unit, seed, progress,
-    )  # fmt: skip
-    plan = Plan(asked)
-    plan.settle()  # an error where weights or groups are not those of the subjects
-    kind = plan.kind
+    options = {
+        "scores": scores, "times": times, "levels": levels, "reference": reference, "horizon": horizon,
+        "by": by, "confidence": confidence, "discrimination": discrimination, "time_unit": time_unit,
+        "seed": seed, "progress": progress,
+    }  # fmt: skip
+    asked = read(forecasts, sample, censoring, train, **options)
+    given = settle(asked)  # an error where weights or groups are not those of the subjects
+    kind = given.kind
     if not kind.has_landmarks:
         raise UnsupportedOutcomeError(
             f"landmarks: got {type(sample.y).__name__}, whose subjects are at risk of some events and not of "
@@ -316,7 +314,7 @@ def compare_landmarks(
             "landmarks."
         )
     labels = labels_by(by, sample.X, len(kind.y))
-    at = _predictions(kind, forecasts, sample.X, training)
+    at = _predictions(kind, forecasts, sample.X, asked.train)
     found: dict[float, tuple[Comparison, np.ndarray]] = {}
     notes: list[str] = []
     for s in map(float, places):
@@ -330,7 +328,7 @@ def compare_landmarks(
                 by={name: values[subjects] for name, values in labels.items()} or None,
                 times=times if window is None else [s + window],
             )
-            found[s] = compare_request(here), subjects
+            found[s] = compare_asked(here), subjects
         except CenscoreError as error:
             error.args = (f"At the landmark {s:g}: {error}", *error.args[1:])
             last = s == places[-1] and not found
@@ -338,11 +336,13 @@ def compare_landmarks(
                 raise
             notes.append(f"{error} The landmark is left out.")
     comparisons, at_risk = (list(part) for part in zip(*found.values(), strict=True))
-    units = _common_units(plan, comparisons, at_risk)
+    units = _common_units(given, comparisons, at_risk)
     return LandmarkComparison(np.array(list(found)), comparisons, at_risk, units, notes)
 
 
-def _common_units(plan: Plan, comparisons: list[Comparison], at_risk: list[np.ndarray]) -> list[np.ndarray]:
+def _common_units(
+    given: Settled, comparisons: list[Comparison], at_risk: list[np.ndarray]
+) -> list[np.ndarray]:
     """Number the units of each landmark as those of all subjects, and of all training subjects."""
     pairs, n_train = [NO_PAIRS], 0
     for comparison, subjects in zip(comparisons, at_risk, strict=True):
@@ -350,13 +350,13 @@ def _common_units(plan: Plan, comparisons: list[Comparison], at_risk: list[np.nd
         if not C.in_sample:
             pairs.append(np.column_stack([subjects[C.shared.pairs[:, 0]], C.shared.pairs[:, 1]]))
             n_train = max(n_train, C.n_train)
-    asked = plan.asked
+    asked = given.asked
     labels = None if asked.train is None or not n_train else asked.train.groups
     codes = common_codes(asked.sample.groups, labels, n_train)
-    every = Units.of(len(plan.kind.y), n_train, plan.groups, codes, np.concatenate(pairs))
+    every = Units.of(len(given.kind.y), n_train, given.groups, codes, np.concatenate(pairs))
     numbers = []
     for comparison, subjects in zip(comparisons, at_risk, strict=True):
-        units = comparison.scope.units
+        units = comparison.decided.scope.units
         number = np.empty(units.count, dtype=np.intp)
         if not comparison.resolved_censoring.in_sample:
             number[units.trained] = every.trained[: len(units.trained)]

@@ -18,19 +18,19 @@ from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
 from censcore.estimators.survival_estimator import all_or_nothing
-from censcore.evaluation.inference.resolved_censoring import as_censoring
-from censcore.evaluation.kinds import Kind, kind_of, one_score
-from censcore.evaluation.measures.case import Case, in_time
-from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, raise_no_case_score
-from censcore.evaluation.plan.horizon import (
+from censcore.evaluation.decisions.asked import Asked
+from censcore.evaluation.decisions.horizon import (
     default_times,
     follow_up,
     follow_up_end,
     given_horizon,
     of_censoring_time,
 )
-from censcore.evaluation.plan.readings import on_grid
-from censcore.evaluation.plan.request import Request
+from censcore.evaluation.decisions.readings import on_grid
+from censcore.evaluation.inference.resolved_censoring import as_censoring
+from censcore.evaluation.kinds import Kind, kind_of, one_score
+from censcore.evaluation.measures.case import Case, in_time
+from censcore.evaluation.measures.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, raise_no_case_score
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import OutcomeLike, RightCensored
@@ -210,9 +210,9 @@ class WithCensoring(BaseEstimator):
             raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
 
 
-def _settled(X: Any, y: Any, censoring: Any, horizon: float | str) -> tuple[Kind, Request]:
+def _settled(X: Any, y: Any, censoring: Any, horizon: float | str) -> tuple[Kind, Asked]:
     """The outcome of subjects, settled as in a comparison."""
-    return kind_of(y).settle(Request({}, Sample(X, y), censoring, horizon=horizon))
+    return kind_of(y).settle(Asked({}, Sample(X, y), censoring, horizon=horizon))
 
 
 def scorer(

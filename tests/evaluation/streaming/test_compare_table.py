@@ -11,8 +11,8 @@ from sklearn.base import clone
 from tests.evaluation.streaming.tables import assert_same, make_table
 
 import censcore as cs
-from censcore.evaluation.designs.batches import runners
-from censcore.evaluation.plan.forecast_columns import forecasts_of
+from censcore.evaluation.parts.batches import runners
+from censcore.evaluation.decisions.forecast_columns import forecasts_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 
 KM = cs.Censoring(cs.KaplanMeier())
@@ -265,7 +265,7 @@ def test_bad_rows_are_named_by_their_place(table, tmp_path):
 
 
 def test_many_distinct_times_are_an_error_with_advice(table, monkeypatch):
-    from censcore.evaluation.designs.batches import counts
+    from censcore.evaluation.parts.batches import counts
 
     monkeypatch.setattr(counts, "DISTINCT", 50)
     with pytest.raises(InvalidInputError, match="Round the times"):

@@ -8,7 +8,7 @@ from tests.evaluation.streaming.tables import assert_same, make_competing, make_
 
 import censcore as cs
 from censcore.distributions.joint_events import in_order
-from censcore.evaluation.plan.forecast_columns import forecasts_of
+from censcore.evaluation.decisions.forecast_columns import forecasts_of
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
 KM = cs.Censoring(cs.KaplanMeier())

@@ -19,7 +19,7 @@ from censcore.evaluation.inference.pooling import ScoredPart, facts, join
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.inference.units import Units
 from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.case_scores import CaseScore, losses_of
 from censcore.exceptions import (
     CenscoreError,
     InvalidInputError,
@@ -57,16 +57,11 @@ class Subset:
 class Scope:
     """What means are taken over, and what their errors account for."""
 
-    subsets: list[Subset]
+    weight: np.ndarray  #: of the subjects in each subset, (n, m); the first is the whole sample
     censoring: ResolvedCensoring
     units: Units
     seed: int = 0
     progress: bool | None = None
-
-    @property
-    def weight(self) -> np.ndarray:
-        """Weights of the subjects in each subset, (n, m)."""
-        return np.column_stack([subset.weight for subset in self.subsets])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,23 +95,37 @@ class Means:
 
 def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
     """Every score of every forecast."""
-    losses = Losses({}, {}, scores)
-    keys = [(model, score.name) for model in cases for score in scores]
-    for key, (case, score) in zip(keys, product(cases.values(), scores), strict=True):
-        try:
-            losses.values[key] = score.losses(case)
-        except NoDensityError:
-            title = score.title.removesuffix(f", {score.outcome}")
-            losses.unavailable[key] = f"a forecast distribution without a density has no {title}."
-        except (PositivityError, UnknownCurveError) as error:
-            if isinstance(error, PositivityError) and not score.ipcw:
-                raise
-            at_times = _losses_at_times(score, case, losses, key[0]) if score.axis == "time" else None
-            if at_times is None:
-                losses.unavailable[key] = why_unavailable(error)
-            else:
-                losses.values[key] = at_times
-    return losses
+    return score_parts(cases, scores)[0]
+
+
+def score_parts(
+    cases: dict[str, Case], scores: list[CaseScore]
+) -> tuple[Losses, dict[str, list[ScoredPart]]]:
+    """Score every forecast; also by the parts whose subjects share their curves, for derivatives."""
+    losses, parts = Losses({}, {}, scores), dict[str, list[ScoredPart]]()
+    for model, case in cases.items():
+        pieces = case.parts()
+        parts[model] = [ScoredPart(piece, {}, rows) for rows, piece in pieces]
+        for score in scores:
+            try:
+                values = losses_of(score, case, pieces)
+            except NoDensityError:
+                title = score.title.removesuffix(f", {score.outcome}")
+                why = f"a forecast distribution without a density has no {title}."
+                losses.unavailable[model, score.name] = why
+                continue
+            except (PositivityError, UnknownCurveError) as error:
+                if isinstance(error, PositivityError) and not score.ipcw:
+                    raise
+                at_times = _losses_at_times(score, case, losses, model) if score.axis == "time" else None
+                if at_times is None:
+                    losses.unavailable[model, score.name] = why_unavailable(error)
+                    continue
+                values = at_times
+            losses.values[model, score.name] = values
+            for part in parts[model]:
+                part.losses[score.name] = values[part.rows]
+    return losses, parts
 
 
 def why_unavailable(error: PositivityError | UnknownCurveError) -> str:
@@ -141,18 +150,18 @@ def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -
     return np.concatenate(columns, axis=1)
 
 
-def estimate_means(losses: Losses, cases: dict[str, Case], scope: Scope) -> Means:
+def estimate_means(
+    losses: Losses, parts: dict[str, list[ScoredPart]], cases: dict[str, Case], scope: Scope
+) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
     censoring, values = scope.censoring, dict[tuple[int, str, str], Estimate]()
-    names = {score.name: score for score in losses.scores}
-    for model, case in cases.items():
-        scores = {name: score for name, score in names.items() if (model, name) in losses.values}
-        part = ScoredPart(case, {name: losses.values[model, name] for name in scores}, slice(None))
-        joined = join([part], scores, scope.weight, censoring.parts, scope.units)
+    for model in cases:
+        scores = {score.name: score for score in losses.scores if (model, score.name) in losses.values}
+        joined = join(parts[model], scores, scope.weight, censoring.parts, scope.units)
         values |= {(s, model, name): mean for (s, name), mean in joined.items()}
     if censoring.refit is None:
         return Means(values, method_of(censoring))
-    keys = [(s, *key) for key, s in product(losses.values, range(len(scope.subsets)))]
+    keys = [(s, *key) for key, s in product(losses.values, range(scope.weight.shape[1]))]
     means_under = partial(_means_under, losses, cases)
     values, notes = with_refits({key: values[key] for key in keys}, means_under, scope)
     count, whom = censoring.refit.count, "all subjects" if scope.units.overlap else "the training subjects"

@@ -18,15 +18,15 @@ from censcore._validation import as_list
 from censcore.distributions import Distribution
 from censcore.estimators import AalenJohansen, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
+from censcore.evaluation.decisions.asked import Asked, check_one_time
+from censcore.evaluation.decisions.forecast_columns import ColumnForecast
+from censcore.evaluation.decisions.forecasts import AALEN_JOHANSEN
+from censcore.evaluation.decisions.horizon import LEVELS, default_levels
+from censcore.evaluation.decisions.notes import notes_on_events
 from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, OfView, OverCauses, View, of_one_cause
-from censcore.evaluation.plan.forecast_columns import ColumnForecast
-from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
-from censcore.evaluation.plan.horizon import LEVELS, default_levels
-from censcore.evaluation.plan.notes import notes_on_events
-from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
@@ -68,9 +68,9 @@ class Causes(Kind):
     # ---- the outcome -----------------------------------------------------------------------------------
 
     @classmethod
-    def settle(cls, asked: Request) -> tuple[Self, Request]:
+    def settle(cls, asked: Asked) -> tuple[Self, Asked]:
         """The outcome; its names are settled once the forecasts are known."""
-        asked.refuse("events", "mask")
+        check_one_time(asked, "events")
         names = asked.names
         names = None if names is None else tuple(map(str, as_list(names, "names", "names of causes")))
         return cls(cls.read_outcome(asked.sample.y), names), asked

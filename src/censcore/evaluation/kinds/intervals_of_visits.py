@@ -16,12 +16,12 @@ from censcore.distributions import Distribution, Step
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators import Censoring, KaplanMeier, Turnbull
 from censcore.estimators.censoring_choice import CensoringChoice
+from censcore.evaluation.decisions.asked import Asked, check_one_time
+from censcore.evaluation.decisions.horizon import given_horizon
 from censcore.evaluation.kinds.kind import Named
 from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.measures.case import Case, as_losses
 from censcore.evaluation.measures.case_scores import CaseScore, WithoutCensoring
-from censcore.evaluation.plan.horizon import given_horizon
-from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import UnsupportedOutcomeError
 from censcore.outcomes import IntervalCensored, RightCensored
@@ -35,6 +35,8 @@ TURNBULL = "turnbull"
 @dataclass(frozen=True)
 class IntervalLog(WithoutCensoring):
     """The log score of the intervals, by the forecast of T, up to the horizon that was asked for."""
+
+    whole: ClassVar[bool] = True
 
     until: float | None = None
 
@@ -62,9 +64,9 @@ class Intervals(OneTime):
     )  # fmt: skip
 
     @classmethod
-    def settle(cls, asked: Request) -> tuple[Self, Request]:
+    def settle(cls, asked: Asked) -> tuple[Self, Asked]:
         """The detection times, and the horizon where nobody drops out: the last visit, if none is given."""
-        asked.refuse("names", "events", "mask")
+        check_one_time(asked, "names", "events")
         y = cls.read_outcome(asked.sample.y)
         horizon = given_horizon(asked.horizon)
         censoring = drop_out_estimator(y, horizon) if asked.censoring is None else asked.censoring

@@ -13,15 +13,15 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier, as_forecast
 from censcore.estimators.censoring_choice import CensoringChoice, choose_censoring
+from censcore.evaluation.decisions.asked import Asked
+from censcore.evaluation.decisions.forecast_columns import ColumnForecast
+from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER
+from censcore.evaluation.decisions.notes import notes_on_events
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import View
-from censcore.evaluation.plan.forecast_columns import ColumnForecast
-from censcore.evaluation.plan.forecasts import KAPLAN_MEIER
-from censcore.evaluation.plan.notes import notes_on_events
-from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, UnknownCurveError
@@ -66,7 +66,7 @@ class Kind(ABC):
 
     @classmethod
     @abstractmethod
-    def settle(cls, asked: Request) -> tuple[Self, Request]:
+    def settle(cls, asked: Asked) -> tuple[Self, Asked]:
         """The kind of the outcome that was passed, and the request with what follows from it."""
 
     @classmethod

@@ -11,12 +11,12 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
+from censcore.evaluation.decisions.asked import Asked, check_one_time
+from censcore.evaluation.decisions.forecasts import AALEN_JOHANSEN
+from censcore.evaluation.decisions.horizon import default_levels
 from censcore.evaluation.kinds.kind import Kind, Named
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore, raise_no_case_score
 from censcore.evaluation.measures.joint_scores import of_one_cause
-from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
-from censcore.evaluation.plan.horizon import default_levels
-from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, EventOfCause
@@ -29,9 +29,9 @@ class OneTime(Kind):
     described: ClassVar[str] = "an outcome"
 
     @classmethod
-    def settle(cls, asked: Request) -> tuple[Self, Request]:
+    def settle(cls, asked: Asked) -> tuple[Self, Asked]:
         """The outcome as it is."""
-        asked.refuse("names", "events", "mask")
+        check_one_time(asked, "names", "events")
         return cls(cls.read_outcome(asked.sample.y)), asked
 
     def possible_scores(self, base: str, named: bool) -> list[CaseScore]:

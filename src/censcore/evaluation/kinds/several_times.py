@@ -14,12 +14,12 @@ from censcore.distributions import Distribution, Ensemble, Independent, Univaria
 from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.estimators import KaplanMeier
+from censcore.evaluation.decisions.asked import Asked
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds.kind import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.measures.joint_scores import Energy, EventBrier, JointLog, OfView, View
-from censcore.evaluation.plan.request import Request
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import (
     CensoringDiagnostic,
@@ -114,7 +114,7 @@ class SeveralTimes(Kind):
     # ---- the outcome -----------------------------------------------------------------------------------
 
     @classmethod
-    def settle(cls, asked: Request) -> tuple[Self, Request]:
+    def settle(cls, asked: Asked) -> tuple[Self, Asked]:
         """Names and joint events by default, and who is followed for what."""
         y = cls.read_outcome(asked.sample.y)
         names = y.names if asked.names is None else asked.names

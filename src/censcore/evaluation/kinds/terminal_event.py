@@ -11,11 +11,11 @@ from censcore.distributions.before_terminal import before_terminal
 from censcore.distributions.joint_events import JointEvent
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.event_histories import event_histories
+from censcore.evaluation.decisions.forecasts import AALEN_JOHANSEN
+from censcore.evaluation.decisions.horizon import default_levels
 from censcore.evaluation.inference.estimates import shares
 from censcore.evaluation.kinds.kind import Named
 from censcore.evaluation.kinds.several_times import SeveralTimes
-from censcore.evaluation.plan.forecasts import AALEN_JOHANSEN
-from censcore.evaluation.plan.horizon import default_levels
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import SemiCompetingRisks

@@ -160,7 +160,7 @@ def calibration_curve(
     curve = CalibrationCurve(
         model, t, all_of["predicted"], all_of["observed"], all_of["low"], all_of["high"],
         _points_of_bins(comparison, fits[1], binned, enough), [],
-        note=comparison.design.calibration_note if enough else cannot_tell(events),
+        note=comparison.calibration_note if enough else cannot_tell(events),
     )  # fmt: skip
     return _with_curve(comparison, curve, fits[2], smoothed[0], counts, enough) if smoothed else curve
 
@@ -248,7 +248,7 @@ def _estimates(comparison: Comparison, model: str, t: float, fits: list[_Fit]) -
     """Observed risks with the influences of their equations, the means of W ``loads`` that are zero."""
     loads = np.concatenate([fit.loads for fit in fits], axis=1)
     equations = OfRisk(t, lambda known: (known.event + known.free)[:, None] * loads)
-    influence = comparison.design.mean_of(comparison, equations, model).influence
+    influence = comparison.mean_of(equations, model).influence
     ends = np.cumsum([len(fit.observed) for fit in fits])[:-1]
     return [
         Estimate(fit.observed, of) for fit, of in zip(fits, np.split(influence, ends, axis=1), strict=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from censcore.evaluation.measures.discrimination import Measure
     from censcore.evaluation.measures.joint_scores import View
 
+PARTS = 64  # groups up to which subjects are scored group by group
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 CHUNK = 40_000  # subjects whose losses in cells are held at a time
 #: What is derived of a case without its C.
@@ -101,6 +102,17 @@ class Case(KeepsValues):
         """The case of some subjects, without groups where all of them are of one."""
         part = self.take(rows)
         return replace(part, F=_plain(part.F), C=_plain(part.C))
+
+    def parts(self) -> list[tuple[np.ndarray | slice, Self]]:
+        """Subjects of one group of forecasts and of C, such as a fold, and their case; all, if none is."""
+        grouped = [D for D in (self.F, self.C) if isinstance(D, Grouped) and len(D) == len(self.y)]
+        code = np.zeros(len(self.y), dtype=np.intp)
+        for D in grouped:
+            code = code * (int(D._group.max()) + 1) + D._group
+        if not grouped or not 1 < len(numbers := np.unique(code)) <= PARTS:
+            return [(slice(None), self)]
+        each = (np.nonzero(code == number)[0] for number in numbers)
+        return [(rows, self.ungrouped(rows)) for rows in each]
 
     def of_forecasts(self, part: Callable[[Any], Distribution]) -> Self:
         """The case of a part of the forecast, such as one of its event times."""

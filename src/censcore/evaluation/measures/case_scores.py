@@ -18,13 +18,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_list
-from censcore.distributions import Grouped, ProportionalHazards, Step, Univariate
+from censcore.distributions import ProportionalHazards, Step, Univariate
 from censcore.evaluation.measures.case import Case, RiskAt, as_losses, counted_events, first_event
 from censcore.evaluation.measures.cell_sums import sums_at
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
@@ -40,13 +40,27 @@ __all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "r
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
 BLOCKS = 48  # of the hazard of C, for numerical derivatives
 STEP = 0.01  # by which the hazard in a block is changed, relative to itself
-PIECES = 64  # groups up to which subjects are scored group by group
 CHUNK = 4096  # subjects with curves of their own at a time
+
+
+class Places(Protocol):
+    """Where scores are taken."""
+
+    @property
+    def times(self) -> np.ndarray:
+        """Evaluation times."""
+
+    @property
+    def levels(self) -> np.ndarray:
+        """Quantile levels."""
 
 
 @dataclass(frozen=True)
 class CaseScore(ABC):
     """A score in a comparison: an entry of the registry, with the derivative of its means."""
+
+    #: Whether losses are taken of all subjects at once, and not of those who share a curve.
+    whole: ClassVar[bool] = False
 
     info: ScoreInfo
     #: Which of several event times, which cause or joint event is scored; empty where there is one time.
@@ -76,31 +90,12 @@ class CaseScore(ABC):
         """Whether losses are divided by P(C > t)."""
         return self.info.scale == "ipcw"
 
-    def at(self, case: Case) -> np.ndarray:
-        """The times or levels of the columns; NaN for a score without any."""
-        return {"time": case.times, "level": case.levels}.get(self.axis, np.array([np.nan]))
+    def at(self, places: Places) -> np.ndarray:
+        """The times or levels of the columns, of a case or as decided; NaN for a score without any."""
+        return {"time": places.times, "level": places.levels}.get(self.axis, np.array([np.nan]))
 
     def losses(self, case: Case) -> np.ndarray:
-        """One loss per subject and column, (n, q).
-
-        Distributions in groups are scored group by group: a curve that a fold shares stays shared.
-        """
-        grouped = [D for D in (case.F, case.C) if isinstance(D, Grouped) and len(D) == len(case.y)]
-        if not grouped:
-            return self._losses(case)
-        code = np.zeros(len(case.y), dtype=np.intp)
-        for D in grouped:
-            code = code * (int(D._group.max()) + 1) + D._group
-        if not 1 < len(numbers := np.unique(code)) <= PIECES:
-            return self._losses(case)
-        pieces = [np.nonzero(code == number)[0] for number in numbers]
-        try:
-            parts = [self._losses(case.ungrouped(rows)) for rows in pieces]
-        except PositivityError:  # its message numbers subjects of a piece: the whole case numbers all of them
-            return self._losses(case)
-        return np.concatenate(parts)[np.argsort(np.concatenate(pieces))]
-
-    def _losses(self, case: Case) -> np.ndarray:
+        """One loss per subject and column, (n, q)."""
         return case.losses(self.info)
 
     @abstractmethod
@@ -117,6 +112,24 @@ class CaseScore(ABC):
         ``cases`` are those of all forecasts. Scores of one outcome with the same axis count the same events.
         """
         return counted_events(self, cases)
+
+
+Pieces = list[tuple[np.ndarray | slice, Case]]
+
+
+def losses_of(score: CaseScore, case: Case, parts: Pieces | None = None) -> np.ndarray:
+    """Losses (n, q) of a score, part by part: a curve that the subjects of a fold share stays shared."""
+    parts = case.parts() if parts is None else parts
+    if len(parts) == 1 or score.whole:
+        return score.losses(case)
+    try:
+        pieces = [score.losses(part) for _, part in parts]
+    except PositivityError:  # its message numbers subjects of a part: the whole case numbers all of them
+        return score.losses(case)
+    losses = np.empty((len(case.y), pieces[0].shape[1]))
+    for (rows, _), values in zip(parts, pieces, strict=True):
+        losses[rows] = values
+    return losses
 
 
 class WithoutCensoring(CaseScore):
@@ -148,6 +161,7 @@ class OfRisk(CaseScore):
     info: ScoreInfo = field(default=OF_RISK, kw_only=True)
     time: float
     values: Callable[[RiskAt], np.ndarray]  #: one number per subject and column, (n, q)
+    whole: ClassVar[bool] = True
     scale: str | None = None  #: on which all subjects count, "localized" or "ipcw"
 
     @property
@@ -227,7 +241,8 @@ class Pinball(CaseScore):
     to a time, and of :math:`w\alpha\{a(h)-a(\max(q,u))\}/G(y-)` over those who never have the event, y <= u.
     """
 
-    def _losses(self, case: Case) -> np.ndarray:
+    def losses(self, case: Case) -> np.ndarray:
+        """Losses (n, q) at the forecast quantiles."""
         levels, _ = as_columns(case.levels, "levels", case.inputs.y)
         return as_losses(pinball_of(case.inputs, levels, case.quantiles.astype(levels.dtype, copy=False)))
 

@@ -123,7 +123,7 @@ def roc_lines(comparison: Comparison, time: float | None = None, points: int = R
         if len(theta) > points:
             theta = np.unique(np.quantile(theta, np.linspace(0, 1, points), method="nearest"))
         theta = theta[::-1]
-        means = comparison.design.mean_of(comparison, OfRisk(t, partial(true_positives, theta)), model)
+        means = comparison.mean_of(OfRisk(t, partial(true_positives, theta)), model)
         sensitivity = _ratio(means.columns(slice(-1)), means.columns(slice(-1, None)))
         tpr = of_share(sensitivity, comparison.confidence, enough)
         w = shares_of(weight, known.counted)[:, 0] * known.free
@@ -138,12 +138,12 @@ def roc_lines(comparison: Comparison, time: float | None = None, points: int = R
 
 def auc_lines(comparison: Comparison, times: Any = None) -> list[Line]:
     """See :meth:`Comparison.auc`."""
-    at = comparison.design.case(comparison).times if times is None else as_numbers(times, "times")
+    at = comparison.case.times if times is None else as_numbers(times, "times")
     if not ((at > 0) & (at < comparison.horizon)).all():
         raise InvalidInputError(
             f"times must lie between 0 and the horizon, {comparison.horizon:g}; got {some_values(at)}."
         )
-    ranked, lines = comparison.design.ranked_at(comparison, at), []
+    ranked, lines = comparison.ranked_at(at), []
     for k, measure in enumerate(ranked.measures):
         if measure.name != "auc":
             continue

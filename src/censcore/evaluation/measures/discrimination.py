@@ -111,10 +111,10 @@ def discriminate(
     """AUC of F(t), after other measures: concordance of the expected time up to the horizon."""
     first = next(iter(cases.values()))
     result = Discrimination([*others, *(DynamicAUC("auc", "auc", "time", float(t)) for t in first.times)])
-    for s, subset in enumerate(scope.subsets):
+    for s, weight in enumerate(scope.weight.T):
         cache = dict[Any, Followed]()
         for model, case in cases.items():  # one after the other: their pairs need much memory
-            _add_model(result, (s, model), case, subset.weight, scope, cache)
+            _add_model(result, (s, model), case, weight, scope, cache)
     return result if scope.censoring.refit is None else _with_refits(result, cases, scope)
 
 
@@ -127,7 +127,7 @@ def _add_model(
     cache: dict[Any, Followed],
 ) -> None:
     """All measures of a model in a subset; those that are not available are noted."""
-    subjects, counted = np.nonzero(weight > 0)[0], scope.subsets[0].weight > 0
+    subjects, counted = np.nonzero(weight > 0)[0], scope.weight[:, 0] > 0
     statistics = _statistics(result, key, case, subjects, weight, scope.units.groups, cache)
     if not statistics:
         return

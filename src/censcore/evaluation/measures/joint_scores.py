@@ -23,7 +23,14 @@ from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointM
 from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.measures.case import Case, as_losses
-from censcore.evaluation.measures.case_scores import CaseScore, Integrated, WithoutCensoring, of_single_times
+from censcore.evaluation.measures.case_scores import (
+    CASE_SCORES,
+    CaseScore,
+    Integrated,
+    WithoutCensoring,
+    losses_of,
+    of_single_times,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score, registry
@@ -74,6 +81,8 @@ class Energy(OfAllTimes):
     for subjects whose C is unknown: all events seen, with :math:`y_i` the last of them, or event j seen where
     every event time has its C. The integral is taken with e linear between knots.
     """
+
+    whole: ClassVar[bool] = True
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject, (n, 1)."""
@@ -184,6 +193,8 @@ def of_one_cause(score: CaseScore) -> CaseScore:
 class EventBrier(CaseScore):
     """The Brier score of a joint event, over the subjects who are followed for all event times."""
 
+    whole: ClassVar[bool] = True
+
     event: str | JointEvent
     functions: ClassVar[dict[str, str]] = {"brier_score": "localized", "brier_score:ipcw": "ipcw"}
 
@@ -276,6 +287,8 @@ def view_called(name: str, views: Sequence[View]) -> View:
 class OfView(CaseScore):
     """A score of one view, over the subjects who count in it."""
 
+    whole: ClassVar[bool] = True  # the view has parts of its own
+
     base: CaseScore
     view: View
 
@@ -297,7 +310,7 @@ class OfView(CaseScore):
             return losses_of_view(self.base, case, self.view)
         rows, losses = np.nonzero(counted)[0], np.zeros((len(case.y), len(self.at(case))))
         if len(rows):
-            losses[rows] = self.base.losses(case.take(rows).of(self.view))
+            losses[rows] = losses_of(self.base, case.take(rows).of(self.view))
         return losses
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -320,11 +333,18 @@ class OfView(CaseScore):
         return events if counted is None else tuple(who * counted[:, None] for who in events)
 
 
+def plain(score: CaseScore) -> CaseScore:
+    """Return a score of one view without its name; the Brier score of a joint event is that of its time."""
+    if isinstance(score, OfView):
+        return score.base
+    return CASE_SCORES.get(score.name.partition("[")[0], score)
+
+
 def losses_of_view(score: CaseScore, case: Case, view: View) -> np.ndarray:
     """The losses of a score of one view; made once, since scores of all causes are sums of them."""
     part, key = case.of(view), ("losses", score.name)
     if key not in part._made:
-        part._made[key] = score.losses(part)
+        part._made[key] = losses_of(score, part)
     losses: np.ndarray = part._made[key]
     return losses
 

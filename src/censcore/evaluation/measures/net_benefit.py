@@ -32,7 +32,7 @@ def least_events(case: Case, time: float, weight: np.ndarray, groups: np.ndarray
 
 def enough_events(comparison: Comparison, t: float) -> bool:
     """Whether there are enough events by t, and subjects free of them, for errors."""
-    case = comparison.design.case(comparison)
+    case = comparison.case
     return least_events(case, t, comparison.subsets[0].weight, comparison.groups) >= MINIMUM_EVENTS
 
 

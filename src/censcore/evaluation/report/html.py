@@ -184,7 +184,7 @@ def _summary(comparison: Comparison) -> str:
 
 def _scored_until(comparison: Comparison) -> str:
     """The horizon, also as a share of follow-up where that is longer."""
-    end, last = comparison.settings["horizon"], comparison.design.last_time(comparison)
+    end, last = comparison.settings["horizon"], comparison.last_time
     if end >= last:
         return f"up to time {with_unit(end, comparison.time_unit)}"
     whole = with_unit(last, comparison.time_unit)
@@ -269,7 +269,7 @@ def _subgroups(comparison: Comparison, outcome: str) -> str:
 
 def _folds(comparison: Comparison, verdict: Verdict | None) -> str:
     """Means by fold of a cross-validation: of the deciding score in a picture, and folded in a table."""
-    lines = [] if verdict is None else comparison.design.fold_lines(comparison)
+    lines = [] if verdict is None else comparison.fold_lines
     lines = [line for line in lines if verdict is not None and line["score"] == verdict.score]
     if verdict is None or not lines:
         return ""
@@ -308,7 +308,7 @@ def _calibration(comparison: Comparison, outcome: str) -> str:
     """Numbers and curves of calibration, at the middle one of the evaluation times at first."""
     if outcome not in comparison.pictured("calibration"):
         return ""
-    note = comparison.design.calibration_note
+    note = comparison.calibration_note
     remark = f"<p>p-values of calibration are {html_text(note)}.</p>" if note else ""
     tables = ""
     for t, shown in _chosen_times(comparison):

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from censcore._validation import check_kind, check_option, shown
+from censcore.evaluation.measures.availability import PICTURES, REFUSED, check_available, rule
 from censcore.exceptions import InvalidInputError
 from censcore.files import as_path, write_atomically
 from censcore.plain_text import one_line
@@ -39,7 +40,7 @@ class Outputs:
     def pictured(self, kind: str) -> list[str]:
         """The outcomes of which a page shows a picture; one empty name for a picture of all."""
         of, scored = self._comparison, {score.outcome for score in self._comparison.scores}
-        return of.kind.pictured(kind, scored) if of.design.can_draw(kind) else []
+        return of.kind.pictured(kind, scored) if _can_draw(of, kind) else []
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """A picture, by matplotlib.
@@ -72,7 +73,7 @@ class Outputs:
         from censcore.evaluation.report.draw import figure_of
 
         if kind is None:
-            kind = "overview" if self._comparison.design.can_draw("overview") else "differences"
+            kind = "overview" if _can_draw(self._comparison, "overview") else "differences"
         return figure_of(self.chart(kind, **options))
 
     def chart(self, kind: str, **options: Any) -> Chart:
@@ -97,8 +98,7 @@ class Outputs:
             raise InvalidInputError(f"There is no plot called {shown(kind)}; there are {', '.join(CHARTS)}.")
         for name in options:
             check_option(name, f"An option of the plot {kind!r}", ["outcome", *options_of(CHARTS[kind])])
-        if not of.design.can_draw(kind):
-            of.design.refuse(f"the plot {kind!r}")
+        check_available(f"the plot {kind!r}", PICTURES[kind], of.producer)
         outcome = options.pop("outcome", None)
         if outcome is None and kind != "folds":
             outcome = of.kind.pictured(kind, set())[0] or None  # none for a picture of all
@@ -192,6 +192,11 @@ class Outputs:
         from censcore.evaluation.report.html import notebook
 
         return notebook(self._comparison)
+
+
+def _can_draw(of: Comparison, picture: str) -> bool:
+    """Whether there is a picture of this kind."""
+    return rule(PICTURES[picture], of.producer).how != REFUSED
 
 
 def _written(text: str, path: str | PathLike[str] | None) -> str | None:

@@ -242,11 +242,11 @@ def folds_chart(comparison: Comparison, score: str | None = None, column: int = 
     known = {each.name: each for each in comparison.scores}
     name = next(iter(known)) if score is None else score
     check_option(name, "score", known)
-    places = comparison.design.places(comparison, known[name])
+    places = comparison.places(known[name])
     if not 0 <= column < len(places):
         raise InvalidInputError(f"column: got {column}, expected 0 to {len(places) - 1}.")
     at, models = float(places[column]), comparison.models
-    lines = [line for line in comparison.design.fold_lines(comparison) if line["score"] == name]
+    lines = [line for line in comparison.fold_lines if line["score"] == name]
     if not lines:
         raise InvalidInputError("folds: got fixed forecasts; cross_validate(models, X, y) has folds.")
     by_fold: dict[tuple[int, int], dict[str, float]] = {}

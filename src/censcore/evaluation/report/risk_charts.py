@@ -178,7 +178,7 @@ def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
             Panel([bars, Rule("y", 1 / bins)], "survival S(T) at the event", "share of subjects", title,
                   (0.0, 1.0), (0.0, tallest))
         )  # fmt: skip
-    how = f"; p-values are {comparison.design.calibration_note}" if comparison.design.calibration_note else ""
+    how = f"; p-values are {comparison.calibration_note}" if comparison.calibration_note else ""
     return Chart(f"D-calibration (dashed: calibrated{how})", panels, small=True)
 
 

@@ -43,7 +43,7 @@ def _score_columns(comparison: Comparison, s: int) -> Iterator[Column]:
     for score in comparison.scores:
         events = comparison.effective_events(score, s)
         means = {model: comparison.estimate(model, score.name, s) for model in comparison.models}
-        for j, at in enumerate(comparison.design.places(comparison, score)):
+        for j, at in enumerate(comparison.places(score)):
             estimates = {
                 model: None if mean is None or np.isnan(mean.value[j]) else mean.column(j)
                 for model, mean in means.items()
@@ -90,9 +90,9 @@ def shown_lines(comparison: Comparison, lines: list[Line]) -> list[Line]:
 
 def _shown(comparison: Comparison, line: Line, score: CaseScore | Measure) -> Line:
     new = line | {"score": line["score"].removesuffix(f"[{score.outcome}]")}
-    if "n" in line and comparison.design.in_memory:
+    if "n" in line and comparison.summed is None:
         of = score if isinstance(score, CaseScore) else view_called(score.outcome, comparison.kind.views)
-        counted = of.counted(comparison.design.case(comparison))
+        counted = of.counted(comparison.case)
         if counted is not None:
             subset = next(s for s in comparison.subsets if (s.by, s.label) == (line["by"], line["group"]))
             new["n"] = int(((subset.weight > 0) & counted).sum())
@@ -130,7 +130,7 @@ def _mean_lines(comparison: Comparison, s: int, column: Column) -> Iterator[Line
         numbers = (_numbers if proper else numbers_of_share)(estimate, confidence)
         line |= {name: float(value[0]) for name, value in numbers.items()} | {"rank": ranks[model]}
         if isinstance(score, CaseScore):
-            infinite = comparison.design.infinite_losses(comparison, model, score.name, column.number, s)
+            infinite = comparison.infinite_losses(model, score.name, column.number, s)
             line["infinite"] = infinite
             if comparison.reference in known and score.info.has_skill:
                 same = model == comparison.reference

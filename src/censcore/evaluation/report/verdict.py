@@ -120,7 +120,7 @@ def verdicts_of(comparison: Comparison) -> list[Verdict]:
 def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]]) -> Verdict:
     block = _leading(means)
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
-    events, effective = comparison.design.weighted_events(comparison, score)
+    events, effective = comparison.weighted_events(score)
     verdict = Verdict(
         score.name, block[0]["at"], outcome, subjects=block[0]["n"], events=events,
         effective_events=effective, weighted=comparison.subsets[0].weighted,
@@ -294,7 +294,7 @@ def calibration_lines(comparison: Comparison, outcome: str, time: float | None =
 def _lines(comparison: Comparison, outcome: str, time: float | None) -> list[Line]:
     one = comparison.of(outcome) if outcome else comparison
     lines, over_time, t = list[Line](), d_calibrations(one), one.one_time(time)
-    enough = all(one.design.weighted_events(one, score)[1] >= MINIMUM_EVENTS for score in one.scores[:1])
+    enough = all(one.weighted_events(score)[1] >= MINIMUM_EVENTS for score in one.scores[:1])
     for model, case in one.cases.items():
         line: Line = {"model": model, "time": t, "ici": np.nan, "p_value": np.nan, "d_calibration": np.nan}
         if case.knows(t) and len(one.outcome) <= LARGE:
@@ -370,7 +370,7 @@ def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
     if score.axis == "level":
         return f" at level {at:.4g}"
     unit, named = comparison.time_unit, "" if comparison.time_unit else "time "
-    end, last = comparison.horizon, comparison.design.last_time(comparison)
+    end, last = comparison.horizon, comparison.last_time
     end = at if score.axis == "time" else end
     beyond = f", though follow-up ends at {with_unit(last, unit)}" if end > last * (1 + ROUNDING) else ""
     if score.axis == "time":

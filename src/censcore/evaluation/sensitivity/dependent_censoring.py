@@ -10,8 +10,8 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_numbers, check_positive
 from censcore.distributions import Univariate
+from censcore.evaluation.decisions.forecasts import check_forecasts
 from censcore.evaluation.inference.estimates import separate_stream
-from censcore.evaluation.plan.forecasts import check_forecasts
 from censcore.evaluation.sensitivity.copula_graphic import Curve, Generator, copula_graphic_curve, generator
 from censcore.evaluation.sensitivity.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError

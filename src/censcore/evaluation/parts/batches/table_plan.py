@@ -15,13 +15,13 @@ from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Adapted, Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
+from censcore.evaluation.decisions.subsets import as_subgroups
 from censcore.evaluation.inference.censoring_influence import Part, Piece, has_influence, parts_of
 from censcore.evaluation.inference.mean_losses import Losses, Subset, score_all
 from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.request import as_subgroups
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore.evaluation.designs.fold_store import load_value, model_key, path_of, save_value
+from censcore.evaluation.parts.fold_store import load_value, model_key, path_of, save_value
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.processes import in_processes
 from censcore.progress import ProgressBar

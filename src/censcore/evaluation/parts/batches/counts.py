@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.designs.batches.runners import Keyed
+from censcore.evaluation.decisions.horizon import FollowUp
 from censcore.evaluation.kinds import Kind
-from censcore.evaluation.plan.horizon import FollowUp
+from censcore.evaluation.parts.batches.runners import Keyed
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored

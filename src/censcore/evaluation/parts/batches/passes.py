@@ -21,17 +21,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.evaluation.designs.batches.counts import Counts
-from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
-from censcore.evaluation.designs.batches.runners import Keyed, PartialSums, merged
-from censcore.evaluation.designs.batches.table_plan import (
-    BatchPlan,
-    Columns,
-    Rows,
-    Scored,
-    TableCensoring,
-    rows_of,
-)
+from censcore.evaluation.decisions.horizon import FOLLOWED, LEAST
+from censcore.evaluation.decisions.notes import count_repairs, expected_events
 from censcore.evaluation.inference.estimates import (
     EMPTY,
     POWERS,
@@ -46,8 +37,17 @@ from censcore.evaluation.inference.pooling import weighted_sums
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
 from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.plan.horizon import FOLLOWED, LEAST
-from censcore.evaluation.plan.notes import count_repairs, expected_events
+from censcore.evaluation.outcome_table import IN_MEMORY
+from censcore.evaluation.parts.batches.counts import Counts
+from censcore.evaluation.parts.batches.runners import Keyed, PartialSums, merged
+from censcore.evaluation.parts.batches.table_plan import (
+    BatchPlan,
+    Columns,
+    Rows,
+    Scored,
+    TableCensoring,
+    rows_of,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
 
 import numpy as np
 
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.batches.counts import Counted
-from censcore.evaluation.designs.batches.decisions import TablePlan
-from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY
-from censcore.evaluation.designs.batches.passes import (
+from censcore.evaluation.decisions.asked import Asked
+from censcore.evaluation.decisions.decide import Decided
+from censcore.evaluation.decisions.notes import note_on_few, note_on_units
+from censcore.evaluation.evaluation import Evaluation
+from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.mean_losses import Losses, method_of
+from censcore.evaluation.inference.units import sums_within
+from censcore.evaluation.outcome_table import IN_MEMORY
+from censcore.evaluation.parts.batches.decisions import TablePlan
+from censcore.evaluation.parts.batches.passes import (
     SUMS,
     Centre,
     Influences,
@@ -23,26 +28,15 @@ from censcore.evaluation.designs.batches.passes import (
     event_weights,
     power_sums,
 )
-from censcore.evaluation.designs.batches.runners import PartialSums, Runner, cluster
-from censcore.evaluation.designs.batches.table_plan import BatchPlan
-from censcore.evaluation.designs.fixed import Design, plain
-from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import Losses, Means, method_of
-from censcore.evaluation.inference.units import sums_within
-from censcore.evaluation.kinds.one_time import OneTime
-from censcore.evaluation.measures.case import Case
-from censcore.evaluation.measures.case_scores import CaseScore
-from censcore.evaluation.measures.discrimination import Measure
-from censcore.evaluation.measures.joint_scores import View
-from censcore.evaluation.plan.notes import note_on_few, note_on_units
-from censcore.evaluation.plan.request import Request
+from censcore.evaluation.parts.batches.runners import PartialSums, Runner, cluster
+from censcore.evaluation.parts.batches.summed import Summed
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import InvalidInputError
 
 Values = dict[tuple[int, str, str], Estimate]  # means by subset number, model and score name
 
 
-def compare_table(asked: Request) -> Comparison:
+def compare_table(asked: Asked) -> Comparison:
     """Compare forecasts of the subjects in a table; see :func:`censcore.compare`."""
     table = asked.sample.y
     other = [name for name in ("X", "mask") if getattr(asked.sample, name) is not None]
@@ -59,26 +53,30 @@ def compare_table(asked: Request) -> Comparison:
     return _result(asked, ready, losses, _means_of(ready, centres, apart, influences))
 
 
-def _result(asked: Request, ready: TablePlan, losses: PartialSums, values: Values) -> Comparison:
+def _result(asked: Asked, ready: TablePlan, losses: PartialSums, values: Values) -> Comparison:
     plan = ready.task
     effective, weighted, few = _effective(ready, losses)
-    pairs = {(m, score.name): f"{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
     missing = {key.rpartition("|")[::2]: why for key, why in losses.unavailable.items()}
-    of_losses = Losses({}, missing, plan.scores)
-    parts = [] if ready.part is None else [ready.part]
-    censoring = replace(ready.censoring, parts=parts)
-    notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few, *of_losses.notes]
-    infinite = {pair: losses.sums[f"infinite|{key}"] for pair, key in pairs.items() if pair not in missing}
+    censoring = replace(ready.censoring, parts=[] if ready.part is None else [ready.part])
+    notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few]
+    notes += Losses({}, missing, plan.scores).notes
+    pairs = {(m, score.name): f"infinite|{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
+    infinite = {pair: losses.sums[key] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
     n_groups = None if groups is None else len(groups.values)
     diagnostic = _diagnostic(ready, losses)
-    design = Batches(plan, ready.counted, effective, weighted, infinite, n_groups, diagnostic)
-    return Comparison(
-        kind=ready.kind, design=design, models=list(plan.forecasts), scores=plan.scores,
-        losses=of_losses, means=Means(values, method_of(censoring)), cases={}, subsets=plan.subsets,
-        resolved_censoring=censoring, reference=ready.reference, confidence=asked.confidence,
-        discrimination=False, seed=asked.seed, notes=notes, time_unit=asked.time_unit,
+    asked = replace(asked, discrimination=False, horizon=ready.asked.horizon)
+    decisions = Decided(
+        asked, ready.kind, plan.scores, ready.reference, censoring, ready.train, plan.horizon, plan.times,
+        plan.levels, plan.subsets, None, None, notes,
     )  # fmt: skip
+    evaluations = {}
+    for model in plan.forecasts:
+        means = {(s, name): mean for (s, m, name), mean in values.items() if m == model}
+        why = {name: reason for (m, name), reason in missing.items() if m == model}
+        evaluations[model] = Evaluation(model, decisions, means, why, method=method_of(censoring))
+    summed = Summed(plan.rows, ready.counted, effective, weighted, infinite, n_groups, diagnostic)
+    return Comparison(evaluations, decisions, notes, summed=summed)
 
 
 def _effective(
@@ -223,82 +221,6 @@ def _present(ready: TablePlan, s: int) -> np.ndarray:
         labels, present = by[f"groups by {subset.by}"].keys
         present = present[labels.astype(str) == subset.label]
     return np.isin(by["groups"].keys[0], present)
-
-
-@dataclass(frozen=True, eq=False)
-class Batches(Design):
-    """Losses of subjects that stayed in their table: sums over its batches are all that is known.
-
-    There are tables, tests, verdict, page and exports. What needs all subjects at once is missing:
-    concordance and AUC, which are over all pairs of subjects, and calibration, decision and other curves. For
-    these compare a sample in memory.
-    """
-
-    plan: BatchPlan
-    counted: Counted
-    #: Effective numbers of events, (subsets, columns), by outcome and axis of the scores.
-    effective: dict[tuple[str, str], np.ndarray]
-    #: Events up to the horizon, and their effective number under inverse-probability weights, by outcome.
-    weighted: dict[str, tuple[int, float]]
-    #: How many losses are infinite, (subsets, columns), by model and score.
-    infinite: dict[tuple[str, str], np.ndarray]
-    n_groups: int | None
-    diagnostic: CensoringDiagnostic  #: of the censoring distribution
-
-    in_memory = False
-
-    def case(self, of: Comparison) -> NoReturn:
-        """Not in memory."""
-        self.refuse("the outcome, or a curve,")
-
-    def any_case(self, of: Comparison) -> Case:
-        """The outcomes that were counted, without a forecast."""
-        y, plan = self.counted.follow_up.subjects(None).y, self.plan
-        return Case(y, None, None, plan.horizon, plan.times, plan.levels)  # type: ignore[arg-type]
-
-    def sizes(self, of: Comparison) -> tuple[int, int, int | None]:
-        """How many subjects, events and groups were counted."""
-        counts = self.counted.follow_up
-        return counts.n, counts.n_events, self.n_groups
-
-    def settings(self, of: Comparison) -> dict[str, Any]:
-        """Everything that was decided."""
-        settings = self.common_settings(of)
-        settings |= {"read in batches of": self.plan.rows, "censcore": settings.pop("censcore")}
-        return settings | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
-
-    def censoring(self, of: Comparison) -> CensoringDiagnostic:
-        """How far the censoring distribution can be trusted."""
-        return self.diagnostic
-
-    def weighted_events(self, of: Comparison, score: CaseScore) -> tuple[int, float]:
-        """Events up to the horizon, and their effective number."""
-        return self.weighted[score.outcome]
-
-    def infinite_losses(self, of: Comparison, model: str, score: str, j: int, s: int = 0) -> int:
-        """How many losses of a column of a score are infinite."""
-        return int(self.infinite[model, score][s, j])
-
-    def effective_events(
-        self, of: Comparison, score: CaseScore | Measure, s: int, times: np.ndarray | None
-    ) -> np.ndarray:
-        """How many events the mean of a score is based on, for each of its times or levels, (q,)."""
-        if times is not None:
-            self.case(of)
-        return self.effective[score.outcome, score.axis][s]
-
-    def part(self, of: Comparison, view: View) -> Comparison:
-        """The tables of one view."""
-        scores = [score for score in of.scores if score.outcome == view.name]
-        effective = {("", axis): n for (outcome, axis), n in self.effective.items() if outcome == view.name}
-        names = {score.name: plain(score).name for score in scores}
-        design = replace(
-            self,
-            effective=effective,
-            weighted={"": self.weighted[view.name]} if effective else {},
-            infinite={(m, names[s]): n for (m, s), n in self.infinite.items() if s in names},
-        )
-        return replace(self.renamed(of, view), kind=OneTime(None), design=design)
 
 
 def _diagnostic(ready: TablePlan, losses: PartialSums) -> CensoringDiagnostic:

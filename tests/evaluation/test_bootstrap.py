@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.bootstrap_validation import plus_weight, refit_influence
+from censcore.evaluation.parts.bootstrap import plus_weight, refit_influence
 from censcore.exceptions import CenscoreError, InvalidInputError
 
 PLAIN = {"scores": ["brier_score:ipcw", "crps"], "times": [0.8], "horizon": 2.0, "discrimination": False}

@@ -47,10 +47,12 @@ from censcore._validation import as_count, as_seed, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared
-from censcore.evaluation.compare import compare_request, decided
+from censcore.evaluation.compare import concluded, decided
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.designs.cross_validation import REFITS, CrossValidation
-from censcore.evaluation.designs.fold_runs import FoldRuns, Split, out_of_fold
+from censcore.evaluation.decisions.asked import Asked
+from censcore.evaluation.decisions.decide import Settled, decide
+from censcore.evaluation.decisions.subsets import labels_by
+from censcore.evaluation.evaluation import Evaluation, Refits, Repeat, evaluate_all
 from censcore.evaluation.inference.censoring_influence import has_influence, parts_of
 from censcore.evaluation.inference.estimates import ROUNDING, Estimate
 from censcore.evaluation.inference.mean_losses import shares_of
@@ -58,8 +60,11 @@ from censcore.evaluation.inference.pooling import average
 from censcore.evaluation.inference.resolved_censoring import Refit, ResolvedCensoring, as_censoring, describe
 from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.kinds import Kind
+from censcore.evaluation.measures.availability import BOOTSTRAP
 from censcore.evaluation.measures.case import in_time
-from censcore.evaluation.plan.request import Request, labels_by
+from censcore.evaluation.measures.case_scores import losses_of
+from censcore.evaluation.parts.folded import Folded
+from censcore.evaluation.parts.folds import FoldRuns, Split, out_of_fold
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 
@@ -68,8 +73,7 @@ ALL_SHIFTS = 500  # of scores at times, which are cheap, all of so many
 OUT_OF_BAG = "for the models as fitted to the bootstrap samples, with the term of the refits"
 
 
-Key = tuple[int, str, str]
-"""Number of a subset, model and score."""
+Means = dict[tuple[int, str], Estimate]  # by number of the subset and name of the score
 
 
 @dataclass(frozen=True)
@@ -170,92 +174,64 @@ def bootstrap_splits(cv: Bootstrap, n: int, groups: np.ndarray | None, repeats: 
     return [*splits, Split(0, len(splits), everyone, everyone)] if cv.plus else splits
 
 
-@dataclass(frozen=True, eq=False)
-class OutOfBag(CrossValidation):
-    """Losses of every subject under every model that was fitted without it.
-
-    Concordance and AUC are those of the subjects that a sample leaves out, averaged over samples.
-
-    Parameters
-    ----------
-    rows : array of int, (N,)
-        The subject of every row of the table that is compared.
-    place : list of array of int
-        The rows of each sample.
-    plus : bool
-        Whether means are the .632+ estimate.
-    """
-
-    rows: np.ndarray
-    place: list[np.ndarray]
-    plus: bool
-
-    def _rows(self, split: Split) -> np.ndarray:
-        return self.place[split.fold]
-
-    def settings(self, of: Comparison) -> dict[str, Any]:
-        """Subjects are counted once."""
-        first = np.unique(self.rows, return_index=True)[1]
-        settings = super().settings(of)
-        settings |= {"subjects": len(first), "events": int(to_numpy(of.outcome.event)[first].sum())}
-        settings["cross-validation"] = f"{len(self.splits)} bootstrap samples, " + (
-            ".632+ estimate" if self.plus else "leave-one-out bootstrap"
-        )
-        return settings
-
-
 def compare_out_of_bag(
-    kind: Kind,
-    asked: Request,
-    sample: Sample,
+    given: Settled,
+    asked: Asked,
     runs: FoldRuns,
     cv: Bootstrap,
     estimator: Any,
-    groups: np.ndarray | None,
     notes: list[str],
+    about: dict[str, Any],
 ) -> Comparison:
     """The comparison of all models by the leave-one-out bootstrap, or by the .632+ estimate."""
+    kind, groups, sample = given.kind, given.groups, replace(asked.sample, y=given.kind.y)
     n, splits = len(sample), [split for split in runs.splits if split.test is not split.train]
     rows = np.concatenate([split.test for split in splits])
     order = np.argsort(rows, kind="stable")  # by subject, so that clusters have the order of the subjects
     ends = np.cumsum([0, *(len(split.test) for split in splits)])
     place = [np.argsort(order)[a:b] for a, b in pairwise(ends)]
     rows = rows[order]
-    everyone, (tested, count) = np.arange(len(rows)), np.unique(rows, return_counts=True)
+    everyone, (tested, first, count) = np.arange(len(rows)), np.unique(rows, True, return_counts=True)
     if len(tested) < n:
         notes = [*notes, f"{n - len(tested)} of {n} subjects are in every bootstrap sample, and not scored."]
     clusters = np.arange(n) if groups is None else groups
     labels = labels_by(asked.by, sample.X, n)
     fitted = _fitted_censoring(kind, estimator, sample)
 
-    def compared(who: np.ndarray, weight: np.ndarray, at: list[np.ndarray], forecasts: Any) -> Comparison:
+    def evaluated(
+        asked: Asked, who: np.ndarray, weight: np.ndarray, at: list[np.ndarray], refits: Refits | None
+    ) -> dict[str, Evaluation]:
         weights = np.ones(n) if sample.weight is None else to_numpy(sample.weight)
         subjects = replace(sample.take(who), weight=weights[who] * weight, groups=clusters[who])
         by = {key: values[who] for key, values in labels.items()} or None
         C = _censoring_of(kind, fitted, replace(sample, groups=groups), who, at)
-        return compare_request(replace(asked, forecasts=forecasts, sample=subjects, by=by, censoring=C))
+        decisions, cases = decide(replace(asked, sample=subjects, by=by, censoring=C))
+        return evaluate_all(decisions, [Repeat(cases, decisions.censoring)], refits)
 
     forecasts = {
         model: out_of_fold([(at, runs.forecasts[model, b]) for b, at in enumerate(place)], everyone)
         for model in runs.models
     }
-    out_of_bag = compared(rows, 1 / np.repeat(count, count), place, forecasts)
-    values = {}
-    for key, mean in out_of_bag.means.values.items():
-        refits = _refits_of(out_of_bag, key, rows, place, clusters, splits)
-        values[key] = mean.with_contributions(refits, REFITS)
-    means = replace(out_of_bag.means, values=values, method=f"{out_of_bag.means.method}; {OUT_OF_BAG}")
+    refits = _refits_of(rows, place, clusters, splits)
+    asked = replace(asked, forecasts=forecasts)
+    out = concluded(evaluated(asked, rows, 1 / np.repeat(count, count), place, refits))
     if cv.plus:
-        asked = replace(asked, **decided(out_of_bag))
         last = {model: runs.forecasts[model, len(splits)].take(tested) for model in runs.models}
-        apparent = compared(tested, np.ones(len(tested)), [np.arange(len(tested))], last)
-        means = replace(means, values=_plus(means.values, apparent))
+        asked = replace(asked, forecasts=last, **decided(out))
+        apparent = evaluated(asked, tested, np.ones(len(tested)), [np.arange(len(tested))], None)
     subsets = [
         replace(subset, counted=(len(np.unique(rows[subset.weight > 0])), sample.weight is not None))
-        for subset in out_of_bag.subsets
+        for subset in out.subsets
     ]
-    design = OutOfBag(splits, [out_of_bag], tested, runs, clusters, rows, place, cv.plus)
-    return replace(out_of_bag, means=means, subsets=subsets, design=design, notes=[*notes, *out_of_bag.notes])
+    decisions, evaluations = replace(out.decided, subsets=subsets), {}
+    for model, each in out.evaluations.items():
+        means = _plus(each.means, apparent[model]) if cv.plus else each.means
+        method = f"{each.method}; {OUT_OF_BAG}"
+        evaluations[model] = replace(each, decided=decisions, means=means, method=method)
+    estimate = ".632+ estimate" if cv.plus else "leave-one-out bootstrap"
+    how = f"{len(splits)} bootstrap samples, {estimate}"
+    folded = Folded(BOOTSTRAP, splits, place, runs, clusters, how, first=first)
+    return Comparison(evaluations, decisions, [*notes, *out.notes], folded, compared=about)
 
 
 # ---- the censoring distribution, of all subjects ---------------------------------------------------------
@@ -292,23 +268,15 @@ def _censoring_of(
 
 
 def _refits_of(
-    out: Comparison,
-    key: Key,
-    rows: np.ndarray,
-    place: list[np.ndarray],
-    clusters: np.ndarray,
-    splits: list[Split],
-) -> np.ndarray:
-    """The influences of the refits on one mean of the out-of-bag losses."""
-    s, model, name = key
-    score = next(score for score in out.scores if score.name == name)
-    weight = shares_of(out.subsets[s].weight[:, None], score.counted(out.cases[model]))[:, 0]
+    rows: np.ndarray, place: list[np.ndarray], clusters: np.ndarray, splits: list[Split]
+) -> Refits:
+    """The influences of the refits on one mean of the out-of-bag losses, as a function of these."""
     sample = np.empty(len(rows), dtype=np.intp)
     for b, at in enumerate(place):
         sample[at] = b
     first = np.unique(clusters, return_index=True)[1]
     drawn = np.stack([np.bincount(split.train, minlength=len(clusters))[first] for split in splits])
-    return refit_influence(out.losses.values[model, name], weight, clusters[rows], sample, drawn)
+    return lambda losses, weight: refit_influence(losses[0], weight, clusters[rows], sample, drawn)
 
 
 def refit_influence(
@@ -323,7 +291,7 @@ def refit_influence(
     .. math:: \ell_i^{(b)}-R_b=g_i+\frac1m\sum_jN_{bj}\varphi_{ij},\qquad
         \mathrm E(\varphi_{ij}\mid i)=\mathrm E(\varphi_{ij}\mid j)=0.
 
-    As in folds (:func:`~censcore.evaluation.designs.cross_validation.refit_influence`), the spread over
+    As in folds (:func:`~censcore.evaluation.inference.refits_of_models.refit_influence`), the spread over
     subjects of their mean losses holds the squares :math:`\varphi_{ij}^2`, not the products
     :math:`\varphi_{ij}\varphi_{ji}` of subjects who train each other's models, which by Cauchy and Schwarz
     are as large at most, and are so for models that are fitted by a criterion like the score. Less
@@ -350,11 +318,11 @@ def refit_influence(
 # ---- the .632+ estimate ------------------------------------------------------------------------------------
 
 
-def _plus(out: dict[Key, Estimate], apparent: Comparison) -> dict[Key, Estimate]:
+def _plus(out: Means, apparent: Evaluation) -> Means:
     """The .632+ estimate of every mean; its weight counts as fixed in the influence."""
     estimates = {}
     for key, oob in out.items():
-        inside, gamma = apparent.means.values[key], _without_information(apparent, key)
+        inside, gamma = apparent.means[key], _without_information(apparent, *key)
         w = plus_weight(oob.value, inside.value, gamma)
         below = replace(oob, value=np.minimum(oob.value, gamma))
         estimates[key] = average([below, inside], [w, 1 - w])
@@ -370,16 +338,16 @@ def plus_weight(oob: np.ndarray, apparent: np.ndarray, gamma: np.ndarray) -> np.
     return 0.632 / (1 - 0.368 * R)
 
 
-def _without_information(apparent: Comparison, key: Key) -> np.ndarray:
+def _without_information(apparent: Evaluation, s: int, name: str) -> np.ndarray:
     """The mean loss of forecasts that are given to other subjects: all of them, or by up to 50 shifts."""
-    s, model, name = key
-    case, score = apparent.cases[model], next(score for score in apparent.scores if score.name == name)
+    decisions, case = apparent.decided, apparent.repeats[0].case
+    score = next(score for score in decisions.scores if score.name == name)
     n = len(case.y)
-    weight = shares_of(apparent.subsets[s].weight[:, None], score.counted(case))[:, 0]
+    weight = shares_of(decisions.subsets[s].weight[:, None], score.counted(case))[:, 0]
     used = weight > 0
     count = n if score.axis == "time" and n <= ALL_SHIFTS else min(n, SHIFTS)
     shifts = np.unique(np.linspace(0, n - 1, count).astype(int))
-    means = [weight[used] @ score.losses(_shifted(case, shift))[used] for shift in shifts]
+    means = [weight[used] @ losses_of(score, _shifted(case, shift))[used] for shift in shifts]
     return np.mean(means, axis=0)
 
 

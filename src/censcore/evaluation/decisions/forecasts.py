@@ -42,7 +42,7 @@ def as_named(forecasts: Any) -> dict[str, Any]:
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.evaluation.plan.forecasts import as_named
+    >>> from censcore.evaluation.decisions.forecasts import as_named
     >>> list(as_named([cs.CoxRegression(), cs.KaplanMeier(), cs.CoxRegression(alpha=1.0)]))
     ['CoxRegression', 'KaplanMeier', 'CoxRegression 2']
     """

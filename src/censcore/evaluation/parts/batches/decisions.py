@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -12,11 +12,34 @@ from censcore._validation import as_labels
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators import Censoring
 from censcore.estimators.covariates import column_of
-from censcore.evaluation.designs.batches.counts import Counted, Counts
-from censcore.evaluation.designs.batches.outcome_table import IN_MEMORY, OutcomeTable
-from censcore.evaluation.designs.batches.passes import Counting, ends_of
-from censcore.evaluation.designs.batches.runners import Keyed, Runner
-from censcore.evaluation.designs.batches.table_plan import (
+from censcore.evaluation.decisions.asked import Asked
+from censcore.evaluation.decisions.decide import closing, judged_at
+from censcore.evaluation.decisions.forecast_columns import ColumnForecast, table_forecasts
+from censcore.evaluation.decisions.forecasts import add_reference
+from censcore.evaluation.decisions.horizon import (
+    FollowUp,
+    just_after,
+    reach,
+    settle_horizon,
+    times_and_levels,
+)
+from censcore.evaluation.decisions.notes import (
+    UNGROUPED_TRAINING,
+    UNWEIGHTED_TRAINING,
+    check_units,
+    note_on_entry,
+)
+from censcore.evaluation.inference.censoring_influence import Part
+from censcore.evaluation.inference.mean_losses import Subset
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
+from censcore.evaluation.kinds import Kind, choose_scores, kind_of
+from censcore.evaluation.measures.case import Case, cells_of
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.outcome_table import IN_MEMORY, OutcomeTable
+from censcore.evaluation.parts.batches.counts import Counted, Counts
+from censcore.evaluation.parts.batches.passes import Counting, ends_of
+from censcore.evaluation.parts.batches.runners import Keyed, Runner
+from censcore.evaluation.parts.batches.table_plan import (
     BatchPlan,
     Columns,
     Rows,
@@ -28,17 +51,7 @@ from censcore.evaluation.designs.batches.table_plan import (
     read_forecasts,
     rows_of,
 )
-from censcore.evaluation.designs.fold_store import model_key
-from censcore.evaluation.designs.pipeline import Plan
-from censcore.evaluation.inference.censoring_influence import Part
-from censcore.evaluation.inference.mean_losses import Subset
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
-from censcore.evaluation.kinds import Kind, kind_of
-from censcore.evaluation.measures.case import cells_of
-from censcore.evaluation.plan.forecast_columns import ColumnForecast, table_forecasts
-from censcore.evaluation.plan.horizon import FollowUp, reach, settle_horizon
-from censcore.evaluation.plan.notes import UNGROUPED_TRAINING, UNWEIGHTED_TRAINING, check_units, note_on_entry
-from censcore.evaluation.plan.request import Request
+from censcore.evaluation.parts.fold_store import model_key
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import (
     InvalidInputError,
@@ -61,9 +74,21 @@ NOT_SEARCHED_FOR = (
 )
 
 
-class TablePlan(Plan):
-    """The plan of a table: its outcomes are counted, and its first rows show the types of forecasts."""
+class TablePlan:
+    """The decisions of a table: its outcomes are counted, and its first rows show the types of forecasts."""
 
+    kind: Kind
+    train: Sample | None  #: training subjects, or the outcomes that were counted of them
+    forecasts: dict[str, Any]  #: those of the first rows
+    scores: list[CaseScore]
+    censoring: ResolvedCensoring
+    reference: str | None
+    horizon: float
+    times: np.ndarray
+    levels: np.ndarray
+    latest: float  #: the last time at which a forecast is known alone; zero where there is none
+    cases: dict[str, Case]  #: of the first rows
+    train_groups: np.ndarray | None  #: numbers of the groups of training subjects
     task: BatchPlan  #: what every task needs
     batches: list[Batch]
     counted: Counted  #: the outcomes of the scored subjects
@@ -72,12 +97,45 @@ class TablePlan(Plan):
     part: Part | None  #: how mean losses move with the estimate of C; None where it counts as known
     ends: tuple[float, float]  #: last times with P(C >= t) above zero, and of 0.1, for all subjects
 
-    def __init__(self, runner: Runner, asked: Request) -> None:
-        super().__init__(asked)
+    def __init__(self, runner: Runner, asked: Asked) -> None:
+        self.asked, self.notes, self.train = asked, list[str](), None
         self.runner, self.table = runner, asked.sample.y
         self.training: Any = asked.train  # subjects in memory, or another table
         self.estimator, self.known = estimator_of(asked.censoring)
         self.before = asked.train is None and hasattr(self.estimator, "estimators_")
+
+    def decide(self) -> Self:
+        """Settle the outcome, the censoring distribution, the forecasts, the horizon, times and levels."""
+        self.settle()
+        self.notes += self.kind.notes
+        self.read_training()
+        self.read_forecasts()
+        self.kind, self.train = self.kind.named(self.forecasts, self.train)
+        self.closing(self.forecasts, np.inf)  # the rows were read as followed through the horizon
+        self.scores = choose_scores(self.kind, self.asked.scores)
+        self.resolve()
+        if self.censoring.distribution is not None:  # it may be given covariates
+            self.kind = self.kind.under(self.censoring.distribution)
+        F, scored = self.forecasts, self.scored
+        self.reference = add_reference(
+            self.kind, F, self.asked.reference, self.train, scored, None, self.notes
+        )
+        self.find_horizon()
+        if judged_at(self.horizon, self.asked, self.latest):
+            self.horizon = just_after(self.horizon, self.kind.y)
+        self.settle_forecasts()
+        sample = scored if self.train is None else self.train
+        self.times, self.levels = times_and_levels(
+            self.forecasts, self.pooled(sample), self.horizon, self.asked.times, self.chosen_levels(sample)
+        )
+        self.make_cases()
+        return self
+
+    def closing(self, forecasts: dict[str, Any], last: float) -> float | None:
+        """Decide through which time subjects are followed, where forecasts are judged at it."""
+        found = closing(self.asked, forecasts, last)
+        self.asked, self.latest = replace(self.asked, horizon=found.horizon), found.latest
+        return found.end
 
     @property
     def counts(self) -> Counts:
@@ -175,10 +233,6 @@ class TablePlan(Plan):
         one = self.kind.of_subjects(self.first.y)
         self.forecasts = read_forecasts(one, self.models, self.first, self.events)
 
-    def close(self) -> None:
-        """Nothing more: the rows were read as followed through the horizon."""
-        self.closing(self.forecasts, np.inf)
-
     def resolve(self) -> None:
         """The censoring distribution: a curve that is fitted to counts, a regression, or known."""
         counts, estimator = self.counts, self.estimator
@@ -246,14 +300,16 @@ class TablePlan(Plan):
     def pooled(self, sample: Any) -> Sample:
         """Event times that default times are chosen from."""
         if sample is not None:
-            return super().pooled(sample)
+            return self.kind.pooled(sample)
         counted = self.used.sample(self.kind)
         return kind_of(counted.y)(counted.y).pooled(counted)
 
     def chosen_levels(self, sample: Any) -> Any:
         """Levels as asked for or by default; an error where they do not follow from counts."""
-        if sample is not None or self.asked.levels is not None:
-            return super().chosen_levels(sample)
+        if self.asked.levels is not None:
+            return self.asked.levels
+        if sample is not None:
+            return self.kind.levels(sample, self.horizon)
         if type(self.kind).levels is not Kind.levels:
             raise InvalidInputError(
                 "levels: got none, and counts of such a table do not give defaults. Pass levels=."
@@ -280,7 +336,7 @@ class TablePlan(Plan):
 # ---- what is read ----------------------------------------------------------------------------------------
 
 
-def _columns(asked: Request, estimator: Censoring | None) -> Columns:
+def _columns(asked: Asked, estimator: Censoring | None) -> Columns:
     """What is read of the table."""
     pooled = estimator is not None and is_kaplan_meier(estimator)
     stratify = getattr(estimator.estimator, "stratify", None) if estimator is not None and pooled else None
