@@ -86,8 +86,7 @@ def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, ...]:
         ends.append([np.concatenate(estimate.interval(0.95)) for estimate in (cox, cox - km)])
     new_x = rng.normal(size=(2000, setting.p))
     folds = [
-        targets(models, x[s.train], y[s.train], new_x, setting)
-        for s in cast(Folded, found.folded).splits
+        targets(models, x[s.train], y[s.train], new_x, setting) for s in cast(Folded, found.folded).splits
     ]
     low, high = np.moveaxis(np.array(ends), [2, 1, 0], [0, 1, 2])
     return low, high, np.mean(folds, axis=0), targets(models, x, y, new_x, setting)

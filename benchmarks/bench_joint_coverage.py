@@ -103,7 +103,7 @@ def _columns(found: cs.Comparison) -> list[tuple[str, int]]:
 
 
 def _values(found: cs.Comparison, score: str, j: int) -> tuple[float, float]:
-    a, b = (found.means.values[0, model, score] for model in FORECASTS)
+    a, b = (found.means[0, model, score] for model in FORECASTS)
     return float(a.value[j]), float((a - b).value[j])
 
 
@@ -122,7 +122,7 @@ def coverage(setting: Setting, replications: int) -> dict[tuple[str, int], np.nd
         scored = cs.Sample(None, y, mask=mask)
         found = cs.compare(FORECASTS, scored, cs.Censoring(cs.KaplanMeier()), **OPTIONS, **more)
         for score, j in _columns(found):
-            a, b = (found.means.values[0, model, score] for model in FORECASTS)
+            a, b = (found.means[0, model, score] for model in FORECASTS)
             ends = [estimate.interval(0.95) for estimate in (a, a - b)]
             held[score, j].append(
                 tuple(

@@ -64,8 +64,10 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import compare_landmarks as compare_landmarks
     from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
     from censcore.evaluation.compare import compare as compare
+    from censcore.evaluation.compare import evaluate as evaluate
     from censcore.evaluation.cross_validate import Folds as Folds
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
+    from censcore.evaluation.evaluation import Evaluation as Evaluation
     from censcore.evaluation.outcome_table import OutcomeTable as OutcomeTable
     from censcore.evaluation.parts.bootstrap import Bootstrap as Bootstrap
     from censcore.evaluation.sample import Sample as Sample
@@ -127,7 +129,8 @@ _EXPORTS = {
             Comparison at_landmark censoring_diagnostic compare_landmarks WithCensoring
             dependent_censoring_sensitivity
         """,
-        "evaluation.compare": "compare",
+        "evaluation.compare": "compare evaluate",
+        "evaluation.evaluation": "Evaluation",
         "evaluation.parts.bootstrap": "Bootstrap",
         "evaluation.cross_validate": "Folds cross_validate",
         "evaluation.sample": "Sample",

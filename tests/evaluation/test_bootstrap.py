@@ -83,7 +83,7 @@ def test_the_error_is_that_of_the_losses_averaged_over_samples_and_of_the_refits
     refits = np.sqrt(varied.sum()) / 80 / drawn_times.std()
     assert 0.1 * spread < refits < spread
     assert line["standard_error"] == pytest.approx(np.hypot(spread, refits), rel=1e-10)
-    assert "with the term of the refits" in found.means.method
+    assert "with the term of the refits" in found.method
 
 
 def test_the_term_of_the_refits_of_a_symmetric_effect_is_what_the_spread_misses():

@@ -225,7 +225,7 @@ def test_estimators_without_influence_function_are_refitted():
     x, x_train = (np.random.default_rng(i).normal(size=(60, 1)) for i in (0, 1))
     options = OPTIONS | {"scores": ["crps"], "train": (x_train, train), "X": x, "horizon": 2.5}
     by_refits = cs.compare({"true": MATRIX}, y, cs.Censoring(cs.WeibullRegression(), refits=5), **options)
-    assert "bootstrap" in by_refits.means.method
+    assert "bootstrap" in by_refits.method
     assert by_refits.frame().standard_error.notna().all()
 
 

@@ -24,9 +24,9 @@ from sklearn.pipeline import make_pipeline
 import censcore as cs
 from censcore.distributions import Grouped
 from censcore.evaluation.inference.refits_of_models import refit_influence
-from censcore.evaluation.parts.folds import make_splits
-from censcore.evaluation.parts.fold_store import data_key, load_forecast, model_key, save_value
 from censcore.evaluation.kinds.several_times import kaplan_meier_curves
+from censcore.evaluation.parts.fold_store import data_key, load_forecast, model_key, save_value
+from censcore.evaluation.parts.folds import make_splits
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 

@@ -53,7 +53,7 @@ def test_without_a_penalty_a_group_that_determines_its_censoring_is_named():
 def test_the_last_step_of_a_pipeline_brings_its_influence_function():
     piped = compared(make_pipeline(SimpleImputer(), COX(alpha=1.0)), 2)
     plain = compared(COX(alpha=1.0), 2)
-    assert piped.means.method == plain.means.method
+    assert piped.method == plain.method
     for column in ("mean", "standard_error", "low", "high"):
         np.testing.assert_allclose(piped.frame()[column], plain.frame()[column], rtol=1e-6)
     curve = compared(make_pipeline(SimpleImputer(), cs.KaplanMeier()), 2)
@@ -71,7 +71,7 @@ def test_steps_that_look_at_the_outcome_are_fitted_again():
     search = GridSearchCV(COX(), {"alpha": [1.0]}, cv=2, scoring=lambda *arguments: 0.0)
     for estimator in (chosen, nested, search):
         found = compared(estimator, refits=3, scores=["crps"])
-        assert found.means.method.startswith("bootstrap")
+        assert found.method.startswith("bootstrap")
 
 
 def test_few_subjects_do_not_end_the_comparison():

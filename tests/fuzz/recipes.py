@@ -610,6 +610,10 @@ def cross_validated() -> Any:
     return cs.cross_validate(models, X40, Y40, cv=2, scores="crps", reference=None, horizon=1.0)
 
 
+def evaluated() -> Any:
+    return cs.evaluate(MODELS["a"], Y40, cs.Uniform(0.2, 3.0), scores="crps", horizon=1.0)
+
+
 def sensitivity() -> Any:
     return cs.dependent_censoring_sensitivity(MODELS, Y40, times=1.0, tau=[0.0, 0.3], replicates=5)
 
@@ -626,6 +630,16 @@ EVALUATION = {
         received(lambda: comparison("joint"), {"of": {"outcome": "event 1"}, "frame": {}}),
         received(cross_validated, {"differences": {}, "frame": {}, "folds": {}}),
     ),
+    "evaluate": function(
+        cs.evaluate,
+        0.3,
+        forecast=MODELS["a"],
+        y=Y40,
+        censoring=cs.Uniform(0.2, 3.0),
+        scores="crps",
+        horizon=1.0,
+    ),
+    "Evaluation": received(evaluated, {"frame": {}, "estimate": {"score": "crps"}, "to_json": {}}, 0.2),
     "Bootstrap": function(cs.Bootstrap, 0.2, n_splits=5, size=20, random_state=1),
     "Folds": function(cs.Folds, 0.2, cv=3, repeats=2),
     "Sample": function(cs.Sample, 0.2, X=X[:N], y=Y),

@@ -17,7 +17,6 @@ from censcore.cli.predictions import check_options, is_standard_input, outcome_o
 from censcore.cli.score import loss_columns, losses_writer, tell_written
 from censcore.evaluation.decisions.asked import read
 from censcore.evaluation.decisions.forecast_columns import column_forecasts
-from censcore.evaluation.inference.mean_losses import score_all
 from censcore.evaluation.parts.batches.decisions import TablePlan
 from censcore.evaluation.parts.batches.runners import Runner, cluster
 from censcore.evaluation.parts.batches.table_plan import BatchPlan, Rows
@@ -121,7 +120,7 @@ class _Losses:
 
     def _of(self, rows: Rows) -> dict[str, np.ndarray]:
         cases = self.plan.cases(rows)
-        return loss_columns(cases, score_all(dict(cases), self.plan.scores))
+        return loss_columns(cases, self.plan.scores)[0]
 
 
 def score_batches(inputs: Inputs, out: Path | None, **asked: Any) -> None:

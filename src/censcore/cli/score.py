@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeAlias
@@ -48,29 +48,39 @@ def score(
     inputs = source.read()
     from censcore.evaluation.decisions.asked import read
     from censcore.evaluation.decisions.decide import decide
-    from censcore.evaluation.inference.mean_losses import score_all  # --help needs none of what it imports
+    from censcore.evaluation.inference.mean_losses import (
+        notes_on_unavailable,  # --help needs none of what it imports
+    )
     from censcore.evaluation.sample import Sample
 
     sample, options = Sample(inputs.X, inputs.y), asked | {"reference": None}
     decisions, cases = decide(read(inputs.forecasts, sample, inputs.censoring, inputs.train, **options))
-    losses = score_all(cases, decisions.scores)
-    for note in [*decisions.notes, *losses.notes]:
+    columns, unavailable = loss_columns(cases, decisions.scores)
+    for note in [*decisions.notes, *notes_on_unavailable(unavailable)]:
         typer.echo(f"note: {one_line(note)}", err=True)
     with losses_writer(out) as write:
-        write(loss_columns(cases, losses))
+        write(columns)
     tell_written(out, len(inputs.frame), decisions.horizon)
 
 
 # ---- where losses go: a table that is complete or not there, a pipe, or standard output ----------------
 
 
-def loss_columns(cases: Mapping[str, Any], losses: Any) -> dict[str, Any]:
-    """The losses of forecasts, by the names of columns: MODEL__SCORE, with @PLACE for a time or level."""
-    columns, scores = {}, {score.name: score for score in losses.scores}
-    for (model, name), values in losses.values.items():
-        for j, at in enumerate(scores[name].at(cases[model])):
-            columns[f"{model}__{name}" + ("" if math.isnan(at) else f"@{at:.10g}")] = values[:, j]
-    return columns
+def loss_columns(
+    cases: Mapping[str, Any], scores: Sequence[Any]
+) -> tuple[dict[str, Any], dict[tuple[str, str], str]]:
+    """Losses by column, MODEL__SCORE, with @PLACE for a time or level; and why some are missing."""
+    from censcore.evaluation.inference.mean_losses import score_case
+
+    columns, unavailable = {}, {}
+    for model, case in cases.items():
+        scored = score_case(case, scores)
+        unavailable.update({(model, name): why for name, why in scored.unavailable.items()})
+        for score in scores:
+            for j, at in enumerate(score.at(case) if score.name in scored.losses else ()):
+                place = "" if math.isnan(at) else f"@{at:.10g}"
+                columns[f"{model}__{score.name}{place}"] = scored.losses[score.name][:, j]
+    return columns, unavailable
 
 
 @contextmanager

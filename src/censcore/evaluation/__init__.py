@@ -1,9 +1,10 @@
 """Comparing forecasts: means with honest errors, paired tests, diagnostics, pictures and pages."""
 
-from censcore.evaluation.landmark_rows import at_landmark
-from censcore.evaluation.compare import compare
+from censcore.evaluation.compare import compare, evaluate
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validate import Folds, cross_validate
+from censcore.evaluation.evaluation import Evaluation
+from censcore.evaluation.landmark_rows import at_landmark
 from censcore.evaluation.landmarks import LandmarkComparison, compare_landmarks
 from censcore.evaluation.measures.auc import dynamic_auc, dynamic_auc_estimate
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve
@@ -24,6 +25,7 @@ __all__ = [
     "CensoringDiagnostic",
     "Comparison",
     "DependentCensoringSensitivity",
+    "Evaluation",
     "Folds",
     "LandmarkComparison",
     "Sample",
@@ -40,6 +42,7 @@ __all__ = [
     "dependent_censoring_sensitivity",
     "dynamic_auc",
     "dynamic_auc_estimate",
+    "evaluate",
     "net_benefit",
     "scorer",
     "scorers",

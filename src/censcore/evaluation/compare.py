@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array
+from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
@@ -17,9 +18,10 @@ from censcore.evaluation.decisions.asked import Asked, read
 from censcore.evaluation.decisions.decide import decide
 from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.decisions.readings import reading_notes
-from censcore.evaluation.evaluation import Evaluation, Repeat, evaluate_all
+from censcore.evaluation.evaluation import Evaluation, Repeat, check_same, evaluate_all
+from censcore.evaluation.inference.mean_losses import notes_on_unavailable
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.outcome_table import OutcomeTable
+from censcore.evaluation.outcome_table import OutcomeTable, check_in_memory
 from censcore.evaluation.report.table_lines import deciding, mean_lines, notes_on_ranks
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.report.what_was_compared import what_was_compared
@@ -32,7 +34,7 @@ from censcore.outcomes.outcome import Outcome
 
 def compare(
     forecasts: Mapping[str, Any] | Sequence[Any],
-    y: OutcomeLike | SemiCompetingRisks | OutcomeTable | Sample,
+    y: OutcomeLike | SemiCompetingRisks | OutcomeTable | Sample | None = None,
     censoring: Distribution | BaseEstimator | str | None = None,
     *,
     X: Array | None = None,
@@ -69,7 +71,8 @@ def compare(
         or whatever :func:`as_forecast` takes (a fitted model, which is asked for the subjects of X). A pair
         (model, X_a) gives a model covariates of its own; where the model has risk scores only, a third entry
         gives those of the training subjects. ``notes`` say how survival matrices are read, and where the
-        answer depends on it.
+        answer depends on it. Or evaluations by name (:func:`evaluate`) of the same subjects, with no other
+        argument but ``reference``, the name of one of them.
     y : outcome, Sample or OutcomeTable
         What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
         joint distributions; :class:`SemiCompetingRisks`, of which they are joint distributions too, and an
@@ -199,6 +202,8 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
+    if isinstance(forecasts, Mapping) and any(isinstance(F, Evaluation) for F in forecasts.values()):
+        return _side_by_side(forecasts, None if reference == KAPLAN_MEIER else reference, y)
     options = {
         "scores": scores, "times": times, "levels": levels, "reference": reference, "horizon": horizon,
         "by": by, "names": names, "events": events, "confidence": confidence,
@@ -217,6 +222,94 @@ def compare(
     return compare_asked(replace(asked, forecasts=as_named(forecasts)))
 
 
+def evaluate(
+    forecast: Any,
+    y: OutcomeLike | Sample,
+    censoring: Distribution | BaseEstimator | str | None = None,
+    *,
+    name: str = "",
+    X: Array | None = None,
+    train: Any = None,
+    scores: Any = DEFAULT_SCORES,
+    times: Array | None = None,
+    levels: Array | None = None,
+    horizon: float | str = "auto",
+    by: Any = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
+    names: Sequence[str] | None = None,
+    events: Any = None,
+    confidence: float = 0.95,
+    time_unit: str = "",
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Evaluation:
+    """Estimate the mean losses of one forecast, with errors that cover the estimation of C.
+
+    Parameters
+    ----------
+    forecast : Distribution, fitted model, or what else :func:`as_forecast` takes
+        Of the subjects of y.
+    y, censoring
+        As in :func:`compare`.
+    name : str
+        Of the forecast, in tables; by default that of its class.
+    X, train, scores, times, levels, horizon, by, sample_weight, groups, names, events
+        As in :func:`compare`. Evaluations that are to be compared need the same.
+    confidence, time_unit, seed, progress
+        As in :func:`compare`.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=400)
+    >>> T, C = rng.weibull(1.5, 400) * np.exp(x), rng.uniform(0, 4, 400)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> km, options = cs.Censoring(cs.KaplanMeier()), {"scores": "crps", "horizon": 2.0}
+    >>> with_x = cs.evaluate(cs.Weibull(1.5, np.exp(x)), y, km, **options)
+    >>> with_x.frame()[["score", "mean", "standard_error"]].round(3)
+      score  mean  standard_error
+    0  crps  0.16           0.008
+    >>> without = cs.evaluate(cs.Weibull(1.5, 1.0), y, km, **options)
+    >>> found = cs.compare({"with x": with_x, "without": without})
+    >>> found.differences(discrimination=False)["difference"].round(3).tolist()
+    [-0.154]
+    """
+    options = {
+        "scores": scores, "times": times, "levels": levels, "reference": None, "horizon": horizon, "by": by,
+        "names": names, "events": events, "confidence": confidence, "time_unit": time_unit, "seed": seed,
+        "progress": progress,
+    }  # fmt: skip
+    named = {name or type(forecast).__name__: forecast}
+    asked = read(named, Sample.scored(y, X, sample_weight, groups), censoring, train, **options)
+    check_in_memory(asked.sample.y, "evaluate")
+    decided, cases = decide(asked)
+    (found,) = evaluate_all(decided, [Repeat(cases, decided.censoring)]).values()
+    return found
+
+
+def _side_by_side(evaluations: Mapping[str, Any], reference: Any, y: Any) -> Comparison:
+    """Compare evaluations of the same subjects."""
+    others = [name for name, each in evaluations.items() if not isinstance(each, Evaluation)]
+    if others or y is not None:
+        got = ", ".join(map(repr, others)) or "y"
+        raise InvalidTypeError(
+            f"got evaluations together with {got}, expected evaluations alone: they have their outcomes. "
+            "Evaluate the other forecasts with evaluate(forecast, y, censoring)."
+        )
+    if reference is not None:
+        check_option(reference, "reference", list(evaluations))
+    check_same(evaluations)
+    named = {str(name): each for name, each in evaluations.items()}
+    decisions = replace(next(iter(named.values())).decided, reference=reference)
+    return concluded({n: replace(each, name=n, decided=decisions) for n, each in named.items()})
+
+
 def compare_asked(asked: Asked) -> Comparison:
     """Compare forecasts of subjects in memory as asked."""
     comparison = _compared(asked)
@@ -229,19 +322,16 @@ def compare_asked(asked: Asked) -> Comparison:
 def _compared(asked: Asked) -> Comparison:
     decisions, cases = decide(asked)
     evaluations = evaluate_all(decisions, [Repeat(cases, decisions.censoring)])
-    about = what_was_compared("compare", decisions.asked, decisions.asked.forecasts)
+    about = what_was_compared("compare", asked, asked.forecasts)
     return concluded(evaluations, compared=about)
 
 
 def concluded(evaluations: dict[str, Evaluation], **about: Any) -> Comparison:
     """Set evaluations of the same subjects side by side, and write what a reader should know of them."""
     first = next(iter(evaluations.values()))
-    found, decisions = Comparison(evaluations, first.decided, **about), first.decided
-    weight, asked = found.subsets[0].weight, decisions.asked
-    losses = found.losses
-    notes = [*decisions.notes, *losses.notes, *first.notes]
-    notes += reading_notes(found.cases, losses, found.means, weight, asked.confidence, asked.seed)
-    found.notes.extend(notes)
+    found = Comparison(evaluations, first.decided, **about)
+    notes = [*first.decided.notes, *notes_on_unavailable(found.losses.unavailable), *first.notes]
+    found.notes.extend([*notes, *reading_notes(first.decided, found.cases, found.losses.values, found.means)])
     found.notes.extend(notes_on_ranks(found))
     return found
 

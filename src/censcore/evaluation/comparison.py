@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from censcore.evaluation.decisions.readings import readings_of
 from censcore.evaluation.decisions.subsets import labels_of
 from censcore.evaluation.evaluation import Evaluation, Repeat, evaluate_all
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import Losses, Means, Subset, shares_of
+from censcore.evaluation.inference.mean_losses import Means, Subset, shares_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.kinds.one_time import OneTime
@@ -43,6 +43,13 @@ if TYPE_CHECKING:
     from censcore.evaluation.parts.folded import Folded
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
+
+
+class Losses(NamedTuple):
+    """Losses (n, q) by forecast and name of the score, and why others are not available."""
+
+    values: dict[tuple[str, str], np.ndarray]
+    unavailable: dict[tuple[str, str], str]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -186,15 +193,18 @@ class Comparison(Outputs, KeepsValues):
         """Losses of all subjects, by forecast and score."""
         values = {(m, s): v for m, each in self.evaluations.items() for s, v in each.losses.items()}
         missing = {(m, s): why for m, each in self.evaluations.items() for s, why in each.unavailable.items()}
-        return Losses(values, missing, self.scores)
+        return Losses(values, missing)
 
     @property
     def means(self) -> Means:
         """Their means with influences, by number of the subset, forecast and score."""
-        values = {
-            (s, m, k): mean for m, each in self.evaluations.items() for (s, k), mean in each.means.items()
-        }
-        return Means(values, next(iter(self.evaluations.values())).method)
+        every = ((m, *key, mean) for m, each in self.evaluations.items() for key, mean in each.means.items())
+        return {(s, m, name): mean for m, s, name, mean in every}
+
+    @property
+    def method(self) -> str:
+        """How errors account for what was estimated."""
+        return next(iter(self.evaluations.values())).method
 
     @property
     def repeats(self) -> list[Repeat]:
@@ -263,7 +273,7 @@ class Comparison(Outputs, KeepsValues):
             **({"survival matrices": readings} if readings else {}),
             "scores": [score.name for score in self.scores],
             "censoring distribution": self.resolved_censoring.description,
-            "standard errors": self.means.method,
+            "standard errors": self.method,
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
             "reference": self.reference,
             "confidence": self.confidence,

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from tests.evaluation.streaming.tables import assert_same, make_table
 
 import censcore as cs
-from censcore.evaluation.parts.batches import runners
 from censcore.evaluation.decisions.forecast_columns import forecasts_of
+from censcore.evaluation.parts.batches import runners
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 
 KM = cs.Censoring(cs.KaplanMeier())
@@ -299,7 +299,7 @@ def test_cox_regression_of_the_censoring_time(table, sample, before, options):
     memory = cs.compare(given, y, fitted, X=X, discrimination=False, **{**options, **labels})
     streamed = in_batches(table, fitted, **options)
     assert_same(memory, streamed)
-    assert streamed.means.method == memory.means.method
+    assert streamed.method == memory.method
     ours, theirs = memory.censoring, streamed.censoring
     assert (ours.events_in, ours.beyond, ours.conditional) == (theirs.events_in, theirs.beyond, True)
     assert theirs.safe_horizon == pytest.approx(ours.safe_horizon)

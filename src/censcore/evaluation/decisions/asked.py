@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,11 @@ class Asked:
     time_unit: str = ""
     seed: int = 0
     progress: bool | None = None
+
+    @property
+    def bare(self) -> Asked:
+        """The same without what other people's code has made, which may be large, or not to be pickled."""
+        return replace(self, forecasts={}, censoring=None, train=None, reference=None)
 
     @property
     def in_memory(self) -> bool:

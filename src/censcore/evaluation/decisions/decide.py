@@ -80,12 +80,11 @@ class Settled:
 class Decided:
     """Everything that is the same for all forecasts, in all parts of the sample."""
 
-    asked: Asked
+    asked: Asked  #: but for forecasts, training subjects and C
     kind: Kind
     scores: list[CaseScore]
     reference: str | None  #: name of the forecast that skill is measured against
     censoring: ResolvedCensoring
-    train: Sample | None  #: training subjects, with an outcome of this kind
     horizon: float
     times: np.ndarray
     levels: np.ndarray
@@ -128,7 +127,7 @@ def decide(asked: Asked) -> tuple[Decided, Cases]:
     subsets = make_subsets(asked.by, X, len(kind.y), weight)
     units = Units.of(len(kind.y), censoring.n_train, *groups, censoring.shared.pairs)
     decided = Decided(
-        asked, kind, scores, reference, censoring, train, horizon, times, levels, subsets, given.groups,
+        asked.bare, kind, scores, reference, censoring, horizon, times, levels, subsets, given.groups,
         units, notes,
     )  # fmt: skip
     cases = make_cases(decided, forecasts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +14,19 @@ from censcore.distributions import Distribution
 from censcore.distributions.monotone import ROUNDING
 from censcore.distributions.survival_matrix import Reading, columns_of, other_readings, reading_of, up_to
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import Losses, Means, score_all
+from censcore.evaluation.inference.mean_losses import Means, score_case
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.report.text import label
+
+if TYPE_CHECKING:
+    from censcore.evaluation.decisions.decide import Decided
 
 CHECKED = 4000  # subjects on which another reading is tried
 MATTERS = 1.0  # standard errors by which another reading must move a difference
 READINGS = ("lines", "late steps", "early steps")
 
+Losses = Mapping[tuple[str, str], np.ndarray]  # by forecast and score
 Shifts = dict[tuple[str, str], np.ndarray]  # by reading and score
 Answers = dict[tuple[str, ...], dict[CaseScore, list[float]]]  # who is better, and by which score at what
 
@@ -57,9 +61,7 @@ def _interpolated(distributions: Mapping[str, Distribution]) -> dict[str, Readin
 # ---- notes ---------------------------------------------------------------------------------------
 
 
-def reading_notes(
-    cases: Mapping[str, Case], losses: Losses, means: Means, weight: np.ndarray, confidence: float, seed: int
-) -> list[str]:
+def reading_notes(decided: Decided, cases: Mapping[str, Case], losses: Losses, means: Means) -> list[str]:
     """What a reader should know of the matrices among the forecasts; nothing where there are none."""
     matrices = {name: case for name, case in cases.items() if reading_of(case.F) is not None}
     if not matrices:
@@ -67,8 +69,8 @@ def reading_notes(
     readings = {name: reading for name, case in matrices.items() if (reading := reading_of(case.F))}
     repaired = {name: reading.repair for name, reading in readings.items() if reading.repair is not None}
     notes = [*_chosen(readings), *(f"{name!r}: {repair}." for name, repair in repaired.items())]
-    notes += [*_beyond(matrices), *_infinite(matrices, losses), *_same_for_all(matrices, readings)]
-    return [*notes, *_depends(cases, losses, means, weight, confidence, seed)]
+    notes += [*_beyond(matrices), *_infinite(decided, matrices, losses), *_same_for_all(matrices, readings)]
+    return [*notes, *_depends(decided, cases, losses, means)]
 
 
 def _chosen(readings: Mapping[str, Reading]) -> list[str]:
@@ -100,11 +102,11 @@ def _beyond(matrices: Mapping[str, Case]) -> list[str]:
     ]
 
 
-def _infinite(matrices: Mapping[str, Case], losses: Losses) -> list[str]:
+def _infinite(decided: Decided, matrices: Mapping[str, Case], losses: Losses) -> list[str]:
     notes = []
     for name in matrices:
-        for score in losses.scores:
-            values = losses.values.get((name, score.name))
+        for score in decided.scores:
+            values = losses.get((name, score.name))
             count = 0 if values is None else int(np.isinf(values).any(axis=1).sum())
             if count:
                 notes.append(
@@ -134,9 +136,7 @@ def _same_for_all(matrices: Mapping[str, Case], readings: Mapping[str, Reading])
 # ---- does the answer depend on the reading? ------------------------------------------------------
 
 
-def _depends(
-    cases: Mapping[str, Case], losses: Losses, means: Means, weight: np.ndarray, confidence: float, seed: int
-) -> list[str]:
+def _depends(decided: Decided, cases: Mapping[str, Case], losses: Losses, means: Means) -> list[str]:
     """Pairs of forecasts whose answer changes when matrices are read as lines, late steps or early steps.
 
     Other readings are tried on a sample of subjects. They move the mean loss of a forecast by the mean of the
@@ -145,15 +145,16 @@ def _depends(
     open_ = _interpolated({name: case.F for name, case in cases.items()})
     if not open_ or len(cases) < 2:
         return []
+    asked, weight = decided.asked, decided.subsets[0].weight
     rows = np.nonzero(weight > 0)[0]
     if len(rows) > CHECKED:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, CHECKED, replace=False))
-    shifts = {name: _shifts(cases[name], losses, name, rows, weight[rows]) for name in open_}
+        rows = np.sort(np.random.default_rng(asked.seed).choice(rows, CHECKED, replace=False))
+    shifts = {name: _shifts(decided, cases[name], losses, name, rows, weight[rows]) for name in open_}
     pairs = []
     for a, b in combinations(cases, 2):
         answers: Answers = {}
-        for score in losses.scores if a in open_ or b in open_ else []:
-            for j, answer in _answers(a, b, score.name, means, shifts, 1 - confidence).items():
+        for score in decided.scores if a in open_ or b in open_ else []:
+            for j, answer in _answers(a, b, score.name, means, shifts, 1 - asked.confidence).items():
                 answers.setdefault(answer, {}).setdefault(score, []).append(float(score.at(cases[a])[j]))
         if answers:
             sizes = {open_[name].size for name in (a, b) if name in open_}
@@ -166,16 +167,18 @@ def _depends(
     ]
 
 
-def _shifts(case: Case, losses: Losses, name: str, rows: np.ndarray, weight: np.ndarray) -> Shifts:
+def _shifts(
+    decided: Decided, case: Case, losses: Losses, name: str, rows: np.ndarray, weight: np.ndarray
+) -> Shifts:
     """By how much each other reading moves each mean loss, (q,)."""
     few = case.take(rows)
     shifts: Shifts = {}
     for reading, F in other_readings(few.F).items():
-        again = score_all({name: replace(few, F=up_to(F, case.horizon))}, losses.scores)
-        for (_, score), values in again.values.items():
-            if (name, score) in losses.values:
+        again = score_case(replace(few, F=up_to(F, case.horizon)), decided.scores)
+        for score, values in again.losses.items():
+            if (name, score) in losses:
                 with np.errstate(invalid="ignore"):
-                    change = values - losses.values[name, score][rows]
+                    change = values - losses[name, score][rows]
                 shifts[reading, score] = weight @ change / weight.sum()
     return shifts
 
@@ -184,9 +187,9 @@ def _answers(
     a: str, b: str, score: str, means: Means, shifts: Mapping[str, Shifts], alpha: float
 ) -> dict[int, tuple[str, ...]]:
     """For each time or level at which it depends on the reading, who is better by each of them."""
-    if (0, a, score) not in means.values or (0, b, score) not in means.values:
+    if (0, a, score) not in means or (0, b, score) not in means:
         return {}
-    d = means.values[0, a, score] - means.values[0, b, score]
+    d = means[0, a, score] - means[0, b, score]
     answers: dict[int, tuple[str, ...]] = {}
     ours = _winners(d, a, b, alpha)
     for reading in READINGS:
@@ -196,7 +199,7 @@ def _answers(
             continue
         with np.errstate(invalid="ignore"):
             shift = np.subtract(*moves) + np.zeros_like(d.value)
-            least = np.maximum(MATTERS * d.standard_error, ROUNDING * np.abs(means.values[0, a, score].value))
+            least = np.maximum(MATTERS * d.standard_error, ROUNDING * np.abs(means[0, a, score].value))
             matters = np.isfinite(shift) & (np.abs(shift) > least)
         theirs = _winners(Estimate(d.value + shift, d.influence), a, b, alpha)
         for j in map(int, np.nonzero(matters)[0]):

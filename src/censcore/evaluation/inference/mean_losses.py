@@ -1,14 +1,13 @@
-"""All losses of a comparison, and their means with influences."""
+"""The losses of forecasts, and their means with influences."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from time import perf_counter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +27,9 @@ from censcore.exceptions import (
     UnknownCurveError,
 )
 from censcore.progress import track
+
+Means = dict[tuple[int, str, str], Estimate]
+"""Means with their influences, by number of the subset, forecast and name of the score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,68 +66,44 @@ class Scope:
     progress: bool | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """Losses (n, q) by model and score name; missing where a score is not available."""
+class Scored(NamedTuple):
+    """The losses of one forecast."""
 
-    values: dict[tuple[str, str], np.ndarray]
-    unavailable: dict[tuple[str, str], str]
-    scores: list[CaseScore]
-
-    @property
-    def notes(self) -> list[str]:
-        """Why scores are not available, once each."""
-        models: dict[tuple[str, str], list[str]] = {}
-        for (model, score), reason in self.unavailable.items():
-            models.setdefault((score, reason), []).append(model)
-        scores: dict[tuple[str, str], list[str]] = {}
-        for (score, reason), of in models.items():
-            scores.setdefault((reason, ", ".join(of)), []).append(score)
-        return [f"{', '.join(names)}: {why} Not available for {of}." for (why, of), names in scores.items()]
+    losses: dict[str, np.ndarray]  #: (n, q), by name of the score
+    unavailable: dict[str, str]  #: why there are none, by name of the score
+    parts: list[ScoredPart]  #: subjects who share their curves, for derivatives
 
 
-@dataclass(frozen=True, eq=False)
-class Means:
-    """Means with their influences, by subset number, model and score name."""
+def score_case(case: Case, scores: Sequence[CaseScore]) -> Scored:
+    """Score a forecast: part by part, so that a curve that the subjects of a fold share stays shared."""
+    pieces, scored = case.parts(), Scored({}, {}, [])
+    for score in scores:
+        try:
+            scored.losses[score.name] = losses_of(score, case, pieces)
+        except NoDensityError:
+            title = score.title.removesuffix(f", {score.outcome}")
+            scored.unavailable[score.name] = f"a forecast distribution without a density has no {title}."
+        except (PositivityError, UnknownCurveError) as error:
+            if isinstance(error, PositivityError) and not score.ipcw:
+                raise
+            known = score.axis == "time" and _losses_at_times(score, case, scored)
+            if not known:
+                scored.unavailable[score.name] = why_unavailable(error)
+    for rows, piece in pieces:
+        own = {name: values[rows] for name, values in scored.losses.items()}
+        scored.parts.append(ScoredPart(piece, own, rows))
+    return scored
 
-    values: dict[tuple[int, str, str], Estimate]
-    method: str
-    notes: list[str] = field(default_factory=list)
 
-
-def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
-    """Every score of every forecast."""
-    return score_parts(cases, scores)[0]
-
-
-def score_parts(
-    cases: dict[str, Case], scores: list[CaseScore]
-) -> tuple[Losses, dict[str, list[ScoredPart]]]:
-    """Score every forecast; also by the parts whose subjects share their curves, for derivatives."""
-    losses, parts = Losses({}, {}, scores), dict[str, list[ScoredPart]]()
-    for model, case in cases.items():
-        pieces = case.parts()
-        parts[model] = [ScoredPart(piece, {}, rows) for rows, piece in pieces]
-        for score in scores:
-            try:
-                values = losses_of(score, case, pieces)
-            except NoDensityError:
-                title = score.title.removesuffix(f", {score.outcome}")
-                why = f"a forecast distribution without a density has no {title}."
-                losses.unavailable[model, score.name] = why
-                continue
-            except (PositivityError, UnknownCurveError) as error:
-                if isinstance(error, PositivityError) and not score.ipcw:
-                    raise
-                at_times = _losses_at_times(score, case, losses, model) if score.axis == "time" else None
-                if at_times is None:
-                    losses.unavailable[model, score.name] = why_unavailable(error)
-                    continue
-                values = at_times
-            losses.values[model, score.name] = values
-            for part in parts[model]:
-                part.losses[score.name] = values[part.rows]
-    return losses, parts
+def notes_on_unavailable(unavailable: Mapping[tuple[str, str], str]) -> list[str]:
+    """Say why scores are not available, by forecast and score; once each."""
+    models: dict[tuple[str, str], list[str]] = {}
+    for (model, score), reason in unavailable.items():
+        models.setdefault((score, reason), []).append(model)
+    scores: dict[tuple[str, str], list[str]] = {}
+    for (score, reason), of in models.items():
+        scores.setdefault((reason, ", ".join(of)), []).append(score)
+    return [f"{', '.join(names)}: {why} Not available for {of}." for (why, of), names in scores.items()]
 
 
 def why_unavailable(error: PositivityError | UnknownCurveError) -> str:
@@ -135,38 +113,36 @@ def why_unavailable(error: PositivityError | UnknownCurveError) -> str:
     return str(error)
 
 
-def _losses_at_times(score: CaseScore, case: Case, losses: Losses, model: str) -> np.ndarray | None:
-    """Losses (n, q), NaN at times that are unknown or not reached by all; None where those are all times."""
+def _losses_at_times(score: CaseScore, case: Case, scored: Scored) -> bool:
+    """Take losses, NaN at times that are unknown or not reached by all, if there are any others."""
     columns, unreached = [], {}
     for t in case.times:
         try:
             columns.append(score.losses(replace(case, times=np.array([t]))))
         except (PositivityError, UnknownCurveError) as error:
             columns.append(np.full((len(case.y), 1), np.nan))
-            unreached[model, f"{score.name} at {t:g}"] = why_unavailable(error)
+            unreached[f"{score.name} at {t:g}"] = why_unavailable(error)
     if len(unreached) == len(columns):
-        return None
-    losses.unavailable.update(unreached)
-    return np.concatenate(columns, axis=1)
+        return False
+    scored.losses[score.name] = np.concatenate(columns, axis=1)
+    scored.unavailable.update(unreached)
+    return True
 
 
 def estimate_means(
-    losses: Losses, parts: dict[str, list[ScoredPart]], cases: dict[str, Case], scope: Scope
-) -> Means:
-    """Means of all losses in all subsets, with the influence of whatever was estimated."""
-    censoring, values = scope.censoring, dict[tuple[int, str, str], Estimate]()
-    for model in cases:
-        scores = {score.name: score for score in losses.scores if (model, score.name) in losses.values}
-        joined = join(parts[model], scores, scope.weight, censoring.parts, scope.units)
+    scored: Mapping[str, Scored], cases: Mapping[str, Case], scores: Sequence[CaseScore], scope: Scope
+) -> tuple[Means, list[str]]:
+    """Means of all losses in all subsets, with the influence of whatever was estimated; and notes."""
+    censoring, values = scope.censoring, Means()
+    for model, each in scored.items():
+        known = {score.name: score for score in scores if score.name in each.losses}
+        joined = join(each.parts, known, scope.weight, censoring.parts, scope.units)
         values |= {(s, model, name): mean for (s, name), mean in joined.items()}
     if censoring.refit is None:
-        return Means(values, method_of(censoring))
-    keys = [(s, *key) for key, s in product(losses.values, range(scope.weight.shape[1]))]
-    means_under = partial(_means_under, losses, cases)
-    values, notes = with_refits({key: values[key] for key in keys}, means_under, scope)
-    count, whom = censoring.refit.count, "all subjects" if scope.units.overlap else "the training subjects"
-    method = f"bootstrap: the censoring distribution fitted again to {count} samples of {whom}"
-    return Means(values, method, notes)
+        return values, []
+    keys = [(s, m, k) for m, of in scored.items() for k in of.losses for s in range(scope.weight.shape[1])]
+    means_under = partial(_means_under, scored, cases, scores)
+    return with_refits({key: values[key] for key in keys}, means_under, scope)
 
 
 def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
@@ -178,8 +154,16 @@ def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
     return weight / np.where(total > 0, total, 1.0)
 
 
-def method_of(censoring: ResolvedCensoring) -> str:
-    """How standard errors account for the censoring distribution, in words."""
+def method_of(censoring: ResolvedCensoring, overlap: bool = False) -> str:
+    """How standard errors account for the censoring distribution, in words.
+
+    ``overlap`` says whether scored subjects are among those that it was fitted to.
+    """
+    if censoring.refit is not None:
+        whom = "all subjects" if overlap else "the training subjects"
+        return (
+            f"bootstrap: the censoring distribution fitted again to {censoring.refit.count} samples of {whom}"
+        )
     if censoring.parts:
         return "influence function, with the term of the estimated censoring distribution"
     if censoring.estimated:
@@ -190,16 +174,22 @@ def method_of(censoring: ResolvedCensoring) -> str:
 # ---- by refitting --------------------------------------------------------------------------------------
 
 
-def _means_under(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
+def _means_under(
+    scored: Mapping[str, Scored],
+    cases: Mapping[str, Case],
+    scores: Sequence[CaseScore],
+    C: Distribution,
+    weight: np.ndarray,
+) -> np.ndarray:
     """All means, one after the other, under a censoring distribution."""
     means = []
     for model, case in cases.items():
         again = replace(case, C=C)
-        for score in losses.scores:
-            if (key := (model, score.name)) in losses.values:
-                refitted = score_all({model: again}, [score])
-                values = refitted.values.get(key, np.full_like(losses.values[key], np.nan))
-                if (np.isnan(values) > np.isnan(losses.values[key])).any():
+        for score in scores:
+            if (losses := scored[model].losses.get(score.name)) is not None:
+                refitted = score_case(again, [score])
+                values = refitted.losses.get(score.name, np.full_like(losses, np.nan))
+                if (np.isnan(values) > np.isnan(losses)).any():
                     raise PositivityError(next(iter(refitted.unavailable.values())))
                 part = ScoredPart(case, {score.name: values}, slice(None))
                 means.append(facts(part, {score.name: score}, part.weight(score, weight)).mean.ravel())

@@ -14,7 +14,7 @@ from censcore.evaluation.decisions.decide import Decided
 from censcore.evaluation.decisions.notes import note_on_few, note_on_units
 from censcore.evaluation.evaluation import Evaluation
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import Losses, method_of
+from censcore.evaluation.inference.mean_losses import method_of, notes_on_unavailable
 from censcore.evaluation.inference.units import sums_within
 from censcore.evaluation.outcome_table import IN_MEMORY
 from censcore.evaluation.parts.batches.decisions import TablePlan
@@ -59,15 +59,15 @@ def _result(asked: Asked, ready: TablePlan, losses: PartialSums, values: Values)
     missing = {key.rpartition("|")[::2]: why for key, why in losses.unavailable.items()}
     censoring = replace(ready.censoring, parts=[] if ready.part is None else [ready.part])
     notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few]
-    notes += Losses({}, missing, plan.scores).notes
+    notes += notes_on_unavailable(missing)
     pairs = {(m, score.name): f"infinite|{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
     infinite = {pair: losses.sums[key] for pair, key in pairs.items() if pair not in missing}
     groups = ready.counted.by.get("groups")
     n_groups = None if groups is None else len(groups.values)
     diagnostic = _diagnostic(ready, losses)
-    asked = replace(asked, discrimination=False, horizon=ready.asked.horizon)
+    asked = replace(asked.bare, discrimination=False, horizon=ready.asked.horizon)
     decisions = Decided(
-        asked, ready.kind, plan.scores, ready.reference, censoring, ready.train, plan.horizon, plan.times,
+        asked, ready.kind, plan.scores, ready.reference, censoring, plan.horizon, plan.times,
         plan.levels, plan.subsets, None, None, notes,
     )  # fmt: skip
     evaluations = {}

@@ -32,7 +32,7 @@ from censcore.evaluation.inference.estimates import (
     pairs_of,
     powers_up_to_6,
 )
-from censcore.evaluation.inference.mean_losses import Losses, score_all
+from censcore.evaluation.inference.mean_losses import Scored, score_case
 from censcore.evaluation.inference.pooling import weighted_sums
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
@@ -44,7 +44,7 @@ from censcore.evaluation.parts.batches.table_plan import (
     BatchPlan,
     Columns,
     Rows,
-    Scored,
+    ScoredRows,
     TableCensoring,
     rows_of,
 )
@@ -111,24 +111,25 @@ class LossSums:
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
-        scored: list[Scored] = []
+        scored: list[ScoredRows] = []
         sums = merged(self._of(rows, scored) for rows in self.plan.read(batch))
         self.plan.keep(batch, scored)
         return sums
 
-    def _of(self, rows: Rows, scored: list[Scored]) -> PartialSums:
+    def _of(self, rows: Rows, scored: list[ScoredRows]) -> PartialSums:
         plan, forecasts, w = self.plan, self.plan.forecast(rows), self.plan.shares(rows)
         cases = plan.cases(rows, forecasts)
-        losses, moving = score_all(cases, plan.scores), plan.part(rows)
-        scored.append((rows, losses))
-        part = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
+        each, moving = {m: score_case(case, plan.scores) for m, case in cases.items()}, plan.part(rows)
+        scored.append((rows, {model: of._replace(parts=[]) for model, of in each.items()}))
+        missing = {f"{m}|{s}": why for m, of in each.items() for s, why in of.unavailable.items()}
+        part = PartialSums(unavailable=missing)
         for model, case in cases.items():
             pieces = {} if moving is None else plan.pieces(moving, case, w)
             for score in plan.scores:
-                values = losses.values.get(key := (model, score.name))
+                values = each[model].losses.get(score.name)
                 if values is None:
                     continue
-                name = "|".join(key)
+                name = f"{model}|{score.name}"
                 part.sums[f"loss|{name}"] = weighted_sums(values, w)
                 part.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
                 for i, piece in pieces.items():
@@ -202,14 +203,14 @@ class Influences:
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
-        return merged(self._of(rows, losses) for rows, losses in self.plan.scored(batch))
+        return merged(self._of(*scored) for scored in self.plan.scored(batch))
 
-    def _of(self, rows: Rows, losses: Losses) -> PartialSums:
+    def _of(self, rows: Rows, scored: dict[str, Scored]) -> PartialSums:
         plan, w = self.plan, self.plan.shares(rows)
         place = self._places(rows)
         part, tables = PartialSums(), []
         for name, centre in self.centres.items():
-            values = np.stack([losses.values[model, name] for model in centre.models], axis=1)  # (n, M, q)
+            values = np.stack([scored[model].losses[name] for model in centre.models], axis=1)  # (n, M, q)
             for s in range(w.shape[1]):
                 with np.errstate(invalid="ignore"):  # infinity less infinity
                     psi = values - centre.mean[s]

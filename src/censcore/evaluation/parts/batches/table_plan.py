@@ -17,7 +17,7 @@ from censcore.estimators import Adapted, Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
 from censcore.evaluation.decisions.subsets import as_subgroups
 from censcore.evaluation.inference.censoring_influence import Part, Piece, has_influence, parts_of
-from censcore.evaluation.inference.mean_losses import Losses, Subset, score_all
+from censcore.evaluation.inference.mean_losses import Scored, Subset, score_case
 from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case
@@ -68,7 +68,7 @@ class Rows:
     kind: Any = None  #: of the outcomes, with the names that all batches share, once these are known
 
 
-Scored = tuple[Rows, Losses]
+ScoredRows = tuple[Rows, dict[str, Scored]]
 
 
 def rows_of(batch: Any, columns: Columns, needed: Sequence[str] | None, size: int) -> Iterator[Rows]:
@@ -133,7 +133,7 @@ class BatchPlan:
     by_curve: list[tuple[np.ndarray, ...]] = field(default_factory=list)  #: those of strata with a curve each
     seed: int = 0
     #: Scored subjects of batches, for the next pass; None where passes do not run in one process.
-    kept: dict[int, list[Scored]] | None = None
+    kept: dict[int, list[ScoredRows]] | None = None
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
@@ -152,20 +152,22 @@ class BatchPlan:
         """The subjects of a batch, piece by piece."""
         return map(self.named, rows_of(batch, self.columns, self.needed, self.rows))
 
-    def scored(self, batch: Batch | Any) -> Iterator[Scored]:
+    def scored(self, batch: Batch | Any) -> Iterator[ScoredRows]:
         """The subjects of a batch with their losses, which are kept from the pass before or made again."""
         if self.kept is not None and id(batch) in self.kept:
             yield from self.kept.pop(id(batch))
             return
         for rows in self.read(batch):
-            yield rows, score_all(self.cases(rows), self.scores)
+            yield rows, {m: score_case(case, self.scores) for m, case in self.cases(rows).items()}
 
-    def keep(self, batch: Batch | Any, scored: list[Scored]) -> None:
+    def keep(self, batch: Batch | Any, scored: list[ScoredRows]) -> None:
         """Keep the losses of a batch for the next pass, as far as there is room."""
         if self.kept is not None:
-            pieces = [piece for pieces in (*self.kept.values(), scored) for piece in pieces]
-            if sum(values.nbytes for _, losses in pieces for values in losses.values.values()) <= KEPT:
-                self.kept[id(batch)] = [(replace(rows, frame=None), losses) for rows, losses in scored]
+            every = [
+                of for pieces in (*self.kept.values(), scored) for _, each in pieces for of in each.values()
+            ]
+            if sum(values.nbytes for of in every for values in of.losses.values()) <= KEPT:
+                self.kept[id(batch)] = [(replace(rows, frame=None), each) for rows, each in scored]
 
     def named(self, rows: Rows) -> Rows:
         """Subjects with the kind of their outcomes."""
