@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import censcore as cs
-from censcore.evaluation.compare import concluded
+from censcore.evaluation.comparison import concluded
 from censcore.evaluation.evaluation import evaluate_all
 from censcore.published import d_calibration
 

@@ -13,16 +13,14 @@ from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
-from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.comparison import Comparison, concluded
 from censcore.evaluation.decisions.asked import Asked, read
 from censcore.evaluation.decisions.decide import decide
 from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_named
-from censcore.evaluation.decisions.readings import reading_notes
 from censcore.evaluation.evaluation import Evaluation, Repeat, check_same, evaluate_all
-from censcore.evaluation.inference.mean_losses import notes_on_unavailable
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.outcome_table import OutcomeTable, check_in_memory
-from censcore.evaluation.report.table_lines import deciding, mean_lines, notes_on_ranks
+from censcore.evaluation.report.table_lines import deciding, mean_lines
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
@@ -324,16 +322,6 @@ def _compared(asked: Asked) -> Comparison:
     evaluations = evaluate_all(decisions, [Repeat(cases, decisions.censoring)])
     about = what_was_compared("compare", asked, asked.forecasts)
     return concluded(evaluations, compared=about)
-
-
-def concluded(evaluations: dict[str, Evaluation], **about: Any) -> Comparison:
-    """Set evaluations of the same subjects side by side, and write what a reader should know of them."""
-    first = next(iter(evaluations.values()))
-    found = Comparison(evaluations, first.decided, **about)
-    notes = [*first.decided.notes, *notes_on_unavailable(found.losses.unavailable), *first.notes]
-    found.notes.extend([*notes, *reading_notes(first.decided, found.cases, found.losses.values, found.means)])
-    found.notes.extend(notes_on_ranks(found))
-    return found
 
 
 def decided(comparison: Comparison) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from censcore._kept_values import KeepsValues
 from censcore._validation import as_number, check_flag, check_option
 from censcore.evaluation.decisions.decide import Cases, Decided
 from censcore.evaluation.decisions.horizon import just_after
-from censcore.evaluation.decisions.readings import readings_of
+from censcore.evaluation.decisions.readings import reading_notes, readings_of
 from censcore.evaluation.decisions.subsets import labels_of
 from censcore.evaluation.evaluation import Evaluation, Repeat, evaluate_all
 from censcore.evaluation.inference.estimates import Estimate
-from censcore.evaluation.inference.mean_losses import Means, Subset, shares_of
+from censcore.evaluation.inference.mean_losses import Means, Subset, notes_on_unavailable, shares_of
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.kinds.one_time import OneTime
@@ -30,7 +30,7 @@ from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.discrimination import CONCORDANCES, Discrimination, Measure, discriminate
 from censcore.evaluation.measures.joint_scores import View, plain, view_called
 from censcore.evaluation.report.outputs import Outputs
-from censcore.evaluation.report.table_lines import difference_lines, mean_lines, shown_lines
+from censcore.evaluation.report.table_lines import difference_lines, mean_lines, notes_on_ranks, shown_lines
 from censcore.evaluation.report.verdict import Verdict, verdicts_of
 from censcore.evaluation.sensitivity.diagnostic import censoring_diagnostic
 from censcore.exceptions import InvalidInputError
@@ -670,3 +670,13 @@ class Comparison(Outputs, KeepsValues):
             with inverse-probability weights.
         """
         return data_frame(classification.risk_lines(self.one("decision", outcome), time))
+
+
+def concluded(evaluations: dict[str, Evaluation], **about: Any) -> Comparison:
+    """Set evaluations of the same subjects side by side, and write what a reader should know of them."""
+    first = next(iter(evaluations.values()))
+    found = Comparison(evaluations, first.decided, **about)
+    notes = [*first.decided.notes, *notes_on_unavailable(found.losses.unavailable), *first.notes]
+    found.notes.extend([*notes, *reading_notes(first.decided, found.cases, found.losses.values, found.means)])
+    found.notes.extend(notes_on_ranks(found))
+    return found

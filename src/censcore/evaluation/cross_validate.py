@@ -40,8 +40,8 @@ from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared
-from censcore.evaluation.compare import compare_asked, concluded, decided, note_on_pooled
-from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.compare import compare_asked, decided, note_on_pooled
+from censcore.evaluation.comparison import Comparison, concluded
 from censcore.evaluation.decisions.asked import Asked, read
 from censcore.evaluation.decisions.decide import Decided, Settled, decide, follow_through, make_cases, settle
 from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_named, check_model, default_or_name

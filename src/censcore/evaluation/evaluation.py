@@ -126,7 +126,7 @@ class Evaluation(KeepsValues):
 
     @cached_property
     def _alone(self) -> Comparison:
-        from censcore.evaluation.compare import concluded
+        from censcore.evaluation.comparison import concluded
 
         return concluded({self.name: self})
 

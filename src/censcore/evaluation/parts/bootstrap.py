@@ -47,8 +47,8 @@ from censcore._validation import as_count, as_seed, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared
-from censcore.evaluation.compare import concluded, decided
-from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.compare import decided
+from censcore.evaluation.comparison import Comparison, concluded
 from censcore.evaluation.decisions.asked import Asked
 from censcore.evaluation.decisions.decide import Settled, decide
 from censcore.evaluation.decisions.subsets import labels_by
