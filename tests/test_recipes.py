@@ -27,10 +27,11 @@ Y = cs.RightCensored(np.minimum(T, C), T <= C)
 TIMES = [0.4, 0.9]
 
 
-def followed(section: str, monkeypatch) -> ModuleType:
+def followed(section: str, monkeypatch, names: dict | None = None) -> ModuleType:
     """The names that the code of a section of the page defines; it is run as printed, outputs included."""
     text = re.search(rf"^## {section}\n(.*?)^## ", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     module = ModuleType("recipe")
+    vars(module).update(names or {})
     monkeypatch.setitem(sys.modules, "recipe", module)  # so that what is defined there can be pickled
     for source in re.findall(r"^```python\n(.*?)^```", text.group(1), re.M | re.S):
         test = doctest.DocTestParser().get_doctest(source, vars(module), section, str(PAGE), 0)
@@ -133,3 +134,18 @@ def test_the_distribution_is_compared(monkeypatch):
         {"linear hazard": F}, Y, cs.Censoring(cs.KaplanMeier()), scores="all", times=TIMES, reference=None
     )
     assert np.isfinite(comparison.frame()["mean"]).all()
+
+
+@pytest.mark.parametrize("section", ["Adding a kind of outcome", "Adding a measure"])
+def test_the_kind_and_the_measure_are_as_printed(section, monkeypatch):
+    from censcore.evaluation.kinds.kind import KINDS
+
+    monkeypatch.setattr("censcore.evaluation.kinds.kind.KINDS", list(KINDS))
+    followed(section, monkeypatch, {"cs": cs})
+
+
+def test_the_producer_of_parts_is_as_printed(monkeypatch):
+    """Its subjects are those of the section before."""
+    made = followed("Adding a measure", monkeypatch)
+    found = followed("Adding a producer of parts", monkeypatch, vars(made))
+    assert found.mean.influence.shape == (10, 1)  # a unit is a hospital

@@ -219,6 +219,15 @@ class Estimate(KeepsValues):
             x = hall(self.value / np.where(self.varies, self.standard_error, np.nan), self.skewness)
         return np.maximum(2 * stdtr(self.degrees_of_freedom, -np.abs(x)), SMALLEST_P)
 
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.value + other.value, self.influence + other.influence)
+
+    def __truediv__(self, other: Estimate) -> Estimate:
+        r"""Divide by another estimate: :math:`r=a/b` with :math:`(\psi_a-r\psi_b)/b`; NaN where b is zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(other.value != 0, self.value / other.value, np.nan)
+            return Estimate(ratio, (self.influence - ratio * other.influence) / other.value)
+
     def __sub__(self, other: Estimate) -> Estimate:
         difference = Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
         return difference._beyond_rounding(np.maximum(np.abs(self.value), np.abs(other.value)))
@@ -236,10 +245,8 @@ class Estimate(KeepsValues):
 
     def skill(self, reference: Estimate) -> Estimate:
         """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = self.value / reference.value
-            slope = -(self.influence - ratio * reference.influence) / reference.value
-        return Estimate(1 - ratio, slope)._beyond_rounding(np.ones_like(ratio))
+        ratio = self / reference
+        return Estimate(1 - ratio.value, -ratio.influence)._beyond_rounding(np.ones_like(ratio.value))
 
 
 EMPTY = np.zeros((0, 1))

@@ -59,24 +59,13 @@ def ratios(means: Estimate) -> dict[str, Estimate]:
     q = len(means.value) // 2 - 1
     parts = slice(q), slice(q, 2 * q), slice(-2, -1), slice(-1, None)
     tp, fp, cases, controls = map(means.columns, parts)
-    fn, tn = _sum(cases, tp, -1), _sum(controls, fp, -1)
+    fn, tn = cases - tp, controls - fp
     return {
-        "sensitivity": _ratio(tp, cases),
-        "specificity": _ratio(tn, controls),
-        "ppv": _ratio(tp, _sum(tp, fp)),
-        "npv": _ratio(tn, _sum(tn, fn)),
+        "sensitivity": tp / cases,
+        "specificity": tn / controls,
+        "ppv": tp / (tp + fp),
+        "npv": tn / (tn + fn),
     }
-
-
-def _sum(a: Estimate, b: Estimate, sign: int = 1) -> Estimate:
-    return Estimate(a.value + sign * b.value, a.influence + sign * b.influence)
-
-
-def _ratio(a: Estimate, b: Estimate) -> Estimate:
-    r"""A / b, with :math:`(\psi_a-r\psi_b)/b`; NaN where b is zero, as PPV where nobody is above."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r = np.where(b.value > 1e-12, a.value / b.value, np.nan)
-        return Estimate(r, (a.influence - r * b.influence) / b.value)
 
 
 def of_share(share: Estimate, confidence: float, enough: bool = True) -> dict[str, np.ndarray]:
@@ -124,7 +113,7 @@ def roc_lines(comparison: Comparison, time: float | None = None, points: int = R
             theta = np.unique(np.quantile(theta, np.linspace(0, 1, points), method="nearest"))
         theta = theta[::-1]
         means = comparison.mean_of(OfRisk(t, partial(true_positives, theta)), model)
-        sensitivity = _ratio(means.columns(slice(-1)), means.columns(slice(-1, None)))
+        sensitivity = means.columns(slice(-1)) / means.columns(slice(-1, None))
         tpr = of_share(sensitivity, comparison.confidence, enough)
         w = shares_of(weight, known.counted)[:, 0] * known.free
         with np.errstate(invalid="ignore"):  # nobody may be free of the event
