@@ -33,7 +33,7 @@ from censcore.evaluation.inference.units import Units, common_codes
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.lines import Line as TableLine
 from censcore.evaluation.lines import data_frame
-from censcore.evaluation.measures.availability import LANDMARKS, check_available
+from censcore.evaluation.measures.availability import LANDMARKS, REFUSED, check_available, rule
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.outcome_table import check_in_memory
 from censcore.evaluation.report.charts import Chart, Intervals, Line, Mark, Panel, look_of
@@ -307,7 +307,7 @@ def compare_landmarks(
     asked = read(forecasts, sample, censoring, train, **options)
     given = settle(asked)  # an error where weights or groups are not those of the subjects
     kind = given.kind
-    if not kind.has_landmarks:
+    if rule("mean loss", LANDMARKS, kind.called).how == REFUSED:
         raise UnsupportedOutcomeError(
             f"landmarks: got {type(sample.y).__name__}, whose subjects are at risk of some events and not of "
             "others. Compare one event, y.marginal(j) with the forecasts of it, or all of them without "

@@ -57,7 +57,7 @@ class Intervals(OneTime):
 
     reference: ClassVar[str] = TURNBULL
     described: ClassVar[str] = "an interval-censored outcome"
-    has_landmarks: ClassVar[bool] = False
+    called: ClassVar[str] = "intervals"
     has_batches: ClassVar[bool] = False  # drop-out is estimated by the number of the visit
     default_scores: ClassVar[tuple[str, ...]] = (
         "log_score", "crps", "brier_score", "binomial_log_score", "pinball_score",

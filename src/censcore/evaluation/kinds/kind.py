@@ -57,8 +57,8 @@ class Kind(ABC):
     #: Name of the whole outcome, where it is one of several, and what there are several of.
     whole: ClassVar[str] = ""
     whole_of: ClassVar[str] = "subjects"
-    #: Whether the outcome says who is at risk at a landmark: ``y.at_risk(s)`` and ``y.after(s)``.
-    has_landmarks: ClassVar[bool] = True
+    #: In the table of what is available.
+    called: ClassVar[str] = ""
     #: Whether a table of such outcomes is read in batches.
     has_batches: ClassVar[bool] = True
 

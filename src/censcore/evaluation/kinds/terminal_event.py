@@ -24,7 +24,7 @@ from censcore.outcomes import SemiCompetingRisks
 class SemiCompeting(SeveralTimes):
     """Event times of which one is terminal: an event after it is read as one that never happens."""
 
-    has_landmarks: ClassVar[bool] = False
+    called: ClassVar[str] = "semi-competing"
     reference: ClassVar[str] = AALEN_JOHANSEN
 
     @classmethod
