@@ -170,10 +170,12 @@ def contributions(losses: np.ndarray, weight: np.ndarray, total: np.ndarray, mea
 
 def _alike(parts: Sequence[ScoredPart], scores: Scores) -> list[Scores]:
     """The scores whose means are over the same subjects."""
-    alike: dict[tuple[bytes | None, ...], Scores] = {}
+    alike: dict[bytes, Scores] = {}
     for name, score in scores.items():
-        counted = [score.counted(part.case) for part in parts]
-        who = tuple([None if of_part is None else of_part.tobytes() for of_part in counted])
+        who = b""
+        for part in parts:
+            counted = score.counted(part.case)
+            who += b"-" if counted is None else counted.tobytes()
         alike.setdefault(who, {})[name] = score
     return list(alike.values())
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -66,7 +67,7 @@ class CaseScore(ABC):
     #: Which of several event times, which cause or joint event is scored; empty where there is one time.
     outcome: str = field(default="", kw_only=True)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """By which the score is asked for."""
         return self.info.name
@@ -85,7 +86,7 @@ class CaseScore(ABC):
         """The subjects that the mean is over, (n,); None for all."""
         return None
 
-    @property
+    @cached_property
     def ipcw(self) -> bool:
         """Whether losses are divided by P(C > t)."""
         return self.info.scale == "ipcw"
@@ -164,7 +165,7 @@ class OfRisk(CaseScore):
     whole: ClassVar[bool] = True
     scale: str | None = None  #: on which all subjects count, "localized" or "ipcw"
 
-    @property
+    @cached_property
     def ipcw(self) -> bool:
         """Whether losses are divided by P(C > t)."""
         return self.scale != "localized"
