@@ -72,8 +72,8 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.parts.bootstrap import Bootstrap as Bootstrap
     from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
-    from censcore.evaluation.with_censoring import scorer as scorer
-    from censcore.evaluation.with_censoring import scorers as scorers
+    from censcore.evaluation.sklearn_scorers import scorer as scorer
+    from censcore.evaluation.sklearn_scorers import scorers as scorers
     from censcore.learning.best_forecast import BestForecast as BestForecast
     from censcore.learning.copula_weibull import CopulaWeibull as CopulaWeibull
     from censcore.learning.engression import CensoredEngression as CensoredEngression
@@ -135,7 +135,7 @@ _EXPORTS = {
         "evaluation.cross_validate": "Folds cross_validate",
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",
-        "evaluation.with_censoring": "scorer scorers",
+        "evaluation.sklearn_scorers": "scorer scorers",
         "evaluation.outcome_table": "OutcomeTable",
     }.items()
 }

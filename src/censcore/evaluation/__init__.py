@@ -17,7 +17,7 @@ from censcore.evaluation.sensitivity.copula_graphic import copula_graphic
 from censcore.evaluation.sensitivity.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.sensitivity.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.with_censoring import WithCensoring, scorer, scorers
+from censcore.evaluation.sklearn_scorers import WithCensoring, scorer, scorers
 
 __all__ = [
     "Bootstrap",

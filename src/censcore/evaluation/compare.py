@@ -20,9 +20,9 @@ from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.evaluation import Evaluation, Repeat, check_same, evaluate_all
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
 from censcore.evaluation.outcome_table import OutcomeTable, check_in_memory
+from censcore.evaluation.report.provenance import what_was_compared
 from censcore.evaluation.report.table_lines import deciding, mean_lines
 from censcore.evaluation.report.verdict import Verdict
-from censcore.evaluation.report.what_was_compared import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.evaluation.sensitivity.diagnostic import given_covariates
 from censcore.exceptions import InvalidTypeError

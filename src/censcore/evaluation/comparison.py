@@ -13,7 +13,7 @@ from censcore._kept_values import KeepsValues
 from censcore._validation import as_number, check_flag, check_option
 from censcore.evaluation.decisions.decide import Cases, Decided
 from censcore.evaluation.decisions.horizon import just_after
-from censcore.evaluation.decisions.readings import reading_notes, readings_of
+from censcore.evaluation.decisions.matrix_interpretation import reading_notes, readings_of
 from censcore.evaluation.decisions.subsets import labels_of
 from censcore.evaluation.evaluation import Evaluation, Repeat, evaluate_all
 from censcore.evaluation.inference.estimates import Estimate

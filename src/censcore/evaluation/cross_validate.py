@@ -73,7 +73,7 @@ from censcore.evaluation.parts.folds import (
     out_of_fold,
     run_folds,
 )
-from censcore.evaluation.report.what_was_compared import what_was_compared
+from censcore.evaluation.report.provenance import what_was_compared
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError
 from censcore.outcomes import OutcomeLike

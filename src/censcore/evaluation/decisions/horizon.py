@@ -13,7 +13,7 @@ from censcore._validation import as_number, as_numbers, check_levels, is_auto, s
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators import KaplanMeier
 from censcore.estimators.covariates import check_weights
-from censcore.evaluation.decisions.readings import on_grid
+from censcore.evaluation.decisions.matrix_interpretation import on_grid
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, HorizonError, InvalidInputError

@@ -44,7 +44,7 @@ def described(value: Any, depth: int = 3) -> str:
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.evaluation.report.what_was_compared import described
+    >>> from censcore.evaluation.report.provenance import described
     >>> described(np.zeros((3, 2))), described(cs.KaplanMeier()), described({"a": cs.Exponential(1.0)})
     ('ndarray (3, 2)', 'KaplanMeier()', "{'a': Exponential}")
     """

@@ -26,7 +26,7 @@ from censcore.evaluation.decisions.horizon import (
     given_horizon,
     of_censoring_time,
 )
-from censcore.evaluation.decisions.readings import on_grid
+from censcore.evaluation.decisions.matrix_interpretation import on_grid
 from censcore.evaluation.inference.resolved_censoring import as_censoring
 from censcore.evaluation.kinds import Kind, kind_of, one_score
 from censcore.evaluation.measures.case import Case, in_time
