@@ -78,8 +78,14 @@ class Evaluation(KeepsValues):
         Of the forecast.
     decided : Decided
         The outcome, scores, censoring distribution, horizon, times and levels, and subsets.
+    means : dict of Estimate
+        Mean losses with their influences, by number of the subset and name of the score.
     unavailable : dict of str
         Scores that the forecast does not have, and why.
+    repeats : list of Taken
+        The case, the censoring distribution and all losses, for each time that the subjects were scored.
+    method : str
+        How errors account for what was estimated, in words.
     notes : list of str
         What a reader should know of the errors.
 
@@ -87,6 +93,15 @@ class Evaluation(KeepsValues):
     --------
     evaluate : Makes it.
     compare : Evaluations side by side.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0, 4.0], event=[1, 1, 0, 1])
+    >>> found = cs.evaluate(cs.Exponential(0.3), y, cs.Uniform(0.0, 5.0), scores="crps")
+    >>> mean = found.estimate("crps")
+    >>> mean.value.round(3), mean.standard_error.round(3), mean.influence.shape
+    (array([0.532]), array([0.144]), (4, 1))
     """
 
     name: str
