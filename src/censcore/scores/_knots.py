@@ -45,13 +45,13 @@ def knots_method(it: TimeIntegral, otherwise: Loss) -> Method:
     ``otherwise`` is the loss of subjects whose error is not small.
     """
     inputs, F, C = it.inputs, it.inputs.F, it.inputs.C
-    if C._degree != 0 or len(C) != 1 or are_lines(F, C):
+    if C.form != "steps" or len(C) != 1 or are_lines(F, C):
         return None
-    if any(requires_grad(array) for array in (inputs.y.time, *C._steps())):
+    if any(requires_grad(array) for array in (inputs.y.time, *C.steps())):
         return None
-    numbers = 20 * int(F._times.shape[1])
+    numbers = 20 * int(F.breaks().shape[1])
     if F.tail == "exponential":
-        numbers += 2 * int(C._steps()[0].shape[1])
+        numbers += 2 * int(C.steps()[0].shape[1])
 
     def part(rows: slice) -> Array:
         return _losses(inputs.take(rows), otherwise)
@@ -61,7 +61,7 @@ def knots_method(it: TimeIntegral, otherwise: Loss) -> Method:
 
 def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
     xp, y, F = inputs.xp, inputs.time, inputs.F
-    below = F._integrated_square(xp.zeros_like(y), y, cdf=True)
+    below = F.integrated_square(xp.zeros_like(y), y, cdf=True)
     weight = inverse_probability_weights(inputs)[:, 0]
     inner, slack = _between_knots(F, y, inputs.C)
     beyond = inner + _tail(F, y, inputs.C)
@@ -73,8 +73,8 @@ def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
 def _between_knots(F: Polyline, y: Array, C: Univariate) -> tuple[Array, Array]:
     r""":math:`\int_y^{v}S^2G\,ds` up to the last knot v, and a bound of its rounding error: (n,) each."""
     xp = namespace(y)
-    t = xp.astype(F._padded(F._times, 0.0, front=True), xp.float64)
-    S = xp.astype(F._as_sf(F._padded(F._levels, F._start, front=True)), xp.float64)
+    t, S = (xp.astype(values, xp.float64) for values in F.knots())
+    t, S = xp.concat([xp.zeros_like(t[:, :1]), t], axis=1), xp.concat([xp.ones_like(S[:, :1]), S], axis=1)
     start, stop = t[:, :-1], t[:, 1:]
     width = stop - start
     slope = xp.diff(S, axis=1) / xp.where(width > 0, width, 1.0)
@@ -97,17 +97,17 @@ class _Moments(NamedTuple):
     @classmethod
     def of(cls, C: Univariate) -> _Moments:
         """Kept by C, in double precision: a training loss asks for them in every step."""
-        made: _Moments = C._remember("moments at jumps", lambda: cls._made(C))
+        made: _Moments = C.remember("moments at jumps", lambda: cls._made(C))
         return made
 
     @classmethod
     def _made(cls, C: Univariate) -> _Moments:
-        times, G = (to_numpy(array)[0].astype(np.float64) for array in C._steps())
+        times, G = (to_numpy(array)[0].astype(np.float64) for array in C.steps())
         finite = np.isfinite(times)
         t = np.concatenate([[0.0], times[finite]])
         height = np.concatenate([[1.0], G[finite]])
         sums = [np.append(0.0, np.cumsum(height[:-1] * np.diff(t**k) / k)) for k in (1, 2, 3)]
-        like = namespace(C._reference).astype(C._reference[:1, :1], namespace(C._reference).float64)
+        like = namespace(C.reference).astype(C.reference[:1, :1], namespace(C.reference).float64)
         jumps, height, one, two, three = (convert(array[None], like) for array in (t, height, *sums))
         return cls(jumps, (one, two, three), height)
 
@@ -138,20 +138,21 @@ def _tail(F: Polyline, y: Array, C: Univariate) -> Array:
     xp = namespace(y)
     if F.tail == "last":
         return xp.zeros_like(y[:, 0])
-    begin = xp.maximum(y, F._last)
+    last, left = (values[:, -1:] for values in F.knots())
+    begin = xp.maximum(y, last)
     if F.tail == "infinity":
-        return times_area((F._left + 0 * begin) ** 2, area(C, begin, xp.full_like(begin, np.inf)))[:, 0]
-    rate = F._rate()
+        return times_area((left + 0 * begin) ** 2, area(C, begin, xp.full_like(begin, np.inf)))[:, 0]
+    rate = F.rate()
     falls = rate > 0
     r = xp.where(falls, rate, 1.0)
-    height = F._left * xp.exp(-r * (begin - F._last))
-    times, G = C._steps()
-    left = G[:, -1:]  # of C after its last jump: it never ends then
-    drops = xp.concat([xp.ones_like(left), G[:, :-1]], axis=1) - G
+    height = left * xp.exp(-r * (begin - last))
+    times, G = C.steps()
+    endless = G[:, -1:]  # what C has left after its last jump
+    drops = xp.concat([xp.ones_like(endless), G[:, :-1]], axis=1) - G
     way = xp.maximum(times - begin, xp.zeros_like(begin))
-    decayed = ((0.0 - xp.expm1(-2 * r * way)) @ drops[0])[:, None] + left
+    decayed = ((0.0 - xp.expm1(-2 * r * way)) @ drops[0])[:, None] + endless
     value = height**2 * decayed / (2 * r)
     if not surely(xp.all(falls)):
-        flat = times_area((F._left + 0 * begin) ** 2, area(C, begin, xp.full_like(begin, np.inf)))
+        flat = times_area((left + 0 * begin) ** 2, area(C, begin, xp.full_like(begin, np.inf)))
         value = xp.where(falls, value, flat)
     return value[:, 0]

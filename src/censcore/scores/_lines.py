@@ -28,23 +28,25 @@ CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 def are_lines(F: Univariate, C: Univariate | None = None) -> TypeGuard[Polyline]:
     """Whether F is piecewise linear on one grid, C a step function for all subjects, and both are NumPy's."""
-    if not (isinstance(F, Polyline) and F._degree == 1):
+    if not (isinstance(F, Polyline) and F.form == "lines"):
         return False
-    one_grid = type(F._times) is np.ndarray and F._times.shape[0] == 1
-    return one_grid and (C is None or (C._degree == 0 and len(C) == 1))
+    one_grid = type(F.breaks()) is np.ndarray and F.breaks().shape[0] == 1
+    return one_grid and (C is None or (C.form == "steps" and len(C) == 1))
 
 
 def line_below(F: Polyline, y: Array, C: Univariate | None = None) -> Array:
     r""":math:`\int_0^yF(s)^2/G(s)\,ds` for y (n, 1), with G = 1 where no C is given: (n,)."""
     panels = _panels(F, C, inverse=True)
-    cdf = np.concatenate([np.zeros_like(F._levels[:, :1]), F._as_cdf(F._levels)], axis=1)
+    cdf = F.knots(cdf=True)[1]
+    cdf = np.concatenate([np.zeros_like(cdf[:, :1]), cdf], axis=1)
     return panels.squares(cdf, y[:, 0], beyond=False).astype(y.dtype)
 
 
 def line_beyond(F: Polyline, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,)."""
     panels = _panels(F, C, inverse=False)
-    sf = np.concatenate([np.ones_like(F._levels[:, :1]), F._as_sf(F._levels)], axis=1)
+    sf = F.knots()[1]
+    sf = np.concatenate([np.ones_like(sf[:, :1]), sf], axis=1)
     return panels.squares(sf, y[:, 0], beyond=True).astype(y.dtype)
 
 
@@ -56,28 +58,29 @@ def lines_method(inputs: ScoringInputs, below: Univariate | None, beyond: Univar
     F, y = inputs.F, inputs.y.time
     if not (are_lines(F, below) and are_lines(F, beyond)):
         return None
-    kernel = on_cpu("censcore.scores._panels_numba", "line_losses", y, 8 * inputs.n * F._times.shape[1])
+    times, sf = F.knots()
+    kernel = on_cpu("censcore.scores._panels_numba", "line_losses", y, 8 * inputs.n * times.shape[1])
     if kernel is None:
         return None
-    reach, sf = inverse_probability_weights(inputs)[:, 0], F._as_sf(F._levels)
+    reach = inverse_probability_weights(inputs)[:, 0]
     weights = tuple(_panels(F, below, inverse=True)), tuple(_panels(F, beyond, inverse=False))
 
     def part(rows: slice) -> Array:
         return kernel(sf if len(sf) == 1 else sf[rows], y[rows], reach[rows], *weights)
 
-    return lambda: chunked_rows(part, inputs.n, F._times.shape[1], like=y, budget=CACHED_NUMBERS)
+    return lambda: chunked_rows(part, inputs.n, times.shape[1], like=y, budget=CACHED_NUMBERS)
 
 
 def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:
     """The panels of the grid of F under the weight G or 1/G, kept by C for the next subjects."""
-    grid = F._times[0]
+    grid = F.breaks()[0]
     if C is None:
         return _Panels.of(grid, np.empty(0), np.empty(0))
-    made: list[tuple[np.ndarray, _Panels]] = C._remember(f"panels of lines, {inverse=}", list)
+    made: list[tuple[np.ndarray, _Panels]] = C.remember(f"panels of lines, {inverse=}", list)
     for known, panels in made:
         if np.array_equal(known, grid):
             return panels
-    times, G = (values[0] for values in C._steps())
+    times, G = (values[0] for values in C.steps())
     if inverse:  # finite for the smallest G, and zero where nobody is followed any more
         G = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf)
     made.append((grid, _Panels.of(grid, times, G)))

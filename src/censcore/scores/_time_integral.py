@@ -86,7 +86,7 @@ def by_formula(integral: TimeIntegral) -> Array:
 
     def part(rows: slice) -> Array:
         subset = integral.take(rows)
-        if subset.inputs.F._degree == 0:
+        if subset.inputs.F.form == "steps":
             subset = replace(subset, inputs=replace(subset.inputs, F=as_steps(subset.inputs.F)))
         return squares(subset)
 
@@ -108,7 +108,7 @@ def by_sums(integral: TimeIntegral) -> Array:
     """The score of a step forecast: sums over its jumps, by a kernel where C is a step distribution."""
     inputs, end, numbers, C = integral.inputs, integral.end, _numbers(integral), integral.inputs.C
     common, kernel = has_common_areas(inputs.F, C), None
-    if C._degree == 0:
+    if C.form == "steps":
         name = "step_crps" if end is None and not common else "step_in_weighted_time"
         kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
     if kernel is None:
@@ -120,11 +120,11 @@ def by_sums(integral: TimeIntegral) -> Array:
 
     def crps(rows: slice) -> Array:
         some = as_steps(C.take(rows))
-        pieces = some._remember("pieces", lambda: _pieces(some))
-        return kernel(F.take(rows)._steps(), y[rows], (event[rows], never[rows]), pieces)
+        pieces = some.remember("pieces", lambda: _pieces(some))
+        return kernel(F.take(rows).steps(), y[rows], (event[rows], never[rows]), pieces)
 
     def on_ipcw_scale(rows: slice, h: Array) -> Array:
-        weighted_time, (times, sf) = weighted_time_of(C.take(rows)), F.take(rows)._steps()
+        weighted_time, (times, sf) = weighted_time_of(C.take(rows)), F.take(rows).steps()
         below = weighted_time(times), weighted_time(y[rows, None])[:, 0]
         return kernel((times, sf), y[rows], below, (times, y[rows], h), reach[rows], never[rows])
 
@@ -141,9 +141,9 @@ def _pieces(C: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, fl
     And where the jumps of one distribution for all are: how many lie before each of many short intervals, and
     how many of these a unit of time has.
     """
-    times, G = C._steps()
+    times, G = C.steps()
     finite = np.where(np.isfinite(times), times, 0.0)
-    lines = C._remember("areas", C._areas) - G * finite
+    lines = C.areas() - G * finite
     height, lines = (np.pad(part, ((0, 0), (1, 0)), constant_values=at) for part, at in ((G, 1), (lines, 0)))
     jumps = np.pad(times, ((0, 0), (0, 1)), constant_values=np.inf)
     end, cells, per_unit = finite.max(), np.empty(0, dtype=np.int32), 0.0
@@ -160,7 +160,7 @@ def _on_common_times(inputs: ScoringInputs, end: PointMass | None, kernel: Kerne
     They are taken up to those times, (1, J), up to each y, (n,), and up to the end, (1,) or (n,). Areas under
     C are those beyond a time, with the sign changed.
     """
-    y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F._steps()
+    y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F.steps()
     if end is None:
         low, low_y, last = times, y.time, np.zeros_like(y.time[:1])
         high, high_y = (-area_from(inputs.C, t) for t in (times, y.time[None, :]))

@@ -15,6 +15,7 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore.distributions import Distribution, Grouped, PointMass, Univariate
+from censcore.distributions.contract import Form
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.outcomes import OutcomeLike
 from censcore.scores._knots import knots_method
@@ -40,14 +41,17 @@ class Route(NamedTuple):
 
     name: str
     fits: str
-    degrees: tuple[int | None, ...]  #: of the forecasts that it is for
+    forms: tuple[Form, ...]  #: of the forecasts that it is for
     method: Callable[[TimeIntegral, Loss], Method]  #: given what serves subjects whose error is not small
     serves_never: bool = False  #: also subjects that are known never to have the event
     forecasts: type = Univariate
     on_both_scales: bool = True
 
 
-STEPS, SMOOTH, LINES = (0,), (None,), (None, 1)
+STEPS: tuple[Form, ...] = ("steps",)
+SMOOTH: tuple[Form, ...] = ("smooth",)
+LINES: tuple[Form, ...] = ("smooth", "lines")
+ALL: tuple[Form, ...] = ("steps", "lines", "smooth")
 
 
 def _by_group(it: TimeIntegral, otherwise: Loss) -> Method:
@@ -58,7 +62,7 @@ def _by_group(it: TimeIntegral, otherwise: Loss) -> Method:
 
 def _by_one_curve(it: TimeIntegral, otherwise: Loss) -> Method:
     F, C = it.inputs.F, it.inputs.C
-    if not is_shared(F, C) or not (it.end is None or (len(C) == 1 and C._degree == 0)):
+    if not is_shared(F, C) or not (it.end is None or (len(C) == 1 and C.form == "steps")):
         return None
     return lambda: squares(replace(it, inputs=replace(it.inputs, F=as_steps(F))))
 
@@ -77,7 +81,7 @@ def _by_risks_of_censoring(it: TimeIntegral, otherwise: Loss) -> Method:
 
 
 def _by_sums(it: TimeIntegral, otherwise: Loss) -> Method:
-    fits = it.end is None or (it.inputs.C._degree == 0 and it.has_finite_end)
+    fits = it.end is None or (it.inputs.C.form == "steps" and it.has_finite_end)
     return partial(by_sums, it) if fits else None
 
 
@@ -88,7 +92,7 @@ def exactly(inputs: ScoringInputs, end: PointMass | None = None) -> Array:
 
 #: In the order in which they are tried.
 ROUTES = (
-    Route("groups", "censoring distributions by group: each group on its own", (0, 1, None), _by_group, True),
+    Route("groups", "censoring distributions by group: each group on its own", ALL, _by_group, True),
     Route(
         "one curve",
         "one step forecast and one C for all subjects: one antiderivative, read at each y",
@@ -141,7 +145,7 @@ ROUTES = (
     Route(
         "formula",
         "all else: closed forms, or quadrature by subject",
-        (0, 1, None),
+        ALL,
         lambda it, otherwise: partial(by_formula, it),
         serves_never=True,
     ),
@@ -152,7 +156,7 @@ def _first(it: TimeIntegral, among: Sequence[Route] = ROUTES) -> tuple[str, Call
     """The name of the first route that is for the input, and its method."""
     F, otherwise = it.inputs.F, partial(exactly, end=it.end)
     for route in among:
-        fits = F._degree in route.degrees and isinstance(F, route.forecasts)
+        fits = F.form in route.forms and isinstance(F, route.forecasts)
         fits = fits and (route.on_both_scales or it.end is None)
         if fits and (route.serves_never or not it.inputs.has_never):
             method = route.method(it, otherwise)
