@@ -113,6 +113,6 @@ def test_work_grows_with_the_number_of_subjects_and_not_with_its_square(monkeypa
     for name in ("_step_below", "_step_beyond"):
         monkeypatch.setattr(_squares, name, never)
     for scale in ("localized", "ipcw"):
-        assert cs.scores.routes(y, F, C, 1.5, scale=scale).taken == ("one curve",)
+        assert cs.scores.routes(y, F, C, 1.5, scale=scale).taken == ("sums",)
     assert np.isfinite(cs.crps(y, F, C, horizon=1.5)).all()
     assert np.isfinite(cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)).all()

@@ -22,19 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
-from censcore._quadrature import Function
+from censcore._quadrature import Function, area, times_area
 from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups, weights_at
 from censcore.distributions import PointMass, ProportionalHazards, Step, Univariate
 from censcore.distributions.proportional_hazards import area_tables
 from censcore.scores._shared_panels import (
     NODES,
+    RATIOS,
     Integral,
     Loss,
+    Method,
     Panels,
     Pieces,
     Sides,
@@ -44,14 +47,29 @@ from censcore.scores._shared_panels import (
     mended,
 )
 from censcore.scores._smooth import has_many_risks
-from censcore.scores._squares import area, as_steps, square_below, square_beyond, times_area, weighted_time_of
+from censcore.scores._squares import as_steps, square_below, square_beyond, weighted_time_of
+from censcore.scores._time_integral import TimeIntegral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than sums
 FEW = 16  # subjects of a group whose own sums cost less than its tables
 CHUNK = 1_000  # subjects with smooth weights at a time
-RATIO = 2.0
 LEBESGUE = 2.6  # by which interpolation at the risks enlarges errors at them, at most
+
+
+def risk_method(it: TimeIntegral, otherwise: Loss) -> Method:
+    """Losses where the forecast, or C, has proportional hazards, and tables at few risks cost less than sums.
+
+    ``otherwise`` is the loss of subjects whose error is not small.
+    """
+    if it.inputs.has_never:
+        return None
+    inputs = with_risks(it.inputs)
+    if has_risks(inputs, it.below, it.beyond):
+        return partial(risk_losses, inputs, it.below, it.beyond, otherwise)
+    if it.one_end and are_curves_under_risks(it.inputs):
+        return partial(losses_under_risks, it.inputs, it.end, otherwise)
+    return None
 
 
 def has_risks(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> bool:
@@ -124,7 +142,7 @@ class _Curves:
     def on_panels(self, end: float) -> Pieces:
         """The pieces of panels up to an end, which is the same for all groups of subjects."""
         if self._pieces is None:
-            self._pieces = Pieces(Panels(end, RATIO), self.since[1:])
+            self._pieces = Pieces(Panels(end, RATIOS[0]), self.since[1:])
         return self._pieces
 
 

@@ -6,13 +6,6 @@ with weights w and v of 1, G or 1/G, for all subjects at the same nodes. A step 
 by its moments, proportional hazards by a mix of those at a few risks (:mod:`censcore._risk_tables`); a smooth
 one is part of the integrand. Panels that double in width serve nearly all forecasts;
 subjects whose error is not small get narrower ones, and those that need more another route.
-
-Step forecasts with many jumps under smooth censoring distributions,
-
-.. math:: \int_y^\infty S^2G\,ds=\sum_{t_j>y}(S_{j-1}^2-S_j^2)\{A(t_j)-A(y)\},\qquad A(t)=\int_0^tG(s)\,ds,
-
-need the antiderivative A of each subject at all of its jumps: it is a polynomial on each of a few panels,
-whose values at the nodes cost less than special functions at a thousand members of an ensemble.
 """
 
 from __future__ import annotations
@@ -23,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, convert, requires_grad, to_numpy
-from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore._risk_tables import risk_groups
 from censcore.distributions import PointMass, ProportionalHazards, Univariate
 from censcore.scores._shared_panels import (
     NODES,
+    RATIOS,
     Loss,
     Method,
     Panels,
@@ -36,15 +29,13 @@ from censcore.scores._shared_panels import (
     Sides,
     StepWeights,
     accurate,
-    antiderivatives,
     integral,
-    last_coefficients,
     mended,
+    panels_until,
 )
 from censcore.scores._time_integral import TimeIntegral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 CACHED_NUMBERS = 50_000  # arrays that memory is kept for, and that stay in the cache
 MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all subjects that become edges
@@ -87,12 +78,12 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
         return None
     until, (wide, narrow) = float(last[0, 0]), RATIOS
     if by_risk:
-        return partial(_by_risk, inputs, _panels(until, wide, breaks), ipcw, otherwise)
+        return partial(_by_risk, inputs, panels_until(until, wide, breaks), ipcw, otherwise)
 
     def on_narrow(subjects: ScoringInputs) -> Array:
-        return _on_panels(subjects, _sides(C, _panels(until, narrow, breaks), ipcw), ipcw, otherwise)
+        return _on_panels(subjects, _sides(C, panels_until(until, narrow, breaks), ipcw), ipcw, otherwise)
 
-    return partial(_on_panels, inputs, _sides(C, _panels(until, wide, breaks), ipcw), ipcw, on_narrow)
+    return partial(_on_panels, inputs, _sides(C, panels_until(until, wide, breaks), ipcw), ipcw, on_narrow)
 
 
 def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss) -> Array:
@@ -115,9 +106,6 @@ def has_many_risks(C: Univariate, n: int) -> bool:
         return False
     plain = type(C.reference) is np.ndarray and C.reference.dtype == np.float64
     return plain and n * C.breaks().shape[1] >= WORTH_TABLES
-
-
-_panels = lru_cache(maxsize=32)(Panels)
 
 
 def _on_panels(
@@ -190,47 +178,3 @@ def _losses(inputs: ScoringInputs, sides: Sides, ipcw: bool, mix: np.ndarray | N
     noise = factor * sides.weights[1].total + (0.0 if inputs.F.knows_cdf else y.time)
     rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
     return loss, error + first * change + rounding
-
-
-MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
-AREA_NUMBERS = 500_000
-
-
-def jumps_method(it: TimeIntegral, otherwise: Loss) -> Method:
-    """The CRPS of forecasts with many jumps under a smooth C that does not bend before one finite end.
-
-    ``otherwise`` is the loss of subjects whose error is not small.
-    """
-    inputs, F, C, y = it.inputs, it.inputs.F, it.inputs.C, it.inputs.y.time
-    if C.form == "steps" or type(y) is not np.ndarray or y.dtype != np.float64:
-        return None
-    jumps = int(F.take(slice(0, 1)).breaks().shape[1])
-    ends, breaks = to_numpy(C.support_end()), C.breaks()
-    one_end = bool(np.isfinite(ends).all() and (ends == ends[0]).all())
-    bends = breaks is not None and bool(((breaks > 0) & (breaks != ends[0])).any())
-    if jumps < MANY_JUMPS or not one_end or bends:
-        return None
-    kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
-    if kernel is None:
-        return partial(otherwise, inputs)
-    panels = _panels(float(ends[0, 0]), RATIOS[0] if C.form == "smooth" else np.inf, ())
-    shared = _areas(C, panels) if len(C) == 1 else None
-    reach, good = inverse_probability_weights(inputs)[:, 0], np.empty(inputs.n, dtype=bool)
-
-    def part(rows: slice) -> Array:
-        before, powers, slack = shared or _areas(C.take(rows), panels)
-        loss = kernel(F.take(rows).steps(), y[rows], reach[rows], panels.edges, (before, powers))
-        good[rows] = (reach[rows] <= 0) | accurate(loss, reach[rows] * slack)
-        return loss
-
-    numbers = 2 * jumps + 3 * NODES * len(panels.half)
-    return lambda: mended(chunked_rows(part, inputs.n, numbers, y, AREA_NUMBERS), good, inputs, otherwise)
-
-
-def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The antiderivative of G, and a bound of the error of its differences, (1 or n,)."""
-    G = C.sf_at(panels.nodes).reshape(-1, len(panels.half), NODES)
-    before, powers = antiderivatives(G, panels)
-    last, further = last_coefficients(np, G)
-    rounding = 4 * np.finfo(np.float64).eps * (before[:, -1] + panels.half[-1])
-    return before, powers, (last * (2 / NODES + further)) @ panels.half + rounding

@@ -1,6 +1,6 @@
 r"""Integrals of F² below y and of S² beyond it: what the CRPS and its relatives are made of.
 
-Five routes, each exact where exactness exists:
+Each exact where exactness exists:
 
 - a step forecast makes the integral a finite sum of :math:`\int G`, whatever the censoring distribution; one
   that serves all subjects makes it one antiderivative, read at each y;
@@ -34,11 +34,13 @@ from censcore._quadrature import (
     FAR,
     ORDER,
     Function,
+    area,
     cuts_below_gaps,
     integrate,
     integrate_steps,
     side_by_side,
     tail,
+    times_area,
 )
 from censcore.distributions import PointMass, Step, Univariate
 from censcore.distributions.contract import DEGREES
@@ -142,13 +144,6 @@ def inverse(G: Array) -> Array:
     xp = namespace(G)
     least = float(xp.finfo(G.dtype).smallest_normal)
     return xp.where(G > 0, 1 / xp.where(least < G, G, least), xp.zeros_like(G))
-
-
-def area(C: Univariate, a: Array, b: Array) -> Array:
-    r""":math:`\int_a^b G(s)\,ds` for a <= b, never below zero: differences of areas may be, by rounding."""
-    between = C.integrated_sf_at(a, b)
-    xp = namespace(between)
-    return xp.where(between > 0, between, 0.0)
 
 
 # ---- step forecasts: finite sums -------------------------------------------------------------------
@@ -295,12 +290,6 @@ def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> A
     across = take_along(passed, last) - take_along(passed, k) + ends - starts
     within = times_area(take_along(height, k), c - y)
     return xp.where(last == k, within, across)[:, 0]
-
-
-def times_area(height: Array, width: Array) -> Array:
-    """Their product, zero where the height is, however wide."""
-    xp = namespace(height)
-    return height * xp.where(height > 0, width, 0.0)
 
 
 def _summed(values: Array) -> Array:

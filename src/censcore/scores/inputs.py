@@ -171,13 +171,6 @@ class ScoringInputs:
             values[rows] = function(self.take(rows))
         return values
 
-    def in_groups(self, score: Callable[[ScoringInputs], Array]) -> Array:
-        """A score of each group of subjects that share a censoring distribution, in the order of subjects."""
-        if len(self.C) == 1:
-            return score(replace(self, C=self.C.groups()[0][1]))
-        parts = [score(replace(self.take(rows), C=distribution)) for rows, distribution in self.C.groups()]
-        return self.C.in_row_order(parts)
-
 
 def scoring_inputs(
     y: OutcomeLike,
