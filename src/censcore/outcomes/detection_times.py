@@ -20,7 +20,7 @@ class DetectionTimes(RightCensored):
     after the entry, padded by infinity.
     """
 
-    _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "visits")
+    part_names: ClassVar[tuple[str, ...]] = (*RightCensored.part_names, "visits")
 
     def __init__(self, time: Array, event: Array, visits: Array) -> None:
         super().__init__(time, event)

@@ -61,7 +61,7 @@ class SemiCompetingRisks(Outcome):
     array([False,  True, False])
     """
 
-    _parts: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
+    part_names: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
 
     #: There is no delayed entry, and the event times have the names that a comparison gives them.
     entry: ClassVar[None] = None
@@ -109,7 +109,7 @@ class SemiCompetingRisks(Outcome):
         xp = namespace(y.time)
         alone = (y.time[:, 0] == y.time[:, 1]) & y.event[:, 1]
         event = xp.stack([y.event[:, 0] & ~alone, y.event[:, 1]], axis=1)
-        return cls(y.time, event, 1, y._shared_censoring_time())
+        return cls(y.time, event, 1, y.shared_censoring_time())
 
     @property
     def never(self) -> Array:

@@ -115,7 +115,7 @@ def augmented_brier_score(
            [0.2834, 0.4654]])
     """
     inputs, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
-    S = inputs.F._sf(t)
+    S = inputs.F.sf_at(t)
     loss = Z * (1 - S) ** 2 + (1 - Z) * S**2
     return loss[:, 0] if single else loss
 
@@ -171,7 +171,7 @@ def augmented_binomial_log_score(
            [0.7601, 1.1566]])
     """
     inputs, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
-    S, P = inputs.F._sf(t), inputs.F._cdf(t)
+    S, P = inputs.F.sf_at(t), inputs.F.cdf_at(t)
     _check_open_interval(S, P, inputs.n)
     loss = -xlogy(Z, S + 0 * Z) - xlogy(1 - Z, P + 0 * Z)
     return loss[:, 0] if single else loss
@@ -273,8 +273,8 @@ def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:
             "expected for instance CoxRegression().fit(X_train, y_train).predict_distribution(X_test)."
         )
     time = inputs.y.time
-    if not W._is_neutral:
-        one_namespace(outcome=time, event_model=W._reference)
+    if not W.is_neutral:
+        one_namespace(outcome=time, event_model=W.reference)
     common_rows(outcome=inputs.n, event_model=len(W))
     W = cast(Univariate, in_dtype_of(W, time))
     return W.given_survival(known_to_exceed(inputs.y.entry)) if inputs.y.has_delayed_entry else W

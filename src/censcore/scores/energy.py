@@ -175,7 +175,7 @@ def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCenso
         )
     counts = mask.reshape(y.shape)
     left = RightCensored(xp.where(counts, y.time, 0.0), y.event | ~counts, y.censoring_time)
-    return left._with_entry(y.entry), censoring, mask
+    return left.with_entry(y.entry), censoring, mask
 
 
 def _of_one_time(inputs: ScoringInputs, fair: bool) -> Array:

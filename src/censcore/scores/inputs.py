@@ -171,13 +171,6 @@ class ScoringInputs:
             values[rows] = function(self.take(rows))
         return values
 
-    def in_groups(self, score: Callable[[ScoringInputs], Array]) -> Array:
-        """A score of each group of subjects that share a censoring distribution, in the order of subjects."""
-        if len(self.C) == 1:
-            return score(replace(self, C=self.C._groups()[0][1]))
-        parts = [score(replace(self.take(rows), C=distribution)) for rows, distribution in self.C._groups()]
-        return self.C._in_row_order(parts)
-
 
 def scoring_inputs(
     y: OutcomeLike,
@@ -284,7 +277,7 @@ def _censored_at(C: Distribution, tau: Array) -> Distribution:
     """The distribution of min(C, tau); a small C keeps the last one, with what that has cached."""
     if (len(C) > 1 and not isinstance(C, ProportionalHazards)) or tau.ndim or is_torch(tau):
         return C.censor_at(tau)
-    last: dict[float, Distribution] = C._remember("censored", dict)
+    last: dict[float, Distribution] = C.remember("censored", dict)
     censored = last.get(float(tau))
     if censored is None:
         censored = C.censor_at(tau)

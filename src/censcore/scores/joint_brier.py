@@ -126,7 +126,7 @@ def joint_brier_score(
     weight = joint_weights(inputs.y, inputs.C, t, event, scale)
     B = _happened(inputs, t, rule)
     if event == "either":
-        p, noise = inputs.F.first()._cdf(t), 0.0
+        p, noise = inputs.F.first().cdf_at(t), 0.0
     else:
         p, noise = _probabilities(inputs, t, rule, members, seed, ids)
     loss = weight * ((inputs.xp.astype(B, p.dtype) - p) ** 2 - noise)
