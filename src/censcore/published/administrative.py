@@ -64,7 +64,7 @@ def administrative_brier(
             "The administrative Brier score needs the censoring time of every subject: give RightCensored a "
             "censoring_time, or pass censoring=PointMass(c)."
         )
-    t, _ = evaluation_times(times, inputs.y, None)
+    t, _ = evaluation_times(times, inputs)
     t, S = to_numpy(t), to_numpy(inputs.F.sf(t))
     time, event = to_numpy(inputs.y.time)[:, None], to_numpy(inputs.y.event)[:, None]
     reached = np.broadcast_to(to_numpy(inputs.C.location)[:, None] >= t, (inputs.n, t.shape[1]))

@@ -199,7 +199,7 @@ def _prepare(
     inputs = scoring_inputs(
         y, forecast, censoring, check_censoring=False, without_entry="A score as published elsewhere"
     )
-    t, _ = evaluation_times(times, inputs.y, None)
+    t, _ = evaluation_times(times, inputs)
     return inputs, t, convention
 
 

@@ -49,10 +49,23 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
 
     Parameters
     ----------
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. For interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
+    forecast : Distribution
+        Distribution of T given the covariates, one per subject or one for all.
+    censoring : Distribution, optional
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
+    times : array or number
+        Evaluation times, (q,) or (n, q), in any order, below the horizon.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` divides by :math:`G(\tau)`, the classical inverse-probability-of-censoring-weighted
         score, whose mean estimates the uncensored Brier score; times where any subject
         has :math:`G(\tau)=0` are an error.
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
 
     Returns
     -------

@@ -36,7 +36,14 @@ from censcore._validation import (
 from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.distributions.before_terminal import before_terminal
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import (
+    EventOfCause,
+    IntervalCensored,
+    OutcomeLike,
+    RightCensored,
+    SemiCompetingRisks,
+    as_outcome,
+)
 from censcore.scores._alignment import (
     by_censoring_time,
     check_dimensions,
@@ -62,9 +69,9 @@ __all__ = [
     "check_scale",
     "evaluation_times",
     "inverse_probability_weights",
-    "joint_scoring_inputs",
     "known_censoring",
     "known_to_exceed",
+    "left_out",
     "quantile_levels",
     "scoring_inputs",
     "without_forecast",
@@ -180,7 +187,7 @@ class ScoringInputs:
 
 
 def scoring_inputs(
-    y: OutcomeLike,
+    y: OutcomeLike | SemiCompetingRisks,
     forecast: Distribution,
     censoring: Distribution | None,
     horizon: Array = None,
@@ -205,7 +212,9 @@ def scoring_inputs(
     horizon : number or (n,) array, optional
         C becomes min(C, horizon).
     joint : bool
-        Admit several event times per subject.
+        Admit several event times per subject, also those of semi-competing risks. For these the censoring
+        distribution is checked against the terminal event, the end of follow-up, and an event that the
+        forecast puts after the terminal one is one that never happens.
     needs_censoring : bool
         False for scores that do not depend on the censoring distribution, such as the log score, which
         may be called without it.
@@ -237,9 +246,13 @@ def scoring_inputs(
     array([1., 2.])
     """
     check_same_order(y=y, forecast=forecast, censoring=censoring)
-    y = y if type(y) is RightCensored else as_outcome(y, one_cause=one_cause)
+    if joint and isinstance(y, SemiCompetingRisks):
+        return _of_semi_competing_risks(y, forecast, censoring, horizon, needs_censoring)
+    y = y if type(y) is RightCensored else as_outcome(cast(OutcomeLike, y), one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)
+    # after an event of another cause every score is an average over C
+    needs_censoring = needs_censoring or (isinstance(y, EventOfCause) and bool(y.never.any()))
     if not isinstance(forecast, Univariate):
         check_is_distribution(forecast, "forecast")
     was_passed = censoring is not None
@@ -319,31 +332,29 @@ def check_scale(scale: str) -> None:
     check_option(scale, "scale", ("localized", "ipcw"))
 
 
-def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Array, bool]:
+def evaluation_times(times: Array, inputs: ScoringInputs) -> tuple[Array, bool]:
     """Times as (1, q) or (n, q), and whether a single number was given."""
     if times is None:
         raise InvalidInputError("times=... is missing: the times, (q,) or (n, q), at which F is judged.")
-    t, single = as_columns(times, "times", y)
+    t, single = as_columns(times, "times", inputs.y)
     check_positive(t, "times", zero=True)
-    if horizon is not None:
-        tau = check_horizon(horizon, y)
-        limit = tau[:, None] if tau.ndim == 1 else tau
-        if bool((t >= limit).any()):
-            raise InvalidInputError(
-                f"Evaluation times must lie below the horizon ({float(to_numpy(tau).min()):g}); "
-                f"got {float(to_numpy(t).max()):g}. At the horizon everything is censored and the score is "
-                "zero for every forecast."
-            )
+    tau = inputs.horizon
+    if tau is not None and bool((t >= (tau[:, None] if tau.ndim == 1 else tau)).any()):
+        raise InvalidInputError(
+            f"Evaluation times must lie below the horizon ({float(to_numpy(tau).min()):g}); got "
+            f"{float(to_numpy(t).max()):g}. At the horizon everything is censored and the score is zero for "
+            "every forecast."
+        )
     return t, single
 
 
-def quantile_levels(levels: Array, y: RightCensored) -> tuple[Array, bool]:
+def quantile_levels(levels: Array, inputs: ScoringInputs) -> tuple[Array, bool]:
     """Levels as (1, q) or (n, q), and whether a single number was given."""
     if levels is None:
         raise InvalidInputError(
             "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
         )
-    alpha, single = as_columns(levels, "levels", y)
+    alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)
     return alpha, single
 
@@ -361,24 +372,14 @@ def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]
     return columns, array.ndim == 0
 
 
-def joint_scoring_inputs(
-    y: Any,
+def _of_semi_competing_risks(
+    y: SemiCompetingRisks,
     forecast: Distribution,
     censoring: Distribution | None,
-    horizon: Array = None,
-    *,
-    needs_censoring: bool = True,
-    one_cause: bool = False,
+    horizon: Array,
+    needs_censoring: bool,
 ) -> ScoringInputs:
-    """The inputs of a score that takes several event times per subject, also those of semi-competing risks.
-
-    For these the censoring distribution is checked against the terminal event, the end of follow-up,
-    and an event that the forecast puts after the terminal one is one that never happens.
-    """
-    if not isinstance(y, SemiCompetingRisks):
-        return scoring_inputs(
-            y, forecast, censoring, horizon, joint=True, needs_censoring=needs_censoring, one_cause=one_cause
-        )
+    """The inputs of all event times, from those of the terminal event."""
     check_is_distribution(forecast, "forecast")
     if forecast.k != y.k:
         raise InvalidInputError(f"forecast: got {forecast.k} event times, expected {y.k}, as in the outcome.")
@@ -388,5 +389,26 @@ def joint_scoring_inputs(
     )
     outcome = y if len(y) == end.n else y.take(np.zeros(end.n, dtype=np.int64))
     outcome = outcome.like(end.y.time)
-    outcome = outcome if horizon is None else outcome.censor_at(check_horizon(horizon, end.y))
-    return ScoringInputs(cast(RightCensored, outcome), forecast.like(end.y.time), end.C, end.reached)
+    outcome = outcome if end.horizon is None else outcome.censor_at(end.horizon)
+    return replace(end, y=cast(RightCensored, outcome), F=forecast.like(end.y.time))
+
+
+def left_out(y: Any, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
+    """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
+    if isinstance(y, SemiCompetingRisks | IntervalCensored):
+        raise InvalidInputError(f"mask: not available for {type(y).__name__}; leave it out.")
+    y = as_outcome(y)  # competing risks have no mask
+    if censoring is None:
+        censoring = known_or_raise(y)
+    xp = namespace(y.time)
+    mask = convert(mask, y.time) if is_torch(y.time) else to_numpy(mask, "mask")
+    if mask.dtype != xp.bool:
+        raise InvalidInputError(f"mask must be boolean, True where a time counts; got dtype {mask.dtype}.")
+    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
+    if tuple(mask.shape) != (len(y), y.k):
+        raise InvalidInputError(
+            f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(mask.shape)}."
+        )
+    counts = mask.reshape(y.shape)
+    left = RightCensored(xp.where(counts, y.time, 0.0), y.event | ~counts, y.censoring_time)
+    return left._with_entry(y.entry), censoring, mask
