@@ -20,10 +20,8 @@ class CauseTimes(SemiCompetingRisks):
 
     def __init__(self, risks: CompetingRisks) -> None:
         m, time, cause = risks.n_causes, to_numpy(risks.time), to_numpy(risks.causes)
-        self.time = np.repeat(time[:, None], m, axis=1)
-        self.event = cause[:, None] == np.arange(1, m + 1)
-        self.terminal = 0
-        self._end = risks.any_cause()
+        times, event = np.repeat(time[:, None], m, axis=1), cause[:, None] == np.arange(1, m + 1)
+        self._set({"time": times, "event": event, "terminal": 0, "_end": risks.any_cause()})
 
     @property
     def never(self) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ def _of_any(name: str, words: str) -> property:
     return property(lambda y: getattr(y._any, name), doc=words)
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class CompetingRisks(Outcome):
     r"""Time and cause of the first of m kinds of event, right-censored, for n subjects.
 
@@ -78,6 +80,10 @@ class CompetingRisks(Outcome):
 
     _parts: ClassVar[tuple[str, ...]] = ("_any", "_cause")
 
+    _any: RightCensored
+    _cause: Array
+    names: tuple[str, ...]
+
     def __init__(
         self,
         time: Array,
@@ -88,13 +94,17 @@ class CompetingRisks(Outcome):
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
-        self.row_labels = check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
+        labels = check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
         time = as_float(time, "time")
         codes = as_causes(cause, time)
-        self._any = RightCensored(time, codes != 0, censoring_time, entry=entry)
-        self._any.row_labels = self.row_labels
-        self._cause: Array = codes
-        self.names: tuple[str, ...] = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
+        followed = RightCensored(time, codes != 0, censoring_time, entry=entry)
+        names = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
+        self._set({"_cause": codes, "names": names} | self._labelled(followed, labels))
+
+    @staticmethod
+    def _labelled(followed: RightCensored, labels: Any) -> dict[str, Any]:
+        """The fields that have the labels of the subjects."""
+        return {"_any": followed._changed(row_labels=labels), "row_labels": labels}
 
     @classmethod
     def from_frame(
@@ -120,8 +130,7 @@ class CompetingRisks(Outcome):
         columns = time, cause, censoring_time, entry
         Y, causes, c, a = read_columns(frame, "time=..., cause=...", *columns)
         outcome = cls(Y, causes, c, entry=a, names=names, n_causes=n_causes)
-        outcome.row_labels = outcome._any.row_labels = check_same_order(frame=frame)
-        return outcome
+        return outcome._changed(**outcome._labelled(outcome._any, check_same_order(frame=frame)))
 
     @classmethod
     def from_structured(

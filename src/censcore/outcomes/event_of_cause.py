@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes.right_censored import RightCensored
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class EventOfCause(RightCensored):
     r"""The event time :math:`T_j` of one of several causes, as ``CompetingRisks.cause(j)`` gives it.
 
@@ -58,7 +60,7 @@ class EventOfCause(RightCensored):
         if observed.time.ndim > 1:
             raise InvalidInputError(f"An outcome of one cause has shape (n,); got {observed.shape}.")
         followed = RightCensored(observed.time, observed.event | other, censoring_time)
-        vars(self).update(vars(self._of(followed, observed.event)))
+        self._set(vars(self._of(followed, observed.event)))
 
     @property
     def never(self) -> Array:
@@ -72,9 +74,7 @@ class EventOfCause(RightCensored):
 
     def any_cause(self) -> RightCensored:
         """The time of the first event of any cause."""
-        other = RightCensored._made(self, event=self.event | self._never)
-        del vars(other)["_never"]
-        return other
+        return RightCensored._made(self, event=self.event | self._never)
 
     @classmethod
     def _of(cls, followed: RightCensored, event: Array) -> EventOfCause:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from censcore.outcomes.visits import (
 )
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class IntervalCensored(Outcome):
     r"""Interval-censored event times of n subjects: all that is known is :math:`T\in(L,U]`.
 
@@ -74,37 +76,26 @@ class IntervalCensored(Outcome):
 
     _parts: ClassVar[tuple[str, ...]] = ("lower", "upper", "visits", "entry")
 
+    lower: Array
+    upper: Array
+    visits: Array
+    entry: Array
+
     def __init__(
         self, lower: Array, upper: Array, visits: Array | list[Any] = None, *, entry: Array = None
     ) -> None:
         one_namespace(lower=lower, upper=upper, entry=entry)
         known = upper if is_torch(upper) else lower
-        self.lower: Array = as_float(lower, "lower", like=as_float(known, "upper"))
-        self.upper: Array = as_float(upper, "upper", like=self.lower)
-        self._check_intervals()
-        self.visits: Array = None if visits is None else as_visits(visits, self.lower)
-        self.entry: Array = None
+        lower = as_float(lower, "lower", like=as_float(known, "upper"))
+        upper = as_float(upper, "upper", like=lower)
+        _check_intervals(lower, upper)
+        visits = None if visits is None else as_visits(visits, lower)
         if entry is not None:
-            self.entry = one_each(entry, self.lower, "entry")
-            check_entry(self.entry, self.upper, "upper")
-        if self.visits is not None:
-            check_visits(self.visits, self.lower, self.upper)
-
-    def _check_intervals(self) -> None:
-        lower, upper = tuple(self.lower.shape), tuple(self.upper.shape)
-        if len(lower) != 1 or lower != upper or not lower[0]:
-            raise InvalidInputError(
-                f"lower and upper must have one value per subject, (n,); got shapes {lower} and {upper}."
-            )
-        check_positive(self.lower, "lower", zero=True)
-        check_positive(self.upper, "upper", zero=True, infinite=True)
-        turned = np.nonzero(to_numpy(self.lower > self.upper))[0]
-        if turned.size:
-            i = int(turned[0])
-            raise InvalidInputError(
-                f"lower must not exceed upper; it does in {name_subjects(turned)} (got "
-                f"({float(self.lower[i]):g}, {float(self.upper[i]):g}])."
-            )
+            entry = one_each(entry, lower, "entry")
+            check_entry(entry, upper, "upper")
+        if visits is not None:
+            check_visits(visits, lower, upper)
+        self._set({"lower": lower, "upper": upper, "visits": visits, "entry": entry})
 
     # ---- constructors --------------------------------------------------------------------------
 
@@ -398,3 +389,20 @@ class IntervalCensored(Outcome):
         if self.has_delayed_entry:
             parts.append(f"delayed entry in {int((to_numpy(self.entry) > 0).sum())}")
         return f"IntervalCensored({', '.join(parts)})"
+
+
+def _check_intervals(lower: Array, upper: Array) -> None:
+    shape, other = tuple(lower.shape), tuple(upper.shape)
+    if len(shape) != 1 or shape != other or not shape[0]:
+        raise InvalidInputError(
+            f"lower and upper must have one value per subject, (n,); got shapes {shape} and {other}."
+        )
+    check_positive(lower, "lower", zero=True)
+    check_positive(upper, "upper", zero=True, infinite=True)
+    turned = np.nonzero(to_numpy(lower > upper))[0]
+    if turned.size:
+        i = int(turned[0])
+        raise InvalidInputError(
+            f"lower must not exceed upper; it does in {name_subjects(turned)} (got "
+            f"({float(lower[i]):g}, {float(upper[i]):g}])."
+        )

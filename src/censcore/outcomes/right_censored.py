@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import next_float, previous_float
-from censcore._validation import as_coordinate, check_kind, check_positive, check_same_order, name_subjects
+from censcore._validation import (
+    as_coordinate,
+    as_names,
+    check_kind,
+    check_positive,
+    check_same_order,
+    name_subjects,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.parts import (
@@ -22,6 +30,7 @@ from censcore.outcomes.parts import (
 )
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class RightCensored(Outcome):
     r"""Right-censored event times of n subjects.
 
@@ -73,23 +82,28 @@ class RightCensored(Outcome):
 
     _parts: ClassVar[tuple[str, ...]] = ("time", "event", "censoring_time", "entry")
 
+    time: Array
+    event: Array
+    censoring_time: Array
+    entry: Array
+    names: list[str] | None
+
     def __init__(
         self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
     ) -> None:
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
-        self.row_labels = check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
-        self.time: Array = as_float(time, "time")
-        self.event: Array = as_event(event, self.time)
-        check_times(self.time, self.event)
-        self.censoring_time: Array = None
-        self.entry: Array = None
-        self.names: list[str] | None = None
-        if censoring_time is not None:
-            self.censoring_time = one_each(censoring_time, self.time, "censoring_time", coordinates=True)
-            check_censoring_time(self.censoring_time, self.time, self.event)
-        if entry is not None:
-            self.entry = one_each(entry, self.time, "entry")
-            check_entry(self.entry, self.time)
+        labels = check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
+        Y = as_float(time, "time")
+        delta = as_event(event, Y)
+        check_times(Y, delta)
+        c, a = censoring_time, entry
+        if c is not None:
+            c = one_each(c, Y, "censoring_time", coordinates=True)
+            check_censoring_time(c, Y, delta)
+        if a is not None:
+            a = one_each(a, Y, "entry")
+            check_entry(a, Y)
+        self._set({"time": Y, "event": delta, "censoring_time": c, "entry": a, "row_labels": labels})
 
     def require_one_time(self, name: str) -> RightCensored:
         """The outcome with times (n,), or an error which says that ``name`` is of one event time."""
@@ -138,10 +152,8 @@ class RightCensored(Outcome):
         """
         names = time, event, censoring_time, entry
         Y, delta, c, a = read_columns(frame, "time=..., event=...", *names)
-        outcome = cls(Y, delta, c, entry=a)
-        outcome.names = None if isinstance(time, str) else list(time)
-        outcome.row_labels = check_same_order(frame=frame)
-        return outcome
+        named = None if isinstance(time, str) else list(time)
+        return cls(Y, delta, c, entry=a)._changed(names=named, row_labels=check_same_order(frame=frame))
 
     @classmethod
     def from_start_stop(
@@ -205,6 +217,17 @@ class RightCensored(Outcome):
         table = read_start_stop(frame, id, start, stop, event, allow_gaps=allow_gaps)
         y = cls.from_frame(frame, time=stop, event=event, censoring_time=censoring_time, entry=start)
         return y, table.subject
+
+    def with_names(self, names: list[str] | None) -> RightCensored:
+        """The same outcome with names of its event times.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([[2.0, 5.0]], [[1, 0]]).with_names(["relapse", "death"]).names
+        ['relapse', 'death']
+        """
+        return self._changed(names=None if names is None else list(as_names(names, self.k, of="event time")))
 
     @property
     def k(self) -> int:

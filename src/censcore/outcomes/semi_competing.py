@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class SemiCompetingRisks(Outcome):
     r"""Right-censored event times, one of which is terminal: after it none of the others can happen.
 
@@ -63,6 +65,11 @@ class SemiCompetingRisks(Outcome):
 
     _parts: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
 
+    time: Array
+    event: Array
+    terminal: int
+    _end: RightCensored
+
     #: There is no delayed entry, and the event times have the names that a comparison gives them.
     entry: ClassVar[None] = None
     has_delayed_entry: ClassVar[bool] = False
@@ -74,22 +81,21 @@ class SemiCompetingRisks(Outcome):
             raise InvalidInputError(
                 f"time must have shape (n, k) with k of at least 2, one of them terminal; got {y.shape}."
             )
-        self.time: Array = y.time
-        self.event: Array = y.event
-        self.terminal = as_coordinate(terminal, y.k, "terminal: the outcome")
-        last = self.time[:, self.terminal, None]
+        terminal = as_coordinate(terminal, y.k, "terminal: the outcome")
+        last = y.time[:, terminal, None]
         for bad, what in (
-            (self.time > last, "A time exceeds that of the terminal event"),
-            (~self.event & (self.time < last), "A time without event is earlier than the terminal time"),
+            (y.time > last, "A time exceeds that of the terminal event"),
+            (~y.event & (y.time < last), "A time without event is earlier than the terminal time"),
         ):
             rows = np.unique(np.nonzero(to_numpy(bad))[0])
             if rows.size:
                 raise InvalidInputError(
                     f"{what} in {name_subjects(rows)}. Expected an event at or before the end of follow-up, "
                     "or else that end itself in both places. Is the terminal event coordinate "
-                    f"{self.terminal}?"
+                    f"{terminal}?"
                 )
-        self._end = RightCensored(last[:, 0], self.event[:, self.terminal], censoring_time)
+        end = RightCensored(last[:, 0], y.event[:, terminal], censoring_time)
+        self._set({"time": y.time, "event": y.event, "terminal": terminal, "_end": end})
 
     @classmethod
     def from_first_event(cls, y: RightCensored) -> SemiCompetingRisks:
