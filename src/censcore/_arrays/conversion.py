@@ -16,6 +16,7 @@ __all__ = [
     "convert", "like_moved", "take_rows", "to_numpy",
 ]  # fmt: skip
 
+_FLOAT = {float}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -26,7 +27,10 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     """
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
-    if type(value) is float and (like is None or (type(like) is np.ndarray and like.dtype == np.float64)):
+    kind_of = type(value)
+    if (kind_of is float or (kind_of is list and _FLOAT.issuperset(map(type, value)))) and (
+        like is None or (type(like) is np.ndarray and like.dtype == np.float64)
+    ):
         return np.asarray(value)
     if is_torch(value):
         check_entries(value, name)
@@ -229,6 +233,8 @@ def as_rows(rows: Any) -> Any:
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]  # scikit-learn indexes by [rows, ...]
     if isinstance(rows, slice):
+        return rows
+    if type(rows) is np.ndarray and rows.dtype == np.intp and rows.ndim == 1 and rows.flags.c_contiguous:
         return rows
     check_entries(rows, "rows")
     if is_torch(rows) and rows.ndim == 1 and not rows.is_floating_point() and not rows.is_complex():

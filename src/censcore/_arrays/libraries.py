@@ -16,7 +16,7 @@ import numpy as np
 from censcore.exceptions import DerivativeError, InvalidTypeError
 
 __all__ = [
-    "Array", "as_loss", "check_not_batched", "detach", "grad_is_recorded", "in_transform", "is_neutral",
+    "Array", "check_not_batched", "detach", "grad_is_recorded", "in_eager", "in_transform", "is_neutral",
     "is_torch", "namespace", "not_compiled", "one_namespace", "possibly", "requires_grad", "surely",
 ]  # fmt: skip
 
@@ -28,6 +28,7 @@ Array = Any
 
 # Axes that an array can have; a list nested deeper, such as one that holds itself, is none.
 _DEEPEST = 32
+_PLAIN = {bool, int, float}
 
 
 def is_torch(value: object) -> bool:
@@ -41,7 +42,8 @@ def is_torch(value: object) -> bool:
 def is_neutral(value: object, depth: int = 0) -> bool:
     """Whether ``value`` belongs to no array library: a Python number or a (nested) list of them."""
     if isinstance(value, list | tuple):
-        return depth < _DEEPEST and all(is_neutral(item, depth + 1) for item in value)
+        plain = _PLAIN.issuperset(map(type, value))  # without a call for each of many numbers
+        return plain or (depth < _DEEPEST and all(is_neutral(item, depth + 1) for item in value))
     return value is None or isinstance(value, bool | int | float)
 
 
@@ -121,24 +123,18 @@ def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return eager
 
 
-def as_loss(score: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A score that ``torch.autocast`` leaves in float32 or float64, and ``torch.compile`` calls as it is."""
+def in_eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, once torch is there: in its own precision under autocast, and never compiled."""
 
-    @wraps(score)
+    @wraps(function)
     def precise(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        torch = sys.modules.get("torch")
-        if torch is None or not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
-            return score(*args, **kwargs)
+        torch = sys.modules["torch"]
+        if not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            return function(*args, **kwargs)
         with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-            return score(*args, **kwargs)
+            return function(*args, **kwargs)
 
-    with_torch = not_compiled(precise)
-
-    @wraps(score)
-    def loss(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return (with_torch if "torch" in sys.modules else score)(*args, **kwargs)
-
-    return loss
+    return not_compiled(precise)
 
 
 def in_transform() -> bool:

@@ -134,7 +134,10 @@ class Outcome:
 
     def _changed(self, **values: Any) -> Self:
         """A copy with other values in some fields; they are known to be right and not checked again."""
-        return self._made(self, **values)
+        other = object.__new__(type(self))
+        for name, value in (vars(self) | values).items():
+            object.__setattr__(other, name, value)
+        return other
 
     def _with_entry(self, entry: Array) -> Self:
         """The outcome with entries that are known to be right; one that equals the time has no effect."""

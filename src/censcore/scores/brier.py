@@ -105,18 +105,18 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
     """
     check_scale(scale)
     t, n, q, known = times, inputs.n, times.shape[1], inputs.known_at(times, scale)
-    xp, F, y, never, some_never = inputs.xp, inputs.F, inputs.y.time, inputs.y.never, inputs.has_never
+    xp, F, y, some_never = inputs.xp, inputs.F, inputs.y.time, inputs.has_never
     kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", y, n * q)
 
     def formula(rows: slice) -> Array:
         alive, weight = known.status(rows)
         S = _survival_at(F.take(rows), t if t.shape[0] == 1 else t[rows])
-        free = alive | never[rows, None] if some_never else alive
+        free = alive | inputs.never[rows] if some_never else alive
         return weight * (xp.astype(free, S.dtype) - S) ** 2
 
     if kernel is None:
         return chunked_rows(formula, n, q, like=y, budget=CACHED_NUMBERS)
-    loss = np.empty((n, q), dtype=y.dtype)
+    loss, never = np.empty((n, q), dtype=y.dtype), inputs.y.never
 
     def fill(rows: slice) -> None:
         factors = known.factors(rows)

@@ -95,7 +95,8 @@ def crps(inputs: ScoringInputs, *, fair: bool = False) -> Array:
     >>> cs.crps(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
     array([0.3358, 0.871 , 0.3362])
     """
-    check_flag(fair, "fair")
+    if fair is not False:
+        check_flag(fair, "fair")
     loss = integrated(inputs)
     if not (fair and isinstance(inputs.F, Ensemble)):
         return loss

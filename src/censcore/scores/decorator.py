@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature, signature
 from typing import Any, Literal, Protocol
 
-from censcore._arrays import Array, as_loss
+from censcore._arrays import Array, in_eager
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike, SemiCompetingRisks
@@ -167,9 +168,14 @@ def score(
             )
             return own(inputs, *at, **options)
 
-        update_wrapper(losses, function)
-        losses.__signature__ = _signature(function, columns)  # type: ignore[attr-defined]
-        done, word = as_loss(losses), function.__name__ if name == "" else name
+        eager = in_eager(losses)
+
+        def done(*args: Any, **options: Any) -> Array:
+            return (eager if "torch" in sys.modules else losses)(*args, **options)
+
+        update_wrapper(done, function)
+        done.__signature__ = _signature(function, columns)  # type: ignore[attr-defined]
+        word = function.__name__ if name == "" else name
         if word is not None:
             whole = causes if causes is None or causes == "sum" else "own"
             fields: dict[str, Any] = {"joint": joint, "causes": whole, "losses": own, **known}

@@ -156,10 +156,10 @@ class ScoringInputs:
         """The inputs of some subjects; a distribution that serves all of them stays as it is."""
         if isinstance(rows, slice) and rows == slice(0, self.n):
             return self
-        reached, horizon = (
-            part if part is None or part.ndim == 0 else part[rows] for part in (self.reached, self.horizon)
-        )
-        return ScoringInputs(self.y.take(rows), self.F.take(rows), self.C.take(rows), reached, horizon)
+        reached, tau = self.reached, self.horizon
+        reached = reached if reached is None else reached[rows]
+        tau = tau if tau is None or tau.ndim == 0 else tau[rows]
+        return ScoringInputs(self.y.take(rows), self.F.take(rows), self.C.take(rows), reached, tau)
 
     def of_events(self, function: Callable[[ScoringInputs], Array]) -> Array:
         """``function`` of the inputs of subjects with an event, (n,); zero for the others."""
@@ -245,7 +245,8 @@ def scoring_inputs(
     >>> scoring_inputs(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), horizon=2.0).y.time
     array([1., 2.])
     """
-    check_same_order(y=y, forecast=forecast, censoring=censoring)
+    if not getattr(y, "row_labels", y) is getattr(forecast, "row_labels", None) is None:
+        check_same_order(y=y, forecast=forecast, censoring=censoring)
     if joint and isinstance(y, SemiCompetingRisks):
         return _of_semi_competing_risks(y, forecast, censoring, horizon, needs_censoring)
     y = y if type(y) is RightCensored else as_outcome(cast(OutcomeLike, y), one_cause=one_cause)
@@ -264,15 +265,14 @@ def scoring_inputs(
     else:
         censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     y, forecast, censoring = one_library(y, forecast, censoring)
-    rows = int(y.time.shape[0])
-    n = common_rows(outcome=rows, forecast=len(forecast), censoring=len(censoring))
-    if rows != n:
-        y = y.take(np.zeros(n, dtype=np.int64))
+    rows, of_F, of_C = int(y.time.shape[0]), len(forecast), len(censoring)
+    if not (of_F in (1, rows) and of_C in (1, rows)):
+        y = y.take(np.zeros(common_rows(outcome=rows, forecast=of_F, censoring=of_C), dtype=np.int64))
     if not y.time.ndim == forecast.k == censoring.k == 1:
         check_dimensions(y, forecast, censoring, joint)
     tau = None if horizon is None else check_horizon(horizon, y)
     if tau is not None:
-        y, censoring = y.censor_at(tau), _censored_at(censoring, tau)
+        y, censoring = y.censor_at(tau), _censored_at(censoring, tau, of_C)
     if y.entry is not None and y.has_delayed_entry:
         if isinstance(y, EventOfCause):
             check_given_entry(y, forecast.marginal(0))
@@ -293,9 +293,10 @@ def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
     return scoring_inputs(y, PointMass(np.inf), C, check_censoring=False, one_cause=True)
 
 
-def _censored_at(C: Distribution, tau: Array) -> Distribution:
+def _censored_at(C: Distribution, tau: Array, n: int) -> Distribution:
     """The distribution of min(C, tau); a small C keeps the last one, with what that has cached."""
-    if (len(C) > 1 and not isinstance(C, ProportionalHazards)) or tau.ndim or is_torch(tau):
+    small = n == 1 or isinstance(C, ProportionalHazards)
+    if not small or type(tau) is not np.ndarray or tau.ndim:
         return C.censor_at(tau)
     last: dict[float, Distribution] = C._remember("censored", dict)
     censored = last.get(float(tau))
@@ -311,6 +312,8 @@ HORIZONS = 1e-300, 1e300  # fractions of others would lose their digits
 
 def check_horizon(horizon: Array, y: RightCensored) -> Array:
     """A horizon as a positive number or one per subject."""
+    if type(horizon) is float and y.time.dtype == np.float64 and HORIZONS[0] <= horizon <= HORIZONS[1]:
+        return np.asarray(horizon)
     if isinstance(horizon, str):
         raise InvalidInputError(
             f"horizon must be a time; got {horizon!r}. horizon='auto' is an option of compare()."
@@ -328,8 +331,9 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
 
 
 def check_scale(scale: str) -> None:
-    """Only the two scales are known."""
-    check_option(scale, "scale", ("localized", "ipcw"))
+    """Check that a scale is one of the two."""
+    if scale != "localized":
+        check_option(scale, "scale", ("localized", "ipcw"))
 
 
 def evaluation_times(times: Array, inputs: ScoringInputs) -> tuple[Array, bool]:
@@ -361,14 +365,19 @@ def quantile_levels(levels: Array, inputs: ScoringInputs) -> tuple[Array, bool]:
 
 def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]:
     """A number, (q,) or (n, q) as (1 or n, q) in the library of ``y``, and whether a number was given."""
-    if not is_neutral(values):
-        one_namespace(outcome=y.time, **{name: values})
-    array = as_float(values, name, like=y.time)
+    time = y.time
+    if type(values) is type(time) is np.ndarray and values.dtype == time.dtype:
+        array = values
+    elif is_neutral(values):
+        array = as_float(values, name, like=time)
+    else:
+        one_namespace(outcome=time, **{name: values})
+        array = convert(as_float(values, name, like=time), time)
     if array.ndim > 2 or 0 in array.shape:
         raise InvalidInputError(f"{name} must be a number, (q,) or (n, q); got shape {tuple(array.shape)}.")
-    array = convert(array, y.time)
     columns = array.reshape(1, -1) if array.ndim < 2 else array
-    common_rows(outcome=len(y), **{name: columns.shape[0]})
+    if columns.shape[0] != 1:
+        common_rows(outcome=time.shape[0], **{name: columns.shape[0]})
     return columns, array.ndim == 0
 
 
