@@ -6,25 +6,53 @@ Modes are gradients, autocast, compilation, transforms and CUDA graphs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from censcore.exceptions import DerivativeError, InvalidTypeError
 
 __all__ = [
-    "Array", "check_not_batched", "detach", "grad_is_recorded", "in_eager", "in_transform", "is_neutral",
-    "is_torch", "namespace", "not_compiled", "one_namespace", "possibly", "requires_grad", "surely",
+    "Array", "ArrayLike", "Covariates", "Frame", "Numbers", "check_not_batched", "detach", "grad_is_recorded",
+    "in_eager", "in_transform", "is_neutral", "is_torch", "namespace", "not_compiled", "one_namespace",
+    "possibly", "requires_grad", "surely",
 ]  # fmt: skip
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: An array of NumPy or a tensor of torch. Neither library has a type that describes both.
+#: An array of NumPy or a tensor of torch inside the library, whose types have no operations in common.
 Array = Any
+
+
+class Numbers(Protocol):
+    """An array of NumPy, a tensor of torch or a column of a frame."""
+
+    @property
+    def shape(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+#: What public functions take for numbers or labels: an array, one number, or a list.
+ArrayLike: TypeAlias = Numbers | float | Sequence[Any]
+
+
+class Frame(Protocol):
+    """A data frame of any library that narwhals reads."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+
+
+#: Covariates: an array, (n,) or (n, p), or a data frame.
+Covariates: TypeAlias = ArrayLike | Frame
 
 # Axes that an array can have; a list nested deeper, such as one that holds itself, is none.
 _DEEPEST = 32

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, detach, possibly, to_numpy
+from censcore._arrays import Array, ArrayLike, detach, possibly, to_numpy
 from censcore._numerics import safe_log, special, xlogy
 from censcore._validation import check_between, name_subjects
 from censcore.distributions._panels import merge_edges
@@ -115,7 +115,7 @@ class LogNormal(Parametric):
     _mu: Array
     _sigma: Array
 
-    def __init__(self, mu: Array, sigma: Array) -> None:
+    def __init__(self, mu: ArrayLike, sigma: ArrayLike) -> None:
         self._set_parameters(mu=mu, sigma=sigma)
 
     def _z(self, t: Array) -> Array:
@@ -181,7 +181,7 @@ class Gamma(Parametric):
     _shape: Array
     _rate: Array
 
-    def __init__(self, shape: Array, rate: Array) -> None:
+    def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
         self._set_parameters(shape=shape, rate=rate)
 
     def _turned(self, t: Array) -> Array:
@@ -250,7 +250,7 @@ class Uniform(Parametric):
     _low: Array
     _high: Array
 
-    def __init__(self, low: Array, high: Array) -> None:
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         self._set_parameters(low=low, high=high)
         empty = np.nonzero(to_numpy(self._low >= self._high).any(axis=1))[0]
         if empty.size:
@@ -293,7 +293,7 @@ class Uniform(Parametric):
     def _excludes(self, t: Array) -> Array:
         return (t < self._low) | (t > self._high)
 
-    def given_survival(self, a: Array) -> Univariate:
+    def given_survival(self, a: ArrayLike) -> Univariate:
         """Uniform on [max(a, low), high]."""
         F, column = self._with_start(a)
         check_possible(column >= F._high, column)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, to_numpy
 from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.right_censored import RightCensored
@@ -48,7 +48,9 @@ class EventOfCause(RightCensored):
     _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "_never")
     _never: Array
 
-    def __init__(self, time: Array, event: Array, never: Array, censoring_time: Array = None) -> None:
+    def __init__(
+        self, time: ArrayLike, event: ArrayLike, never: ArrayLike, censoring_time: ArrayLike | None = None
+    ) -> None:
         observed = RightCensored(time, event, None)
         other = RightCensored(time, never, None).event
         both = to_numpy(observed.event & other)
@@ -81,7 +83,7 @@ class EventOfCause(RightCensored):
         """From a valid outcome of any cause and the events of this one."""
         return cls._made(followed, event=event, _never=followed.event & ~event)
 
-    def censor_at(self, tau: Array) -> EventOfCause:
+    def censor_at(self, tau: ArrayLike) -> EventOfCause:
         """Follow-up cut at ``tau``: events of any cause at exactly ``tau`` stay, later ones are censored."""
         cut = self.any_cause().censor_at(tau)
         return self._of(cut, cut.event & self.event)

@@ -7,7 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
+from censcore._arrays import (
+    Array,
+    ArrayLike,
+    Frame,
+    as_float,
+    common_rows,
+    is_torch,
+    namespace,
+    one_namespace,
+    to_numpy,
+)
 from censcore._numerics import previous_float
 from censcore._validation import as_list, check_flag, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingVisitsError
@@ -82,7 +92,12 @@ class IntervalCensored(Outcome):
     entry: Array
 
     def __init__(
-        self, lower: Array, upper: Array, visits: Array | list[Any] = None, *, entry: Array = None
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        visits: ArrayLike | list[Any] | None = None,
+        *,
+        entry: ArrayLike | None = None,
     ) -> None:
         one_namespace(lower=lower, upper=upper, entry=entry)
         known = upper if is_torch(upper) else lower
@@ -100,7 +115,9 @@ class IntervalCensored(Outcome):
     # ---- constructors --------------------------------------------------------------------------
 
     @classmethod
-    def current_status(cls, time: Array, found: Array, *, entry: Array = None) -> IntervalCensored:
+    def current_status(
+        cls, time: ArrayLike, found: ArrayLike, *, entry: ArrayLike | None = None
+    ) -> IntervalCensored:
         """One examination per subject, at a positive time, which ``found`` that the event had happened.
 
         The result has ``visits`` of shape (n, 1).
@@ -156,7 +173,7 @@ class IntervalCensored(Outcome):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         lower: str = "lower",
         upper: str = "upper",
         visits: list[str] | None = None,
@@ -206,7 +223,7 @@ class IntervalCensored(Outcome):
     def _reference(self) -> Array:
         return self.lower
 
-    def censor_at(self, tau: Array) -> IntervalCensored:
+    def censor_at(self, tau: ArrayLike) -> IntervalCensored:
         """Visits after ``tau`` left out: what was found later is not found, T > the last visit up to ``tau``.
 
         Examples
@@ -216,17 +233,17 @@ class IntervalCensored(Outcome):
         >>> y.lower, y.upper
         (array([2., 4.]), array([ 4., inf]))
         """
-        xp, tau = namespace(self.lower), one_each(tau, self.lower, "tau")
-        check_positive(tau, "tau", zero=True, infinite=True)
-        late, beyond, exact = self.upper > tau, self.lower > tau, self.exact
-        end = tau
+        xp, end_of = namespace(self.lower), one_each(tau, self.lower, "tau")
+        check_positive(end_of, "tau", zero=True, infinite=True)
+        late, beyond, exact = self.upper > end_of, self.lower > end_of, self.exact
+        end = end_of
         if bool((beyond & ~exact).any()):
             planned = self._planned("A horizon before the end of follow-up")
-            end = xp.where(exact, end, last_visit(planned, until=tau[:, None]))
+            end = xp.where(exact, end, last_visit(planned, until=end_of[:, None]))
         lower, endless = xp.where(beyond, end, self.lower), xp.full_like(self.upper, np.inf)
         visits = self.visits
         if visits is not None:
-            visits = xp.where(visits <= tau[:, None], visits, xp.full_like(visits, np.inf))
+            visits = xp.where(visits <= end_of[:, None], visits, xp.full_like(visits, np.inf))
         return self._changed(lower=lower, upper=xp.where(late, endless, self.upper), visits=visits)
 
     # ---- the detection time --------------------------------------------------------------------
@@ -236,7 +253,7 @@ class IntervalCensored(Outcome):
         """Until when each subject is known to be free of the event: L, or the entry."""
         return self.lower if self.entry is None else namespace(self.lower).maximum(self.lower, self.entry)
 
-    def dropped_out(self, until: Array = np.inf) -> Array:
+    def dropped_out(self, until: ArrayLike = np.inf) -> Array:
         """Who dropped out: nothing was found, and a planned visit up to ``until`` was not attended, (n,).
 
         Examples
@@ -250,7 +267,7 @@ class IntervalCensored(Outcome):
         missed = first_missed(self._planned("dropped_out"), self._known_free)
         return ~self.found & (missed <= until) & (missed < np.inf)
 
-    def detection(self, until: Array = None, *, dropout: bool = False) -> RightCensored:
+    def detection(self, until: ArrayLike | None = None, *, dropout: bool = False) -> RightCensored:
         """The detection time, the first visit at or after T, as a right-censored outcome.
 
         With the visits (``DetectionTimes``), ``Censoring(KaplanMeier())`` estimates from it how subjects drop
@@ -337,7 +354,7 @@ class IntervalCensored(Outcome):
             )
 
     def continue_visits(
-        self, gaps: Any, until: float, seed: int = 0, *, dropped_out: Array = None
+        self, gaps: Any, until: float, seed: int = 0, *, dropped_out: ArrayLike | None = None
     ) -> IntervalCensored:
         """Draw the visits that would have followed the detection, from a distribution of the gaps.
 

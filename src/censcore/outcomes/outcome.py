@@ -12,6 +12,7 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
+    ArrayLike,
     as_prototype,
     as_rows,
     check_entries,
@@ -90,7 +91,7 @@ class Outcome:
         _register_collate()
         return self.take(rows)
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: ArrayLike | slice) -> Self:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
         rows, n = rows if type(rows) is slice else as_rows(rows), self._reference.shape[0]
         chosen: dict[str, Any] = {}
@@ -106,7 +107,7 @@ class Outcome:
             chosen["row_labels"] = self.row_labels[rows if type(rows) is slice else to_numpy(rows)]
         return self._changed(**chosen)
 
-    def like(self, array: Array) -> Self:
+    def like(self, array: ArrayLike) -> Self:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
         array = as_prototype(array)
         check_entries(array, "array")

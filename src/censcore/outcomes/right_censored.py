@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, Frame, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import next_float, previous_float
 from censcore._validation import (
     as_coordinate,
@@ -89,7 +89,12 @@ class RightCensored(Outcome):
     names: list[str] | None
 
     def __init__(
-        self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
+        self,
+        time: ArrayLike,
+        event: ArrayLike,
+        censoring_time: ArrayLike | None = None,
+        *,
+        entry: ArrayLike | None = None,
     ) -> None:
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
         labels = check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
@@ -135,7 +140,7 @@ class RightCensored(Outcome):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         time: str | list[str] = "time",
         event: str | list[str] = "event",
         censoring_time: str | list[str] | None = None,
@@ -158,7 +163,7 @@ class RightCensored(Outcome):
     @classmethod
     def from_start_stop(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         id: str = "id",
         start: str = "start",
@@ -324,7 +329,7 @@ class RightCensored(Outcome):
                 "coordinate j."
             )
 
-    def censor_at(self, tau: Array) -> RightCensored:
+    def censor_at(self, tau: ArrayLike) -> RightCensored:
         """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
 
         Examples
@@ -333,20 +338,20 @@ class RightCensored(Outcome):
         >>> cs.RightCensored([2.0, 5.0, 3.0], [1, 1, 1]).censor_at(3.0).event
         array([ True, False,  True])
         """
-        tau = one_each(tau, self.time, "tau", coordinates=True)
-        check_positive(tau, "tau", zero=True, infinite=True)
+        end = one_each(tau, self.time, "tau", coordinates=True)
+        check_positive(end, "tau", zero=True, infinite=True)
         xp, c = namespace(self.time), self.censoring_time
-        limit = tau[:, None] if tau.ndim < self.time.ndim else tau
+        limit = end[:, None] if end.ndim < self.time.ndim else end
         if c is not None:
-            per_subject = tau.ndim < 2 and c.ndim == 1
-            c = xp.minimum(c, tau) if per_subject else xp.minimum(c.reshape(len(self), -1), limit)
+            per_subject = end.ndim < 2 and c.ndim == 1
+            c = xp.minimum(c, end) if per_subject else xp.minimum(c.reshape(len(self), -1), limit)
         time, entry = xp.minimum(self.time, limit), self.entry
         if entry is not None:
             entry = xp.minimum(entry, time if time.ndim == 1 else xp.min(time, axis=1))
         event = self.event & (self.time <= limit)
         return self._changed(time=time, event=event, censoring_time=c, entry=entry)
 
-    def followed_through(self, t: Array) -> RightCensored:
+    def followed_through(self, t: ArrayLike) -> RightCensored:
         """The outcome in which whoever is censored at t is censored just after it, free of the event at t.
 
         Censoring at t says that the event time exceeds t, since events come first.
@@ -363,7 +368,7 @@ class RightCensored(Outcome):
         time = xp.where(self.censored & (self.time == end), after, self.time)
         return self._changed(time=time, censoring_time=None if c is None else xp.where(c == end, after, c))
 
-    def at_risk(self, s: Array) -> Array:
+    def at_risk(self, s: ArrayLike) -> Array:
         """Which subjects are at risk just after ``s``, (n,): entered at or before it, and still followed.
 
         Examples
@@ -381,7 +386,7 @@ class RightCensored(Outcome):
         inside = earliest > float(landmark)  # in whatever library the time is
         return inside if self.entry is None else inside & (self.entry <= float(landmark))
 
-    def after(self, s: Array) -> RightCensored:
+    def after(self, s: ArrayLike) -> RightCensored:
         """The subjects at risk at the landmark ``s``, who enter there: what is seen of T given T > s.
 
         Times stay on their scale, and ``entry`` is s for every subject. Forecasts and covariates are those of
@@ -397,16 +402,16 @@ class RightCensored(Outcome):
         >>> cs.crps(late, cs.Exponential(0.5), cs.Uniform(0.0, 9.0)).round(4)
         array([0.3362, 0.8768])
         """
-        rows = np.nonzero(to_numpy(self.at_risk(s)))[0]
+        rows, landmark = np.nonzero(to_numpy(self.at_risk(s)))[0], float(as_float(s, "s"))
         if not rows.size:
             raise InvalidInputError(
-                f"No subject is at risk after {float(s):g}: got times up to {float(self.time.max()):g}. Pass "
+                f"No subject is at risk after {landmark:g}: got times up to {float(self.time.max()):g}. Pass "
                 "an earlier landmark."
             )
         late = self.take(rows)
         xp = namespace(late.time)
         first = late.time if late.time.ndim == 1 else late.time[:, 0]
-        return late._with_entry(xp.full_like(first, float(s)))
+        return late._with_entry(xp.full_like(first, landmark))
 
     @property
     def informs_censoring(self) -> Array:

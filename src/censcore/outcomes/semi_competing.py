@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, namespace, to_numpy
 from censcore._validation import as_coordinate, name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.event_of_cause import EventOfCause
@@ -75,7 +75,9 @@ class SemiCompetingRisks(Outcome):
     has_delayed_entry: ClassVar[bool] = False
     names: ClassVar[None] = None
 
-    def __init__(self, time: Array, event: Array, terminal: int = -1, censoring_time: Array = None) -> None:
+    def __init__(
+        self, time: ArrayLike, event: ArrayLike, terminal: int = -1, censoring_time: ArrayLike | None = None
+    ) -> None:
         y = RightCensored(time, event)
         if y.time.ndim != 2 or y.k < 2:
             raise InvalidInputError(
@@ -179,7 +181,7 @@ class SemiCompetingRisks(Outcome):
         """Number of event times per subject, the terminal one among them."""
         return int(self.time.shape[1])
 
-    def censor_at(self, tau: Array) -> SemiCompetingRisks:
+    def censor_at(self, tau: ArrayLike) -> SemiCompetingRisks:
         """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there."""
         cut = RightCensored(self.time, self.event).censor_at(tau)
         return self._changed(time=cut.time, event=cut.event, _end=self._end.censor_at(tau))

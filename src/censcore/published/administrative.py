@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike
@@ -12,7 +12,10 @@ from censcore.scores.inputs import evaluation_times, scoring_inputs
 
 
 def administrative_brier(
-    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, times: Array = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    times: ArrayLike | None = None,
 ) -> Array:
     r"""Brier score among those whose follow-up reaches t, for known censoring times, (n, q).
 

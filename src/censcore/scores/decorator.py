@@ -8,7 +8,7 @@ from functools import partial, update_wrapper
 from inspect import Parameter, Signature, signature
 from typing import Any, Literal, Protocol
 
-from censcore._arrays import Array, in_eager
+from censcore._arrays import Array, ArrayLike, in_eager
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike, SemiCompetingRisks
@@ -36,8 +36,8 @@ class Score(Protocol):
         y: OutcomeLike | SemiCompetingRisks,
         forecast: Distribution,
         censoring: Distribution | None = None,
-        *at: Array,
-        horizon: Array = None,
+        *at: ArrayLike,
+        horizon: ArrayLike | None = None,
         **options: Any,
     ) -> Array: ...
 
@@ -55,7 +55,7 @@ def score(
     joint: bool = False,
     needs_censoring: bool = True,
     causes: Formula | Literal["sum"] | None = "sum",
-    intervals: Callable[..., Array] | Literal["detection"] | None = "detection",
+    intervals: Callable[..., ArrayLike] | Literal["detection"] | None = "detection",
     **known: Any,
 ) -> Callable[[Formula], Score]:
     r"""Make a score of a formula, and register it.

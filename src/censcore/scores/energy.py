@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike
 from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
 from censcore.distributions import Ensemble
 from censcore.scores._energy_ensembles import Method, score_of_causes, score_of_ensemble, score_of_samples
@@ -50,9 +50,9 @@ def energy_score(
     fair: bool = False,
     draws: int = 32,
     seed: int = 0,
-    mask: Array = None,
+    mask: ArrayLike | None = None,
     members: int = 1024,
-    ids: Any = None,
+    ids: ArrayLike | None = None,
 ) -> Array:
     r"""Energy score of right-censored event times, joint over their k coordinates.
 

@@ -249,7 +249,7 @@ def scoring_inputs(
         check_same_order(y=y, forecast=forecast, censoring=censoring)
     if joint and isinstance(y, SemiCompetingRisks):
         return _of_semi_competing_risks(y, forecast, censoring, horizon, needs_censoring)
-    y = y if type(y) is RightCensored else as_outcome(cast(OutcomeLike, y), one_cause=one_cause)
+    y = y if type(y) is RightCensored else as_outcome(y, one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)
     # after an event of another cause every score is an average over C

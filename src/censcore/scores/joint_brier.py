@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, namespace
+from censcore._arrays import Array, ArrayLike, namespace
 from censcore._validation import as_count, as_seed, check_instance, shown
 from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
@@ -52,7 +52,7 @@ def joint_brier_score(
     scale: str = "localized",
     members: int = 1024,
     seed: int = 0,
-    ids: Any = None,
+    ids: ArrayLike | None = None,
 ) -> Array:
     r"""Brier score of a joint event by time t: squared error of its forecast probability p(t).
 

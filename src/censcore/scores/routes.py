@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike
 from censcore.distributions import Distribution, Grouped, PointMass, Univariate
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.outcomes import OutcomeLike
@@ -194,7 +194,7 @@ def routes(
     y: OutcomeLike,
     forecast: Distribution,
     censoring: Distribution | None = None,
-    horizon: Array = None,
+    horizon: ArrayLike | None = None,
     *,
     scale: str = "localized",
 ) -> Routes:
