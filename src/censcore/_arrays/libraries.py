@@ -13,11 +13,11 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from censcore.exceptions import DerivativeError, InvalidTypeError
+from censcore.exceptions import InvalidTypeError
 
 __all__ = [
-    "Array", "ArrayLike", "Covariates", "Frame", "Numbers", "check_not_batched", "detach", "grad_is_recorded",
-    "in_eager", "in_transform", "is_neutral", "is_torch", "namespace", "not_compiled", "one_namespace",
+    "Array", "ArrayLike", "Covariates", "Frame", "Numbers", "detach", "grad_is_recorded", "in_eager",
+    "in_transform", "is_batched", "is_neutral", "is_torch", "namespace", "not_compiled", "one_namespace",
     "possibly", "requires_grad", "surely",
 ]  # fmt: skip
 
@@ -119,17 +119,14 @@ def _home(value: Array) -> str:
 # ---- modes of torch ------------------------------------------------------------------------------------
 
 
-def check_not_batched(value: Array, name: str) -> None:
-    """Check that ``torch.vmap`` has not hidden an axis of a tensor."""
+def is_batched(value: Array) -> bool:
+    """Whether ``torch.vmap`` has hidden an axis of a tensor."""
     functorch = sys.modules["torch"]._C._functorch
     while functorch.is_functorch_wrapped_tensor(value):
         if functorch.is_batchedtensor(value):
-            raise DerivativeError(
-                f"torch.vmap: got {name} with a hidden batch axis, which the checks and quadratures of "
-                "censcore cannot read. Subjects are an axis already: pass one value per subject, (n,), and "
-                "call the score once; it returns one loss per subject."
-            )
+            return True
         value = functorch.get_unwrapped(value)
+    return False
 
 
 def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -14,9 +14,7 @@ from censcore._arrays import (
     ArrayLike,
     Numbers,
     as_float,
-    as_prototype,
     as_rows,
-    check_entries,
     common_rows,
     convert,
     detach,
@@ -305,9 +303,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         """
         model: Array = array
         if type(model) is not np.ndarray or model.dtype != np.float64:
-            model = as_prototype(model)
-            if 0 not in model.shape:  # an empty array only names the library, device and dtype
-                check_entries(model, "array")
+            model = as_float(model, "array")
         if self._only_in and is_torch(model) != (self._only_in == "torch"):
             got = "a torch tensor" if is_torch(model) else "a NumPy array"
             raise InvalidTypeError(

@@ -13,9 +13,8 @@ import numpy as np
 from censcore._arrays import (
     Array,
     ArrayLike,
-    as_prototype,
+    as_float,
     as_rows,
-    check_entries,
     convert,
     like_moved,
     namespace,
@@ -109,10 +108,9 @@ class Outcome:
 
     def like(self, array: ArrayLike) -> Self:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
-        array = as_prototype(array)
-        check_entries(array, "array")
+        model = as_float(array, "array")
         return self._each(
-            lambda part: part.like(array) if isinstance(part, Outcome) else convert(part, array)
+            lambda part: part.like(model) if isinstance(part, Outcome) else convert(part, model)
         )
 
     def _each(self, change: Callable[[Any], Any]) -> Self:
