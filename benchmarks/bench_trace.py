@@ -7,7 +7,8 @@ Lines of code are counted by package, without docstrings, comments and blanks. F
 from one file to another, and calls of Python functions of the library (and of ``evaluation/`` alone) are
 traced in the second call of each comparison at default settings. Three are of 400 subjects, two forecasts and
 an estimated censoring distribution, without the null model, which older versions did not have. Two are of a
-Cox and a Weibull regression: fitted to 1,000 subjects and judged on 1,000 others, and in three folds.
+Cox and a Weibull regression: fitted to 1,000 subjects and judged on 1,000 others, and in three folds. Single
+calls of scores, of 1,000 subjects up to a horizon, are traced in the same way.
 """
 
 from __future__ import annotations
@@ -72,6 +73,25 @@ def comparisons() -> dict[str, Callable[[], Any]]:
     }
 
 
+def single_scores() -> dict[str, Callable[[], Any]]:
+    """Single calls of scores: smooth and step forecasts, step and smooth censoring distributions."""
+    import censcore as cs
+
+    rng, n = np.random.default_rng(0), 1000
+    x = rng.normal(size=n)
+    T, C = np.exp(0.5 * x) * rng.weibull(1.5, n), rng.uniform(0, 3, n)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    grid, weibull, uniform = np.linspace(0.05, 3, 50), cs.Weibull(1.5, np.exp(0.5 * x)), cs.Uniform(0.0, 3.0)
+    steps = cs.Step(grid, sf=weibull.sf(grid[None, :]))
+    km = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution(np.zeros((n, 1)))
+    return {
+        "crps, km": lambda: cs.crps(y, weibull, km, horizon=2.0),
+        "crps, steps": lambda: cs.crps(y, steps, uniform, horizon=2.5),
+        "brier": lambda: cs.brier_score(y, weibull, km, 1.0, horizon=2.0),
+        "log": lambda: cs.log_score(y, weibull, km),
+    }
+
+
 def traced(work: Callable[[], Any], root: str) -> list[int]:
     """Files of the library that are visited, changes of file, and calls: of all, and of ``evaluation/``."""
     work()
@@ -133,7 +153,7 @@ def numbers(source: Path) -> dict[str, list[int]]:
 
 
 def main() -> None:
-    """Print a line per package, and one per comparison."""
+    """Print a line per package, and one per comparison and score."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_trace")
     parser.add_argument("--before", type=Path, help="the folder of another package, PATH/src")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
@@ -143,7 +163,8 @@ def main() -> None:
 
         warnings.simplefilter("ignore")
         root = str(Path(censcore.__file__).parent)
-        print(json.dumps({name: traced(work, root) for name, work in comparisons().items()}))
+        walks = comparisons() | single_scores()
+        print(json.dumps({name: traced(work, root) for name, work in walks.items()}))
         return
     sources = {"now": ROOT / "src"} if asked.before is None else {"before": asked.before, "now": ROOT / "src"}
     lines = {when: sizes(source) for when, source in sources.items()}
@@ -151,12 +172,12 @@ def main() -> None:
     for package in sorted(lines["now"]):
         print(f"{package:20}" + "".join(f"{count[package]:10,}" for count in lines.values()))
     print(f"{'all':20}" + "".join(f"{count.total():10,}" for count in lines.values()))
-    print(f"\n{'':10}{'':8}{'files':>8}{'changes':>10}{'calls':>10}{'evaluation':>12}")
+    print(f"\n{'':12}{'':8}{'files':>8}{'changes':>10}{'calls':>10}{'evaluation':>12}")
     found = {when: numbers(source) for when, source in sources.items()}
     for name in found["now"]:
         for when, rows in found.items():
             files, changes, calls, inside = rows[name]
-            print(f"{name:10}{when:8}{files:8,}{changes:10,}{calls:10,}{inside:12,}")
+            print(f"{name:12}{when:8}{files:8,}{changes:10,}{calls:10,}{inside:12,}")
 
 
 if __name__ == "__main__":

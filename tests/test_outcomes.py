@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from censcore import CompetingRisks, IntervalCensored, RightCensored
+from censcore import CompetingRisks, IntervalCensored, RightCensored, SemiCompetingRisks
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes import as_outcome
 
@@ -465,3 +465,32 @@ def test_columns_of_visits_are_names():
     with pytest.raises(InvalidTypeError, match="expected its name"):
         IntervalCensored.from_frame(frame, visits=np.array([0.5, 1.0]))
     assert IntervalCensored.from_frame(frame, visits=np.zeros((0, 3))).visits is None
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        RightCensored([2.0, 5.0], [1, 0]),
+        CompetingRisks([2.0, 5.0], [1, 0]),
+        CompetingRisks([2.0, 5.0], [1, 0]).cause(1),
+        SemiCompetingRisks([[2.0, 5.0]], [[1, 1]]),
+        IntervalCensored([0.0], [2.0], visits=[2.0, 4.0]),
+        IntervalCensored([0.0], [2.0], visits=[2.0, 4.0]).detection(),
+    ],
+    ids=lambda y: type(y).__name__,
+)
+def test_outcomes_are_immutable_and_travel(y):
+    for name in vars(y):
+        with pytest.raises(AttributeError, match="cannot assign"):
+            setattr(y, name, None)
+    for again in (pickle.loads(pickle.dumps(y)), copy.deepcopy(y), y.take(slice(0, len(y)))):
+        assert vars(again).keys() == vars(y).keys()
+        assert repr(again) == repr(y)
+
+
+def test_names_of_event_times():
+    y = RightCensored([[2.0, 5.0]], [[1, 0]]).with_names(["relapse", "death"])
+    assert y[[0]].names == ["relapse", "death"]
+    assert y.with_names(None).names is None
+    with pytest.raises(InvalidInputError, match="2 different names, one per event time"):
+        y.with_names(["relapse"])

@@ -77,7 +77,7 @@ class InvalidIndexError(CenscoreError, IndexError):
 
 
 class DerivativeError(CenscoreError, RuntimeError):
-    """A derivative, or a transform of torch.func, that does not exist here: a second derivative, vmap."""
+    """A derivative that does not exist here, such as a third one in the shape of the gamma distribution."""
 
 
 class InvalidTypeError(CenscoreError, TypeError):

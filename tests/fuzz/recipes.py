@@ -291,6 +291,7 @@ OUTCOMES = {
             "from_frame": {"frame": FRAME},
             "from_structured": {"y": STRUCTURED},
             "from_start_stop": {"frame": COUNTING},
+            "with_names": {"names": ["death"]},
         },
         time=TIME,
         event=EVENT,

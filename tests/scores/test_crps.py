@@ -409,6 +409,32 @@ def test_the_fair_score_of_a_small_sample_is_that_of_its_distribution():
     np.testing.assert_array_equal(cs.crps(y, truth, C, fair=True), cs.crps(y, truth, C))
 
 
+def test_fair_members_of_visits_are_those_of_the_detection_time():
+    """The energy score of one time is the same number by another way."""
+    rng = np.random.default_rng(2)
+    y = cs.IntervalCensored([0.0, 1.0, 2.0], [1.0, 2.0, np.inf], visits=[1.0, 2.0])
+    members = cs.Ensemble(rng.exponential(size=(3, 9)))
+    fair = cs.crps(y, members, horizon=2.5, fair=True)
+    np.testing.assert_array_equal(fair, cs.energy_score(y, members, horizon=2.5, fair=True))
+    assert (fair < cs.crps(y, members, horizon=2.5)).all()
+
+
+def test_the_fair_score_of_all_causes_is_that_of_their_distribution():
+    rng = np.random.default_rng(3)
+    n = 10_000
+    T, cause = rng.exponential(1 / 3, size=n), np.where(rng.uniform(size=n) < 1 / 3, 1, 2)
+    censored, C = rng.uniform(0, 2, n), cs.Uniform(0.0, 2.0)
+    y = cs.CompetingRisks(np.minimum(T, censored), np.where(censored >= T, cause, 0))
+    truth = cs.CauseSpecificHazards([cs.Exponential(1.0), cs.Exponential(2.0)])
+    members = cs.CauseEnsemble(
+        rng.exponential(1 / 3, size=(n, 5)), np.where(rng.uniform(size=(n, 5)) < 1 / 3, 1, 2)
+    )
+    true = cs.crps(y, truth, C, horizon=1.5)
+    mean, error = cs.mean_loss(cs.crps(y, members, C, horizon=1.5, fair=True) - true)
+    assert abs(mean) < 3 * error
+    assert cs.mean_loss(cs.crps(y, members, C, horizon=1.5) - true).mean > 10 * error
+
+
 def test_one_member_has_no_fair_score():
     with pytest.raises(InvalidInputError, match="at least two members"):
         cs.crps(cs.RightCensored([1.0], [1]), cs.Ensemble([[2.0]]), fair=True)

@@ -10,7 +10,7 @@ import pytest
 
 import censcore as cs
 from censcore.evaluation.measures.case_scores import CASE_SCORES
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.scores import SCORES, ScoreInfo, register, score
 from censcore.testing import check_score
 
@@ -82,6 +82,53 @@ def test_losses_of_one_subject_that_serve_all_are_repeated():
     wrong = score(None, axis="level")(lambda inputs, levels: inputs.xp.ones((N,)))
     with pytest.raises(InvalidInputError, match=r"got losses of shape \(200,\).*\(200, 2\)"):
         wrong(Y, F, C, [0.2, 0.4])
+
+
+def test_formulas_of_their_own_for_causes_and_for_intervals():
+    """What the library's scores do for other kinds of outcome, a custom score does as well."""
+
+    def of_causes(inputs, times):
+        event, free = inputs.known_at(times).weights()
+        at = times + 0 * event
+        F_j = inputs.of_its_cause(lambda F, rows: F.cdf(at[rows]), q=at.shape[1])
+        return event * (1 - F_j) + free * inputs.F.cdf(times)
+
+    def of_intervals(y, forecast, censoring, times, *, horizon=None):
+        return np.full((len(y), 1), 7.0)
+
+    absolute = score(None, axis="time", causes=of_causes, intervals=of_intervals)(squares)
+    found = absolute(CAUSES, HAZARDS, C, [0.5])
+    event, free = (
+        cs.brier_score(Y, cs.PointMass(9.0), C, [0.5]),
+        cs.brier_score(Y, cs.PointMass(0.1), C, [0.5]),
+    )
+    F_1, F_2 = (HAZARDS.cause(j).cdf(0.5)[:, None] for j in (1, 2))
+    own = np.where(CAUSES.causes[:, None] == 1, F_1, F_2)
+    np.testing.assert_allclose(found, event * (1 - own) + free * (F_1 + F_2), rtol=1e-12)
+    assert absolute(CAUSES, HAZARDS, C, 0.5).shape == (N,)
+    visits = cs.IntervalCensored([0.0, 1.0], [1.0, np.inf], visits=[1.0, 2.0])
+    assert (absolute(visits, F, None, 0.5) == 7.0).all()
+    refused = score(None, axis="time", causes=None, intervals=None)(squares)
+    for y, forecast in ((CAUSES, HAZARDS), (visits, F)):
+        with pytest.raises(UnsupportedOutcomeError):
+            refused(y, forecast, C, 0.5)
+
+
+def test_a_joint_score_gets_the_mask_that_leaves_coordinates_out():
+    seen = {}
+
+    @score(None, joint=True)
+    def first_time(inputs, *, mask=None):
+        seen["mask"] = mask
+        return inputs.y.time[:, 0]
+
+    y = cs.RightCensored([[1.0, 2.0], [3.0, 1.0]], [[1, 1], [1, 1]])
+    F = cs.Independent([cs.Exponential(1.0), cs.Exponential(1.0)])
+    loss = first_time(y, F, cs.Uniform(0.0, 4.0), mask=[[False, True], [True, True]])
+    assert loss.tolist() == [0.0, 3.0]
+    assert seen["mask"].tolist() == [[False, True], [True, True]]
+    with pytest.raises(InvalidInputError, match="one entry per subject and coordinate"):
+        first_time(y, F, cs.Uniform(0.0, 4.0), mask=[True])
 
 
 def test_missing_and_superfluous_arguments():

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays.libraries import Array, check_not_batched, in_transform, is_neutral, is_torch, namespace
+from censcore._arrays.libraries import Array, in_transform, is_batched, is_neutral, is_torch, namespace
 from censcore.exceptions import InvalidIndexError, InvalidInputError, InvalidTypeError
 from censcore.plain_text import shown
 
 __all__ = [
-    "as_float", "as_prototype", "as_rows", "broadcast_to", "check_entries", "check_integers", "common_rows",
+    "as_float", "as_rows", "broadcast_to", "check_entries", "check_integers", "common_rows",
     "convert", "like_moved", "take_rows", "to_numpy",
 ]  # fmt: skip
 
+_FLOAT = {float}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -26,7 +27,10 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     """
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
-    if type(value) is float and (like is None or (type(like) is np.ndarray and like.dtype == np.float64)):
+    kind_of = type(value)
+    if (kind_of is float or (kind_of is list and _FLOAT.issuperset(map(type, value)))) and (
+        like is None or (type(like) is np.ndarray and like.dtype == np.float64)
+    ):
         return np.asarray(value)
     if is_torch(value):
         check_entries(value, name)
@@ -82,7 +86,7 @@ def _listed(value: Any, name: str, expected: str) -> np.ndarray:
 
 
 def check_entries(value: Any, name: str) -> None:
-    """Check that every entry of an array can be read: none is masked, and a tensor is dense and has data."""
+    """Check that all entries can be read: none is masked, a tensor is dense and has data, none is batched."""
     if type(value) is np.ndarray:
         return
     # a structured array has a mask for every field
@@ -95,8 +99,12 @@ def check_entries(value: Any, name: str) -> None:
         return
     if value.layout is not sys.modules["torch"].strided or value.is_nested:
         raise InvalidTypeError(f"{name}: got a sparse tensor, expected a dense one. Pass tensor.to_dense().")
-    if value.is_meta:
-        raise InvalidTypeError(f"{name}: got a tensor without data, on the device 'meta'.")
+    if value.is_meta or is_batched(value):
+        what = "without data, on the device 'meta'" if value.is_meta else "whose batch axis torch.vmap hides"
+        raise InvalidTypeError(
+            f"{name}: got a tensor {what}, expected one whose values can be read. Subjects are an axis "
+            "already: pass one value for each, (n,), and call the score once."
+        )
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
@@ -126,14 +134,8 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def as_prototype(array: Array) -> Array:
-    """A floating array of which only library, device and dtype matter, so that it may be without data."""
-    return _torch_float(array, "array") if is_torch(array) else as_float(array, "array")
-
-
 def _torch_float(value: Array, name: str) -> Array:
     torch = sys.modules["torch"]
-    check_not_batched(value, name)
     if value.dtype in (torch.float32, torch.float64):
         return value
     if value.is_complex():
@@ -212,7 +214,7 @@ def _plain(tensor: Array) -> Array:
 
 def _unwrapped(tensor: Array, core: Any) -> np.ndarray:
     """What is inside the tensors that ``torch.func.grad`` and its relatives pass around."""
-    check_not_batched(tensor, "a tensor")
+    check_entries(tensor, "a tensor")
     while core._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = core._functorch.get_unwrapped(tensor)
     with core._DisableFuncTorch():
@@ -229,6 +231,8 @@ def as_rows(rows: Any) -> Any:
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]  # scikit-learn indexes by [rows, ...]
     if isinstance(rows, slice):
+        return rows
+    if type(rows) is np.ndarray and rows.dtype == np.intp and rows.ndim == 1 and rows.flags.c_contiguous:
         return rows
     check_entries(rows, "rows")
     if is_torch(rows) and rows.ndim == 1 and not rows.is_floating_point() and not rows.is_complex():

@@ -6,28 +6,57 @@ Modes are gradients, autocast, compilation, transforms and CUDA graphs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from censcore.exceptions import DerivativeError, InvalidTypeError
+from censcore.exceptions import InvalidTypeError
 
 __all__ = [
-    "Array", "as_loss", "check_not_batched", "detach", "grad_is_recorded", "in_transform", "is_neutral",
-    "is_torch", "namespace", "not_compiled", "one_namespace", "possibly", "requires_grad", "surely",
+    "Array", "ArrayLike", "Covariates", "Frame", "Numbers", "detach", "grad_is_recorded", "in_eager",
+    "in_transform", "is_batched", "is_neutral", "is_torch", "namespace", "not_compiled", "one_namespace",
+    "possibly", "requires_grad", "surely",
 ]  # fmt: skip
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: An array of NumPy or a tensor of torch. Neither library has a type that describes both.
+#: An array of NumPy or a tensor of torch inside the library, whose types have no operations in common.
 Array = Any
+
+
+class Numbers(Protocol):
+    """An array of NumPy, a tensor of torch or a column of a frame."""
+
+    @property
+    def shape(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+#: What public functions take for numbers or labels: an array, one number, or a list.
+ArrayLike: TypeAlias = Numbers | float | Sequence[Any]
+
+
+class Frame(Protocol):
+    """A data frame of any library that narwhals reads."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+
+
+#: Covariates: an array, (n,) or (n, p), or a data frame.
+Covariates: TypeAlias = ArrayLike | Frame
 
 # Axes that an array can have; a list nested deeper, such as one that holds itself, is none.
 _DEEPEST = 32
+_PLAIN = {bool, int, float}
 
 
 def is_torch(value: object) -> bool:
@@ -41,7 +70,8 @@ def is_torch(value: object) -> bool:
 def is_neutral(value: object, depth: int = 0) -> bool:
     """Whether ``value`` belongs to no array library: a Python number or a (nested) list of them."""
     if isinstance(value, list | tuple):
-        return depth < _DEEPEST and all(is_neutral(item, depth + 1) for item in value)
+        plain = _PLAIN.issuperset(map(type, value))  # without a call for each of many numbers
+        return plain or (depth < _DEEPEST and all(is_neutral(item, depth + 1) for item in value))
     return value is None or isinstance(value, bool | int | float)
 
 
@@ -89,17 +119,14 @@ def _home(value: Array) -> str:
 # ---- modes of torch ------------------------------------------------------------------------------------
 
 
-def check_not_batched(value: Array, name: str) -> None:
-    """Check that ``torch.vmap`` has not hidden an axis of a tensor."""
+def is_batched(value: Array) -> bool:
+    """Whether ``torch.vmap`` has hidden an axis of a tensor."""
     functorch = sys.modules["torch"]._C._functorch
     while functorch.is_functorch_wrapped_tensor(value):
         if functorch.is_batchedtensor(value):
-            raise DerivativeError(
-                f"torch.vmap: got {name} with a hidden batch axis, which the checks and quadratures of "
-                "censcore cannot read. Subjects are an axis already: pass one value per subject, (n,), and "
-                "call the score once; it returns one loss per subject."
-            )
+            return True
         value = functorch.get_unwrapped(value)
+    return False
 
 
 def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -121,24 +148,18 @@ def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return eager
 
 
-def as_loss(score: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A score that ``torch.autocast`` leaves in float32 or float64, and ``torch.compile`` calls as it is."""
+def in_eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, once torch is there: in its own precision under autocast, and never compiled."""
 
-    @wraps(score)
+    @wraps(function)
     def precise(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        torch = sys.modules.get("torch")
-        if torch is None or not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
-            return score(*args, **kwargs)
+        torch = sys.modules["torch"]
+        if not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            return function(*args, **kwargs)
         with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-            return score(*args, **kwargs)
+            return function(*args, **kwargs)
 
-    with_torch = not_compiled(precise)
-
-    @wraps(score)
-    def loss(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return (with_torch if "torch" in sys.modules else score)(*args, **kwargs)
-
-    return loss
+    return not_compiled(precise)
 
 
 def in_transform() -> bool:

@@ -157,6 +157,8 @@ def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bo
     good = values >= 0 if zero else values > 0
     if not infinite:
         good = good & (values < np.inf)
+    if good.all() is np.True_:
+        return
     expected = ("non-negative" if zero else "positive") + ("" if infinite else " and finite")
     _check(good, values, name, expected)
 

@@ -107,6 +107,7 @@ def outcome_of(
     if columns.intervals:
         return _intervals(frame, columns)
     time = numbers(columns.time, "--time")
+    assert time is not None
     if columns.cause is None:
         assert columns.event is not None
         return cs.RightCensored(time, column(frame, columns.event, "--event"), c, entry=a)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, convert, detach, namespace, to_numpy
 from censcore._quadrature import ORDER, Antiderivative
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.joint import Independent, are_steps, in_one_library
@@ -85,7 +85,7 @@ class CauseSpecificHazards(TimeAndCause):
         first = self.of_any_cause()
         return self.remember(("cause", number), lambda: _SmoothCause(self._hazards, number, first))
 
-    def given_survival(self, a: Array) -> CauseSpecificHazards:
+    def given_survival(self, a: ArrayLike) -> CauseSpecificHazards:
         """Given T > a: the hazards stay as they are beyond a."""
         self._alive(a)
         return CauseSpecificHazards([part.given_survival(a) for part in self._hazards], names=self.names)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike
 from censcore._validation import check_kind
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.joint import Joint
@@ -45,7 +45,7 @@ class Censored(Univariate):
     array_names: ClassVar[tuple[str, ...]] = ("_tau",)
     part_names: ClassVar[tuple[str, ...]] = ("_distribution",)
 
-    def __init__(self, distribution: Univariate, tau: Array) -> None:
+    def __init__(self, distribution: Univariate, tau: ArrayLike) -> None:
         check_one_time(distribution, "distribution")
         self._distribution, self._tau = distribution._with_end(tau)
 
@@ -99,7 +99,7 @@ class Censored(Univariate):
         """Those of the distribution, cut at tau, beyond which the survival function is zero."""
         return merge_edges(self._cut(self._distribution.panel_edges()), self._tau)
 
-    def censor_at(self, tau: Array) -> Univariate:
+    def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau, tau'), censored once."""
         distribution, end = self._with_end(tau)
         return distribution.replaced(_tau=distribution._cut(end))
@@ -132,7 +132,7 @@ class CensoredJoint(Joint):
     array_names: ClassVar[tuple[str, ...]] = ("_tau",)
     part_names: ClassVar[tuple[str, ...]] = ("_distribution",)
 
-    def __init__(self, joint: Joint, tau: Array) -> None:
+    def __init__(self, joint: Joint, tau: ArrayLike) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
         self._distribution, self._tau = joint._with_end(tau)
 

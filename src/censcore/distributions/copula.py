@@ -10,6 +10,7 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
+    ArrayLike,
     common_rows,
     convert,
     detach,
@@ -94,7 +95,7 @@ class Copula(FromMarginals):
 
     array_names: ClassVar[tuple[str, ...]] = ("_theta",)
 
-    def __init__(self, family: str, marginals: Sequence[Univariate], theta: Array) -> None:
+    def __init__(self, family: str, marginals: Sequence[Univariate], theta: ArrayLike) -> None:
         check_option(family, "family", _FAMILIES)
         self.marginals, column = beside(in_one_library(marginals, type(self).__name__), theta, "theta")
         self.family, first = family, self.marginals[0]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, detach, namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, detach, namespace, to_numpy
 from censcore._validation import check_flag, check_option, check_positive, name_subjects
 from censcore.distributions._curve import in_time_order
 from censcore.distributions.at_one_time import AtOneTime
@@ -68,8 +68,8 @@ class CumulativeIncidence(TimeAndCause):
 
     def __init__(
         self,
-        times: Array,
-        cif: Array,
+        times: ArrayLike,
+        cif: ArrayLike,
         *,
         interpolation: str = "step",
         names: Sequence[str] | None = None,
@@ -127,7 +127,7 @@ class CumulativeIncidence(TimeAndCause):
         total = self.xp.sum(self._cif, axis=1)
         return self._curve(self.xp.where(total < 1, total, 1.0))
 
-    def given_survival(self, a: Array) -> CumulativeIncidence:
+    def given_survival(self, a: ArrayLike) -> CumulativeIncidence:
         """Given T > a: what the curves rise by from a on, over P(T > a)."""
         xp = self.xp
         column, alive = self._alive(a)

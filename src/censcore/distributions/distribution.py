@@ -11,10 +11,10 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
+    ArrayLike,
+    Numbers,
     as_float,
-    as_prototype,
     as_rows,
-    check_entries,
     common_rows,
     convert,
     detach,
@@ -231,7 +231,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
             remembered[name] = value
         return value
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: ArrayLike | slice) -> Self:
         """The distributions of some subjects; a distribution that serves all of them stays as it is.
 
         Parameters
@@ -288,7 +288,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
 
     __array__ = no_array
 
-    def like(self, array: Array) -> Self:
+    def like(self, array: Numbers) -> Self:
         """The same distributions in the library, on the device and in the dtype of ``array``.
 
         Parameters
@@ -307,25 +307,24 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         >>> cs.Exponential([1.0, 2.0]).like(np.ones(1, np.float32)).mean().dtype
         dtype('float32')
         """
-        if type(array) is not np.ndarray or array.dtype != np.float64:
-            array = as_prototype(array)
-            if 0 not in array.shape:  # an empty array only names the library, device and dtype
-                check_entries(array, "array")
-        if self.only_in and is_torch(array) != (self.only_in == "torch"):
-            got = "a torch tensor" if is_torch(array) else "a NumPy array"
+        model: Array = array
+        if type(model) is not np.ndarray or model.dtype != np.float64:
+            model = as_float(model, "array")
+        if self.only_in and is_torch(model) != (self.only_in == "torch"):
+            got = "a torch tensor" if is_torch(model) else "a NumPy array"
             raise InvalidTypeError(
                 f"{self!r} computes in {self.only_in} only; got {got}. Convert the outcome, y.like(array), "
                 "or use a distribution of censcore: Weibull, LogNormal, ..., or marginal(j) of a joint one."
             )
 
         def make() -> Any:
-            return self.rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()
+            return self.rebuilt(lambda own: convert(own, model), lambda part: part.like(model))._bound()
 
         neutral = self.is_neutral
-        if not neutral and self._is_like(array):
+        if not neutral and self._is_like(model):
             return self
         # a distribution that serves all subjects is small, and is needed in every training step
-        place = ("like", array.dtype, array.device)
+        place = ("like", model.dtype, model.device)
         made = self.remember(place, make) if neutral or len(self) == 1 else make()
         return made if self.estimated_from is None else made._estimated_like(self)
 
@@ -412,10 +411,10 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         """The distribution of the smallest of the event times."""
 
     @abstractmethod
-    def log_likelihood(self, time: Array, event: Array) -> Array:
+    def log_likelihood(self, time: ArrayLike, event: ArrayLike) -> Array:
         """Log density in the coordinates with an event, log survival in the censored ones, (n,)."""
 
-    def censor_at(self, tau: Array) -> Distribution:
+    def censor_at(self, tau: ArrayLike) -> Distribution:
         """The distribution of min(T, tau), coordinate by coordinate; an error where there is none."""
         raise UnsupportedOutcomeError(
             f"{type(self).__name__} has no version that is censored at tau. Pass horizon=tau to the score, "
@@ -423,7 +422,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         )
 
     @abstractmethod
-    def given_survival(self, a: Array) -> Distribution:
+    def given_survival(self, a: ArrayLike) -> Distribution:
         """The distribution given that the event time, or all of them, exceed ``a``."""
 
     def _fitting(self, values: Array) -> Self:

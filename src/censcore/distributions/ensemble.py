@@ -8,6 +8,7 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
+    ArrayLike,
     common_rows,
     detach,
     is_torch,
@@ -54,7 +55,7 @@ class Ensemble(ByStep):
     _samples: Array
     _weights: Array
 
-    def __init__(self, samples: Array, weights: Array = None) -> None:
+    def __init__(self, samples: ArrayLike, weights: ArrayLike | None = None) -> None:
         arrays = {"samples": samples} if weights is None else {"samples": samples, "weights": weights}
         self.store(**arrays)
         x = detach(self._samples)
@@ -109,13 +110,13 @@ class Ensemble(ByStep):
         """The ensemble of the earliest event time of each member."""
         return self.with_samples(self.xp.min(self._samples, axis=2)) if self._is_joint else self
 
-    def censor_at(self, tau: Array) -> Ensemble:
+    def censor_at(self, tau: ArrayLike) -> Ensemble:
         """The ensemble of min(samples, tau): ``tau`` is a number, (n,), or (n, k) for one per event time."""
         distribution, end = self._with_end(tau)
         samples, end = distribution._samples, end[:, None, :] if self._is_joint else end
         return distribution.with_samples(distribution.xp.where(samples < end, samples, end))
 
-    def given_survival(self, a: Array) -> Ensemble:
+    def given_survival(self, a: ArrayLike) -> Ensemble:
         """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
         ensemble, column = self._with_start(a)
         xp, x = ensemble.xp, detach(ensemble._samples)
@@ -131,7 +132,7 @@ class Ensemble(ByStep):
         check_possible(total <= 0, column)
         return ensemble.replaced(array_names=("_samples", "_weights"), _weights=remaining / total)
 
-    def log_likelihood(self, time: Array, event: Array) -> Array:
+    def log_likelihood(self, time: ArrayLike, event: ArrayLike) -> Array:
         """A :class:`~censcore.exceptions.NoDensityError`: an empirical distribution has no density."""
         raise NoDensityError(
             "An Ensemble has no density, so it has no likelihood and no log score. Score it by energy_score, "

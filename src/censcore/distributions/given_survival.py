@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, convert, namespace, possibly, to_numpy
+from censcore._arrays import Array, ArrayLike, convert, namespace, possibly, to_numpy
 from censcore._numerics import next_float, safe_log
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import common_breaks
@@ -67,7 +67,7 @@ class _Given(Distribution):
     def prob_never(self) -> Array:
         return self._distribution.prob_never() / or_one(self._alive())[:, 0]
 
-    def given_survival(self, a: Array) -> Any:
+    def given_survival(self, a: ArrayLike) -> Any:
         """The distribution given that the time, or all of them, exceed the larger of both."""
         F, column = self._with_start(a)
         if bool((column <= F._entry).all()):
@@ -106,7 +106,7 @@ class GivenSurvival(_Given, ByLogSurvival):
            [1.    , 0.0498]])
     """
 
-    def __init__(self, distribution: Univariate, a: Array) -> None:
+    def __init__(self, distribution: Univariate, a: ArrayLike) -> None:
         check_one_time(distribution, "distribution")
         self._condition(distribution, a)
         self.is_estimate = distribution.is_estimate
@@ -248,7 +248,7 @@ class GivenJointSurvival(_Given, Joint):
     array([0.813])
     """
 
-    def __init__(self, joint: Joint, a: Array) -> None:
+    def __init__(self, joint: Joint, a: ArrayLike) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
         self._condition(joint, a)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
+    ArrayLike,
     as_float,
     common_rows,
     convert,
@@ -70,7 +71,9 @@ class JointGrid(Joint):
     array([-2.996])
     """
 
-    def __init__(self, edges: Sequence[Any] | Array, probabilities: Array, tail: Array | str) -> None:
+    def __init__(
+        self, edges: Sequence[Any] | ArrayLike, probabilities: ArrayLike, tail: ArrayLike | str
+    ) -> None:
         values = as_float(probabilities, "probabilities")
         self._set(edges, values, _log_of, tail)
         self._neutral = is_neutral(probabilities)
@@ -89,7 +92,9 @@ class JointGrid(Joint):
         common_rows(probabilities=self._log_p.shape[0], tail=self._rate.shape[0])
 
     @classmethod
-    def from_logits(cls, edges: Sequence[Any] | Array, logits: Array, tail: Array | str) -> JointGrid:
+    def from_logits(
+        cls, edges: Sequence[Any] | ArrayLike, logits: ArrayLike, tail: ArrayLike | str
+    ) -> JointGrid:
         """The grid whose cell probabilities are the softmax of ``logits`` over all cells of a subject.
 
         Parameters

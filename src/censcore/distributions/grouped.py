@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_rows, take_rows, to_numpy
+from censcore._arrays import Array, ArrayLike, as_rows, take_rows, to_numpy
 from censcore._validation import as_codes, as_list, check_kind
 from censcore.distributions.contract import Form, common_form, forwarded
 from censcore.distributions.joint import in_one_library
@@ -41,7 +41,7 @@ class Grouped(Univariate):
 
     part_names: ClassVar[tuple[str, ...]] = ("_members",)
 
-    def __init__(self, distributions: Sequence[Univariate], group: Any) -> None:
+    def __init__(self, distributions: Sequence[Univariate], group: ArrayLike) -> None:
         self._members = in_one_library(distributions, "Grouped", common=False)
         self.group = as_codes(group, "group")
         self._check()
@@ -87,7 +87,7 @@ class Grouped(Univariate):
     def __len__(self) -> int:
         return len(self.group)
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: ArrayLike | slice) -> Self:
         """The distributions of some subjects (indices, a slice or a mask)."""
         rows = as_rows(rows)
         if len(self) == 1:
@@ -95,7 +95,7 @@ class Grouped(Univariate):
         other = self.replaced(group=take_rows(self.group, rows), _position=take_rows(self._position, rows))
         return other._of_someone()._estimated_like(self, rows)
 
-    def censor_at(self, tau: Array) -> Univariate:
+    def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau); one per group where ``tau`` is the same for all subjects."""
         distribution, end = self._with_end(tau)
         if end.shape[0] > 1:
@@ -205,7 +205,7 @@ class GroupedCauses(TimeAndCause):
 
     part_names: ClassVar[tuple[str, ...]] = ("_members",)
 
-    def __init__(self, distributions: Sequence[TimeAndCause], group: Any) -> None:
+    def __init__(self, distributions: Sequence[TimeAndCause], group: ArrayLike) -> None:
         expected = "distributions of time and cause, such as CumulativeIncidence(times, cif)"
         self._members: list[Any] = as_list(distributions, "GroupedCauses", expected)
         if not self._members:
@@ -227,7 +227,7 @@ class GroupedCauses(TimeAndCause):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: ArrayLike | slice) -> Self:
         """The distributions of some subjects (indices, a slice or a mask)."""
         if len(self) == 1:
             return self
@@ -239,7 +239,7 @@ class GroupedCauses(TimeAndCause):
     def of_any_cause(self) -> Univariate:
         return self._rows.replaced(_members=[member.any_cause() for member in self._members])
 
-    def given_survival(self, a: Array) -> GroupedCauses:
+    def given_survival(self, a: ArrayLike) -> GroupedCauses:
         """Given T > a, group by group."""
         column, _ = self._alive(a)
         times = np.broadcast_to(to_numpy(column)[:, 0], (len(self),))

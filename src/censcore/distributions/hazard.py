@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, detach, namespace, possibly, requires_grad, surely
+from censcore._arrays import Array, ArrayLike, detach, namespace, possibly, requires_grad, surely
 from censcore._numerics import expm1, log1p, safe_log, special, xlogy
 from censcore._quadrature import integrate_panels
 from censcore.distributions._special import (
@@ -162,7 +162,7 @@ class Exponential(ByHazard, Parametric):
 
     _rate: Array
 
-    def __init__(self, rate: Array) -> None:
+    def __init__(self, rate: ArrayLike) -> None:
         self.set_parameters(rate=rate)
 
     def cumulative_hazard_at(self, t: Array) -> Array:
@@ -201,7 +201,7 @@ class Weibull(ByHazard, Parametric):
     _shape: Array
     _scale: Array
 
-    def __init__(self, shape: Array, scale: Array) -> None:
+    def __init__(self, shape: ArrayLike, scale: ArrayLike) -> None:
         self.set_parameters(shape=shape, scale=scale)
 
     def cumulative_hazard_at(self, t: Array) -> Array:
@@ -292,7 +292,7 @@ class Gompertz(ByHazard, Parametric):
     _shape: Array
     _rate: Array
 
-    def __init__(self, shape: Array, rate: Array) -> None:
+    def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
         self.set_parameters(shape=shape, rate=rate)
 
     def cumulative_hazard_at(self, t: Array) -> Array:
@@ -351,7 +351,7 @@ class LogLogistic(ByHazard, Parametric):
     _shape: Array
     _scale: Array
 
-    def __init__(self, shape: Array, scale: Array) -> None:
+    def __init__(self, shape: ArrayLike, scale: ArrayLike) -> None:
         self.set_parameters(shape=shape, scale=scale)
 
     def cumulative_hazard_at(self, t: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
+    ArrayLike,
     as_float,
     common_rows,
     convert,
@@ -83,33 +84,33 @@ class Joint(Distribution):
         ends = stacked(self.marginal(j).support_end()[:, 0] for j in range(self.k))
         return self.xp.min(ends, axis=1)
 
-    def sf(self, t: Array) -> Array:
+    def sf(self, t: ArrayLike) -> Array:
         """P(T_1 > t_1, ..., T_k > t_k) at times (n, k), or (1, k) for all rows: (n,)."""
         return namespace(logsf := self.logsf(t)).exp(logsf)
 
-    def logsf(self, t: Array) -> Array:
+    def logsf(self, t: ArrayLike) -> Array:
         """Log of P(T_1 > t_1, ..., T_k > t_k) at times (n, k): (n,)."""
-        distribution, t = self._at(t, "t")
-        check_positive(t, "t", zero=True, infinite=True)
-        return distribution.logsf_at(t[:, None, :])[:, 0]
+        distribution, times = self._at(t, "t")
+        check_positive(times, "t", zero=True, infinite=True)
+        return distribution.logsf_at(times[:, None, :])[:, 0]
 
-    def log_likelihood(self, time: Array, event: Array) -> Array:
+    def log_likelihood(self, time: ArrayLike, event: ArrayLike) -> Array:
         """Density in the coordinates with an event, survival in the censored ones, (n,).
 
         ``time`` and ``event`` are (n, k). One shared or componentwise C that is independent of T
         contributes no factor, so this is the censored log-likelihood under both.
         """
-        distribution, time = self._at(time, "time")
-        check_positive(time, "time", zero=True)
-        event = as_events(event, time)
-        common_rows(distribution=len(self), time=time.shape[0], event=event.shape[0])
-        return distribution.log_likelihood_at(time[:, None, :], event[:, None, :])[:, 0]
+        distribution, t = self._at(time, "time")
+        check_positive(t, "time", zero=True)
+        delta = as_events(event, t)
+        common_rows(distribution=len(self), time=t.shape[0], event=delta.shape[0])
+        return distribution.log_likelihood_at(t[:, None, :], delta[:, None, :])[:, 0]
 
     def first(self) -> Univariate:
         """The distribution of the smallest of the event times."""
         return self.marginal(0) if self.k == 1 else First(self)
 
-    def given_survival(self, a: Array) -> Joint:
+    def given_survival(self, a: ArrayLike) -> Joint:
         """The distribution given that all event times exceed ``a``, a number or one per subject (n,).
 
         Its marginals are those given that *all* times exceed a, which is more than T_j > a unless the
@@ -127,7 +128,7 @@ class Joint(Distribution):
 
         return self if bool((self._with_start(a)[1] < 0).all()) else GivenJointSurvival(self, a)
 
-    def censor_at(self, tau: Array) -> Joint:
+    def censor_at(self, tau: ArrayLike) -> Joint:
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
         from censcore.distributions.censored import CensoredJoint
 
@@ -191,7 +192,7 @@ class FromMarginals(Joint):
         logsf = self.join([safe_log(F.prob_never()[:, None]) for F in self.marginals])
         return self.xp.exp(logsf)[:, 0]
 
-    def censor_at(self, tau: Array) -> Joint:
+    def censor_at(self, tau: ArrayLike) -> Joint:
         """The distribution of min(T_j, tau_j) for every j, by the same rule from censored marginals."""
         distribution, ends = self._with_end(tau)
         censored = [F.censor_at(ends[:, j]) for j, F in enumerate(distribution.marginals)]
@@ -395,6 +396,6 @@ class Independent(FromMarginals):
         draws = [marginal.isf_at(self._uniforms((n, m), rng)) for marginal in self.marginals]
         return self.xp.stack(draws, axis=2)
 
-    def given_survival(self, a: Array) -> Independent:
+    def given_survival(self, a: ArrayLike) -> Independent:
         """The distribution given that all event times exceed ``a``: each given that it does."""
         return Independent([F.given_survival(a) for F in self._fitting(a).marginals])

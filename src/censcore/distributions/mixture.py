@@ -7,7 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, convert, detach, one_namespace, possibly, to_numpy
+from censcore._arrays import (
+    Array,
+    ArrayLike,
+    as_float,
+    common_rows,
+    convert,
+    detach,
+    one_namespace,
+    possibly,
+    to_numpy,
+)
 from censcore._validation import as_list, check_kind, check_positive, name_subjects
 from censcore.distributions._panels import common_breaks, merge_edges
 from censcore.distributions.distribution import Distribution
@@ -90,7 +100,7 @@ class Mixture(Mixed, Univariate):
     array([0.693,   inf])
     """
 
-    def __init__(self, components: Sequence[Univariate], weights: Array) -> None:
+    def __init__(self, components: Sequence[Univariate], weights: ArrayLike) -> None:
         self._components, weights = beside(in_one_library(components, "Mixture"), weights, "weights")
         self._weights = self._checked(weights)
 
@@ -196,7 +206,7 @@ class Mixture(Mixed, Univariate):
             t = xp.where(chosen == j, component.isf_at(level), t)
         return self._with_gradient(t, self.sf_at, distribution.sf_at(t), -1)
 
-    def given_survival(self, a: Array) -> Univariate:
+    def given_survival(self, a: ArrayLike) -> Univariate:
         r"""The mixture of :math:`T_j\mid T_j>a`, with the weights :math:`w_jP(T_j>a)/P(T>a)`."""
         mixture, column = self._with_start(a)
         xp = mixture.xp
@@ -245,7 +255,7 @@ class JointMixture(Mixed, Joint):
     (array([0.193]), array([0.371]))
     """
 
-    def __init__(self, components: Sequence[Joint], weights: Array) -> None:
+    def __init__(self, components: Sequence[Joint], weights: ArrayLike) -> None:
         self._components = as_list(components, "JointMixture", "joint distributions")
         for part in self._components:
             check_kind(part, "components", Joint, "joint distributions, such as Independent([...])")

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, detach, possibly, to_numpy
+from censcore._arrays import Array, ArrayLike, detach, possibly, to_numpy
 from censcore._numerics import safe_log, special, xlogy
 from censcore._validation import check_between, name_subjects
 from censcore.distributions._panels import merge_edges
@@ -116,7 +116,7 @@ class LogNormal(Parametric):
     _mu: Array
     _sigma: Array
 
-    def __init__(self, mu: Array, sigma: Array) -> None:
+    def __init__(self, mu: ArrayLike, sigma: ArrayLike) -> None:
         self.set_parameters(mu=mu, sigma=sigma)
 
     def _z(self, t: Array) -> Array:
@@ -182,7 +182,7 @@ class Gamma(Parametric):
     _shape: Array
     _rate: Array
 
-    def __init__(self, shape: Array, rate: Array) -> None:
+    def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
         self.set_parameters(shape=shape, rate=rate)
 
     def _turned(self, t: Array) -> Array:
@@ -251,7 +251,7 @@ class Uniform(Parametric):
     _low: Array
     _high: Array
 
-    def __init__(self, low: Array, high: Array) -> None:
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         self.set_parameters(low=low, high=high)
         empty = np.nonzero(to_numpy(self._low >= self._high).any(axis=1))[0]
         if empty.size:
@@ -294,7 +294,7 @@ class Uniform(Parametric):
     def excludes_at(self, t: Array) -> Array:
         return (t < self._low) | (t > self._high)
 
-    def given_survival(self, a: Array) -> Univariate:
+    def given_survival(self, a: ArrayLike) -> Univariate:
         """Uniform on [max(a, low), high]."""
         F, column = self._with_start(a)
         check_possible(column >= F._high, column)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, searchsorted, take_along, to_numpy
+from censcore._arrays import Array, ArrayLike, common_rows, searchsorted, take_along, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import RunningSums
@@ -39,7 +39,7 @@ class PiecewiseExponential(ByHazard):
     _times: Array
     _rates: Array
 
-    def __init__(self, times: Array, rates: Array) -> None:
+    def __init__(self, times: ArrayLike, rates: ArrayLike) -> None:
         self.store(times=times, rates=rates)
         self._times, self._rates = (
             array.reshape(1, -1) if array.ndim < 2 else array for array in (self._times, self._rates)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, to_numpy
 from censcore._numerics import log1p, safe_log
 from censcore._validation import check_option, name_subjects
 from censcore.distributions._curve import Curve
@@ -300,7 +300,14 @@ class PiecewiseLinear(Polyline):
     array([0.2])
     """
 
-    def __init__(self, times: Array, *, sf: Array = None, cdf: Array = None, tail: str = "infinity") -> None:
+    def __init__(
+        self,
+        times: ArrayLike,
+        *,
+        sf: ArrayLike | None = None,
+        cdf: ArrayLike | None = None,
+        tail: str = "infinity",
+    ) -> None:
         self._set_curve(times, sf, cdf)
         xp = self.xp
         # a curve that starts at 1 up to rounding has no atom at time 0

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike
 from censcore._validation import check_positive
 from censcore.distributions.contract import Form
 from censcore.distributions.given_survival import check_possible
@@ -36,7 +36,7 @@ class PointMass(Univariate):
     form: ClassVar[Form] = "steps"
     _location: Array
 
-    def __init__(self, location: Array) -> None:
+    def __init__(self, location: ArrayLike) -> None:
         self.store(location=location)
         if self._location.ndim > 1:
             raise InvalidInputError(
@@ -87,12 +87,12 @@ class PointMass(Univariate):
     def breaks(self) -> Array:
         return self._location
 
-    def censor_at(self, tau: Array) -> PointMass:
+    def censor_at(self, tau: ArrayLike) -> PointMass:
         """The point mass at min(c, tau)."""
         distribution, end = self._with_end(tau)
         return PointMass(distribution.xp.minimum(distribution._location, end)[:, 0])
 
-    def given_survival(self, a: Array) -> PointMass:
+    def given_survival(self, a: ArrayLike) -> PointMass:
         """The point mass itself, where it lies beyond ``a``."""
         distribution, column = self._with_start(a)
         check_possible(column >= distribution._location, column)

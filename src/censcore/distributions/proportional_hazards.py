@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, detach, requires_grad, searchsorted, take_along, to_numpy
+from censcore._arrays import Array, ArrayLike, detach, requires_grad, searchsorted, take_along, to_numpy
 from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore._validation import check_positive
@@ -65,7 +65,7 @@ class ProportionalHazards(ByLogSurvival):
     _hazard: Array
     _risk: Array
 
-    def __init__(self, times: Array, cumulative_hazard: Array, risk: Array) -> None:
+    def __init__(self, times: ArrayLike, cumulative_hazard: ArrayLike, risk: ArrayLike) -> None:
         self.store(times=times, hazard=cumulative_hazard, risk=risk)
         if self._times.ndim != 1 or tuple(self._hazard.shape) != tuple(self._times.shape):
             raise InvalidInputError(
@@ -229,7 +229,7 @@ class ProportionalHazards(ByLogSurvival):
     def breaks(self) -> Array:
         return self._times
 
-    def censor_at(self, tau: Array) -> Univariate:
+    def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau); of the same kind where ``tau`` is one number."""
         distribution, end = self._with_end(tau)
         xp = distribution.xp

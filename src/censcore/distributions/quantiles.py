@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, is_neutral, to_numpy
+from censcore._arrays import Array, ArrayLike, as_float, is_neutral, to_numpy
 from censcore._numerics import log1p, safe_log
 from censcore._validation import check_levels, check_positive, name_subjects
 from censcore.distributions._curve import in_time_order
@@ -41,7 +41,7 @@ class Quantiles(Polyline):
            [2.   , 2.5  , 4.   , 5.431]])
     """
 
-    def __init__(self, levels: Array, values: Array, *, tail: str = "exponential") -> None:
+    def __init__(self, levels: ArrayLike, values: ArrayLike, *, tail: str = "exponential") -> None:
         self._falls = False
         named = {"levels": levels, "values": values}
         named = {name: part if is_neutral(part) else as_float(part, name) for name, part in named.items()}

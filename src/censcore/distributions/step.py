@@ -9,6 +9,7 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
+    ArrayLike,
     as_float,
     common_rows,
     is_neutral,
@@ -57,7 +58,9 @@ class Step(Curve):
     has_density: ClassVar[bool] = False
     form: ClassVar[Form] = "steps"
 
-    def __init__(self, times: Array, *, sf: Array = None, cdf: Array = None) -> None:
+    def __init__(
+        self, times: ArrayLike, *, sf: ArrayLike | None = None, cdf: ArrayLike | None = None
+    ) -> None:
         self._set_curve(times, sf, cdf)
 
     def _after(self, count: Array) -> Array:
@@ -133,7 +136,7 @@ class Step(Curve):
         columns = slice((J - 1) % every, None, every)
         return self.replaced(_times=self._times[:, columns], _levels=self._levels[:, columns], reading=None)
 
-    def censor_at(self, tau: Array) -> Univariate:
+    def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
         distribution, end = self._with_end(tau)
         if distribution._times.shape[0] > 1 or end.shape[0] > 1:
@@ -204,7 +207,7 @@ class CompactStep(Univariate):
     _times: Array
     _levels: Array
 
-    def __init__(self, times: Array, sf: Array) -> None:
+    def __init__(self, times: ArrayLike, sf: ArrayLike) -> None:
         levels = as_float(sf, "sf")
         if not is_torch(levels):
             check_probabilities(levels, "sf")

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, is_neutral, possibly, to_numpy
+from censcore._arrays import Array, ArrayLike, as_float, convert, is_neutral, possibly, to_numpy
 from censcore._numerics import chunked_rows
 from censcore._validation import as_cause_codes, check_not_nan, name_subjects
 from censcore.distributions.distribution import Distribution, Seed
@@ -124,7 +124,7 @@ class TimeAndCause(Distribution):
         """The distribution of the first of the event times, as :meth:`any_cause`."""
         return self.any_cause()
 
-    def cif(self, t: Array) -> Array:
+    def cif(self, t: ArrayLike) -> Array:
         r"""The cumulative incidences :math:`F_j(t)=P(T\le t,\,D=j)` of all causes.
 
         Parameters
@@ -154,7 +154,7 @@ class TimeAndCause(Distribution):
         values = chunked_rows(part, n, m * (at.shape[1] + 500), like=self.reference)
         return values[:, :, 0] if single else values
 
-    def sf(self, t: Array) -> Array:
+    def sf(self, t: ArrayLike) -> Array:
         """P(T > t), one less the sum of the cumulative incidences: (n, q), or (n,) for a single number."""
         at, single = self._times(t)
         values = self.any_cause().sf(at)
@@ -168,7 +168,7 @@ class TimeAndCause(Distribution):
         check_not_nan(at, "t")
         return (at if at.ndim == 2 else at.reshape(1, -1)), at.ndim == 0
 
-    def log_likelihood(self, time: Array, event: Array) -> Array:
+    def log_likelihood(self, time: ArrayLike, event: ArrayLike) -> Array:
         """Log density of the time and cause of an event, log survival where the cause is 0, (n,).
 
         ``event`` holds the causes, 0 to m.
@@ -186,7 +186,7 @@ class TimeAndCause(Distribution):
         return total
 
     @abstractmethod
-    def given_survival(self, a: Array) -> TimeAndCause:
+    def given_survival(self, a: ArrayLike) -> TimeAndCause:
         r"""The distribution of time and cause given T > a: :math:`F_j(t\mid T>a)=\{F_j(t)-F_j(a)\}/P(T>a)`.
 
         Parameters
@@ -295,7 +295,12 @@ class CauseEnsemble(TimeAndCause):
     array_names: ClassVar[tuple[str, ...]] = ("_causes",)
 
     def __init__(
-        self, times: Array, causes: Array, *, names: Sequence[str] | None = None, n_causes: int | None = None
+        self,
+        times: ArrayLike,
+        causes: ArrayLike,
+        *,
+        names: Sequence[str] | None = None,
+        n_causes: int | None = None,
     ) -> None:
         self._members = [Ensemble(times)]
         samples = self._members[0].samples
@@ -333,7 +338,7 @@ class CauseEnsemble(TimeAndCause):
         never = self.xp.full_like(times, np.inf)
         return self._members[0].with_samples(self.xp.where(self._causes == number, times, never))
 
-    def given_survival(self, a: Array) -> CauseEnsemble:
+    def given_survival(self, a: ArrayLike) -> CauseEnsemble:
         """The members with T > a, for every subject."""
         self._alive(a)
         return self.replaced(_members=[self._members[0].given_survival(a)])

@@ -7,7 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, one_namespace, possibly, surely, to_numpy
+from censcore._arrays import (
+    Array,
+    ArrayLike,
+    as_float,
+    common_rows,
+    one_namespace,
+    possibly,
+    surely,
+    to_numpy,
+)
 from censcore._numerics import expm1
 from censcore._validation import (
     as_coordinate,
@@ -68,7 +77,7 @@ class Univariate(Formulas):
         rows = [[str(i), *(f"{q[i]:.4g}" for q in quartiles)] for i in range(len(first))]
         return html_table(repr(self), ["subject", *(f"{level:.0%} quantile" for level in levels)], rows)
 
-    def cdf(self, t: Array) -> Array:
+    def cdf(self, t: ArrayLike) -> Array:
         """P(T <= t).
 
         Parameters
@@ -90,44 +99,46 @@ class Univariate(Formulas):
         """
         return self._at_times("cdf_at", t, below=0.0, at_infinity=1.0)
 
-    def sf(self, t: Array) -> Array:
+    def sf(self, t: ArrayLike) -> Array:
         """P(T > t)."""
         return self._at_times("sf_at", t, below=1.0, at_infinity=0.0)
 
-    def sf_left(self, t: Array) -> Array:
+    def sf_left(self, t: ArrayLike) -> Array:
         """P(T >= t), the left limit of :meth:`sf`; they differ at atoms."""
         return self._at_times("sf_left_at", t, below=1.0)
 
-    def logsf(self, t: Array) -> Array:
+    def logsf(self, t: ArrayLike) -> Array:
         """Logarithm of P(T > t)."""
         return self._at_times("logsf_at", t, below=0.0, at_infinity=-np.inf)
 
-    def logpdf(self, t: Array) -> Array:
+    def logpdf(self, t: ArrayLike) -> Array:
         """Log density at t; a :class:`~censcore.exceptions.NoDensityError` where there is none."""
         return self._at_times("logpdf_at", t, below=-np.inf, at_infinity=-np.inf)
 
-    def icdf(self, p: Array) -> Array:
+    def icdf(self, p: ArrayLike) -> Array:
         """The p-quantile inf{t: F(t) >= p}; infinity beyond the finite mass."""
         return self._at_levels("icdf_at", p)
 
-    def isf(self, p: Array) -> Array:
+    def isf(self, p: ArrayLike) -> Array:
         """inf{t: P(T > t) <= p}, accurate in the upper tail."""
         return self._at_levels("isf_at", p)
 
-    def integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf(self, a: ArrayLike, b: ArrayLike) -> Array:
         r""":math:`\int_a^b P(T>s)\,ds` for 0 <= a <= b <= inf; infinite where the tail is too heavy."""
-        distribution, (a, b), restore = self._as_columns(a=a, b=b)
-        check_positive(a, "a", zero=True)
-        check_positive(b, "b", zero=True, infinite=True)
+        distribution, (start, end), restore = self._as_columns(a=a, b=b)
+        check_positive(start, "a", zero=True)
+        check_positive(end, "b", zero=True, infinite=True)
         xp = distribution.xp
-        if surely(xp.any(b < a)):
-            bad = np.argwhere(to_numpy(b < a))
+        if surely(xp.any(end < start)):
+            bad = np.argwhere(to_numpy(end < start))
             raise InvalidInputError(
                 f"integrated_sf(a, b) needs a <= b for every subject; got b < a in "
                 f"{name_subjects(np.unique(bad[:, 0]))}. Exchange a and b."
             )
-        wide = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
-        return restore(distribution.integrated_sf_at(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
+        wide = np.broadcast_shapes(tuple(start.shape), tuple(end.shape))
+        return restore(
+            distribution.integrated_sf_at(xp.broadcast_to(start, wide), xp.broadcast_to(end, wide))
+        )
 
     def mean(self) -> Array:
         """Expected event time, (n,); infinite where mass sits at infinity."""
@@ -144,7 +155,7 @@ class Univariate(Formulas):
         known = xp.where(self.sf_left_at(end) >= 1, end, np.nan)
         return xp.broadcast_to(known[:, 0], (len(self),))
 
-    def excludes(self, t: Array) -> Array:
+    def excludes(self, t: ArrayLike) -> Array:
         """Whether the distribution rules out that the time is ``t``: booleans of the shape of ``sf(t)``.
 
         A time beyond the end of the support is ruled out, and where one time has all the mass every other is,
@@ -164,11 +175,11 @@ class Univariate(Formulas):
         >>> cs.Step([2.0, 5.0], sf=[0.5, 0.0]).excludes([2.0, 3.0, 6.0])
         array([False, False,  True])
         """
-        distribution, (t,), restore = self._as_columns(t=t)
-        check_not_nan(t, "t")
-        return restore(distribution.excludes_at(t) | (t < 0))
+        distribution, (times,), restore = self._as_columns(t=t)
+        check_not_nan(times, "t")
+        return restore(distribution.excludes_at(times) | (times < 0))
 
-    def icdf_beyond(self, y: Array, p: Array) -> Array:
+    def icdf_beyond(self, y: ArrayLike, p: ArrayLike) -> Array:
         r"""Quantiles of the distribution given T >= y: :math:`\inf\{t\ge y: P(T\le t\mid T\ge y)\ge p\}`.
 
         Parameters
@@ -204,15 +215,15 @@ class Univariate(Formulas):
         """The distribution itself: the first of one event time is that time."""
         return self
 
-    def log_likelihood(self, time: Array, event: Array) -> Array:
+    def log_likelihood(self, time: ArrayLike, event: ArrayLike) -> Array:
         """Log density where there is an event, log survival where the time is censored, (n,)."""
-        distribution, (time,), _ = self._as_columns(time=time)
-        check_positive(time, "time", zero=True)
-        event = as_events(event, time)
-        common_rows(distribution=len(self), time=time.shape[0], event=event.shape[0])
-        return distribution.log_likelihood_at(time, event)[:, 0]
+        distribution, (t,), _ = self._as_columns(time=time)
+        check_positive(t, "time", zero=True)
+        delta = as_events(event, t)
+        common_rows(distribution=len(self), time=t.shape[0], event=delta.shape[0])
+        return distribution.log_likelihood_at(t, delta)[:, 0]
 
-    def censor_at(self, tau: Array) -> Univariate:
+    def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau): all mass beyond ``tau`` sits at ``tau``.
 
         Parameters
@@ -235,7 +246,7 @@ class Univariate(Formulas):
 
         return Censored(self, tau)
 
-    def given_survival(self, a: Array) -> Univariate:
+    def given_survival(self, a: ArrayLike) -> Univariate:
         r"""The distribution of T given T > a, :math:`P(T>t\mid T>a)=P(T>\max(t,a))/P(T>a)`.
 
         What is forecast for a subject that is known to have survived to a: one that enters late

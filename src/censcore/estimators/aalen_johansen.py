@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from censcore._arrays import Array, convert, to_numpy
+from censcore._arrays import ArrayLike, Covariates, convert, to_numpy
 from censcore.distributions import CumulativeIncidence
 from censcore.estimators.curve_inference import CurveInference
 from censcore.estimators.kaplan_meier import at_times, event_table, table_influence
 from censcore.estimators.risk_sets import RiskSets, strata_of
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, as_competing_risks
+from censcore.outcomes import CompetingRisks, OutcomeLike, SemiCompetingRisks, as_competing_risks
 from censcore.plain_text import some_of
 
 
@@ -66,7 +66,12 @@ class AalenJohansen(CurveInference):
             [0.   , 0.179]]])
     """
 
-    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self,
+        X: Covariates | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Estimate the curves of CompetingRisks; only the stratifying column of X is used."""
         outcome = as_competing_risks(y)
         check_every_cause(outcome, "AalenJohansen")
@@ -82,7 +87,7 @@ class AalenJohansen(CurveInference):
         self._reference = outcome.time[:0]
         return self
 
-    def predict_distribution(self, X: Array | None = None) -> CumulativeIncidence:
+    def predict_distribution(self, X: Covariates | None = None) -> CumulativeIncidence:
         """Predict time and cause of all subjects; with strata, of the stratum of each, which X must hold."""
         self.check_fitted()
         cif = self.cif_

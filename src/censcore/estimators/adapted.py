@@ -9,7 +9,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from censcore._arrays import Array, is_torch
+from censcore._arrays import ArrayLike, Covariates, is_torch
 from censcore._validation import check_instance, check_method
 from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
@@ -100,11 +100,11 @@ class Adapted(SurvivalEstimator):
 
     def fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit a copy of the model to one event time per subject; weights that it does not take are an error.
 
@@ -139,7 +139,7 @@ class Adapted(SurvivalEstimator):
             return y
         return one_event_time(y, f"Adapted({type(self.model).__name__})", entry=takes_entry(last))
 
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict what the model forecasts."""
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
@@ -153,7 +153,7 @@ class Adapted(SurvivalEstimator):
                 f"This Adapted({type(model).__name__}) is not fitted yet, nor is its model ({error}). "
                 "Call fit(X, y)."
             ) from error
-        reference = getattr(self, "_reference", None)
+        reference: Any = getattr(self, "_reference", None)
         return distribution.like(reference) if is_torch(reference) else distribution
 
 

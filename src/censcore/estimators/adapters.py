@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, is_neutral, to_numpy
+from censcore._arrays import Array, ArrayLike, Covariates, as_float, is_neutral, to_numpy
 from censcore._validation import as_count, check_flag, check_instance, name_subjects
 from censcore.distributions import Distribution, Quantiles, ScipyDistribution, Step
 from censcore.distributions.piecewise_linear import Polyline
@@ -33,11 +33,11 @@ _STEP_MODELS = {
 
 
 def as_forecast(
-    forecast: Any,
-    X: Any = None,
+    forecast: object,
+    X: Covariates | None = None,
     *,
-    times: Array = None,
-    levels: Array = None,
+    times: ArrayLike | None = None,
+    levels: ArrayLike | None = None,
     n: int | None = None,
     interpolation: str = "auto",
     tail: str = "auto",

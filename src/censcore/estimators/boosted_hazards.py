@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_count, as_labels, as_number
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.covariates import check_rows, check_weights
@@ -113,7 +113,7 @@ class BoostedHazards(SurvivalEstimator):
         max_iter: int = 300,
         min_samples_leaf: int = 20,
         l2_regularization: float = 10.0,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_intervals = n_intervals
         self.learning_rate = learning_rate
@@ -125,11 +125,11 @@ class BoostedHazards(SurvivalEstimator):
 
     def fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the trees; without covariates the pooled hazard is the forecast.
 
@@ -149,12 +149,12 @@ class BoostedHazards(SurvivalEstimator):
 
     def cross_fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike,
         folds: Sequence[Fold],
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> list[tuple[Self, ...]]:
         """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
 
@@ -340,7 +340,7 @@ class BoostedHazards(SurvivalEstimator):
             random_state=0,
         )
 
-    def predict_distribution(self, X: Array | None = None) -> PiecewiseExponential:
+    def predict_distribution(self, X: Covariates | None = None) -> PiecewiseExponential:
         """Predict the distribution of the event time."""
         self.check_fitted()
         codes = self._codes(X, reset=False)

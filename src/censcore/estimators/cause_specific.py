@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import Array
+from censcore._arrays import ArrayLike, Covariates
 from censcore.distributions import CauseSpecificHazards
 from censcore.estimators.aalen_johansen import check_every_cause
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.pipelines import fit_weighted
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_competing_risks
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_competing_risks
 
 
 class CauseSpecific(SurvivalEstimator):
@@ -64,7 +64,7 @@ class CauseSpecific(SurvivalEstimator):
     (2, 2)
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
 
     @property
@@ -74,7 +74,12 @@ class CauseSpecific(SurvivalEstimator):
         return all(getattr(model, "represents_atoms", False) for model in models)
 
     def fit(
-        self, X: Array | None, y: Any, sample_weight: Array | None = None, *, groups: Array | None = None
+        self,
+        X: Covariates | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit one model per cause of CompetingRisks.
 
@@ -110,7 +115,7 @@ class CauseSpecific(SurvivalEstimator):
             )
         return [clone(model) for model in models]
 
-    def predict_distribution(self, X: Array | None = None) -> CauseSpecificHazards:
+    def predict_distribution(self, X: Covariates | None = None) -> CauseSpecificHazards:
         """Predict the distribution of time and cause."""
         self.check_fitted()
         parts = [model.predict_distribution(X) for model in self.estimators_]

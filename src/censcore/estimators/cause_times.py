@@ -20,15 +20,13 @@ class CauseTimes(SemiCompetingRisks):
 
     def __init__(self, risks: CompetingRisks) -> None:
         m, time, cause = risks.n_causes, to_numpy(risks.time), to_numpy(risks.causes)
-        self.time = np.repeat(time[:, None], m, axis=1)
-        self.event = cause[:, None] == np.arange(1, m + 1)
-        self.terminal = 0
-        self._end = risks.any_cause()
+        times, event = np.repeat(time[:, None], m, axis=1), cause[:, None] == np.arange(1, m + 1)
+        self.set_fields({"time": times, "event": event, "terminal": 0, "ending": risks.any_cause()})
 
     @property
     def never(self) -> Array:
         """Whether a cause is known never to happen, because another one was first; (n, m)."""
-        return ~self.event & self._end.event[:, None]
+        return ~self.event & self.ending.event[:, None]
 
 
 def cause_times(y: CompetingRisks, name: str, training: bool = False) -> CauseTimes:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_count, as_labels, check_flag, check_method, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.distributions.last_visit import LastVisit
@@ -132,7 +132,7 @@ class Censoring(SurvivalEstimator):
     (array([[1.   , 0.667]]), array([[0.667, 0.   ]]))
     """
 
-    estimator: Any
+    estimator: BaseEstimator
     cv: Any = None
     shared: bool | None = None
     random_state: int | None = 0
@@ -142,11 +142,11 @@ class Censoring(SurvivalEstimator):
 
     def fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike | SemiCompetingRisks,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the censoring distribution.
 
@@ -223,7 +223,7 @@ class Censoring(SurvivalEstimator):
         together = None if groups is None else groups[subjects]
         return fit_weighted(estimator, X, flipped, used, together), subjects, end
 
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the censoring distribution.
 
         Returns
@@ -254,11 +254,11 @@ class Censoring(SurvivalEstimator):
 
     def fit_predict_distribution(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike | SemiCompetingRisks,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> Distribution:
         """Predict the censoring distribution of the training subjects, out of fold where ``cv`` is given.
 
@@ -285,12 +285,12 @@ class Censoring(SurvivalEstimator):
 
     def fit_folds(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike | SemiCompetingRisks,
         folds: Sequence[tuple[np.ndarray, np.ndarray]],
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> Distribution:
         """Predict the censoring distribution of each fold's subjects by a fit to its training subjects.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, is_torch, to_numpy
+from censcore._arrays import Array, ArrayLike, Covariates, as_float, is_torch, to_numpy
 from censcore._validation import as_frame, check_option, name_subjects
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.estimators.kaplan_meier import at_times
@@ -20,9 +20,9 @@ _FIRST = ("cause", "survival", "any cause")
 
 def as_competing_forecast(
     forecast: Any,
-    X: Any = None,
+    X: Covariates | None = None,
     *,
-    times: Array = None,
+    times: ArrayLike | None = None,
     first: str = "cause",
     names: Sequence[str] | None = None,
     interpolation: str = "auto",

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, Covariates, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Grouped
 from censcore.distributions.proportional_hazards import ProportionalHazards
@@ -154,7 +154,7 @@ class CoxRegression(CoefficientInference):
         """Whether predictions are consistent where the time has atoms: with the default ``ties``."""
         return self.ties == "product-limit"
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
         """Solve the (penalised) estimating equations and estimate the baseline."""
         y = one_event_time(y, type(self).__name__, entry=True)
         covariates, weight = self._check_inputs(without_column(X, self.strata), len(y), sample_weight)
@@ -243,7 +243,7 @@ class CoxRegression(CoefficientInference):
         self.baseline_times_, self.baseline_hazard_ = sets.times, np.cumsum(jumps)
         sets.warn_where_over(np.isinf(self.baseline_hazard_))
 
-    def predict_distribution(self, X: Array | None = None) -> ProportionalHazards | Grouped:
+    def predict_distribution(self, X: Covariates | None = None) -> ProportionalHazards | Grouped:
         """Predict the distribution of the event time.
 
         Returns
@@ -275,7 +275,7 @@ class CoxRegression(CoefficientInference):
     def _of_baseline(self, times: np.ndarray, hazard: np.ndarray, risk: np.ndarray) -> ProportionalHazards:
         return ProportionalHazards(times, hazard, risk).like(self._reference)
 
-    def influence(self, hazard_derivative: Array, coef_derivative: Array | None = None) -> np.ndarray:
+    def influence(self, hazard_derivative: ArrayLike, coef_derivative: ArrayLike | None = None) -> np.ndarray:
         r"""Compute what each training subject contributes to functionals of the fitted model.
 
         In the parametrisation

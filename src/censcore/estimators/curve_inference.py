@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, to_numpy
 from censcore._validation import as_confidence, as_numbers, check_flag, check_option
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.regression import sum_in_groups
@@ -72,7 +72,9 @@ class CurveInference(SurvivalEstimator):
     def _influences(self, times: np.ndarray) -> np.ndarray:
         """Each subject's weight times the derivative of the curves by it, (n, ...)."""
 
-    def standard_errors(self, times: Array, *, robust: bool = False, groups: Any = None) -> np.ndarray:
+    def standard_errors(
+        self, times: ArrayLike, *, robust: bool = False, groups: ArrayLike | None = None
+    ) -> np.ndarray:
         r"""Compute the standard errors of the curves.
 
         Parameters
@@ -102,12 +104,12 @@ class CurveInference(SurvivalEstimator):
 
     def confidence_interval(
         self,
-        times: Array,
+        times: ArrayLike,
         level: float = 0.95,
         transform: str = "log-log",
         *,
         robust: bool = False,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
     ) -> np.ndarray:
         r"""Compute pointwise confidence intervals of the curves p: survival, or cumulative incidence.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_count, name_subjects
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.cox_equations import PartialScore
 from censcore.estimators.kaplan_meier import event_table, table_influence
 from censcore.estimators.risk_sets import RiskSets, without_column
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import EventOfCause, as_competing_risks
+from censcore.outcomes import EventOfCause, OutcomeLike, SemiCompetingRisks, as_competing_risks
 
 
 class FineGray(CoxRegression):
@@ -89,7 +89,12 @@ class FineGray(CoxRegression):
         self.alpha = alpha
         self.strata = strata
 
-    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self,
+        X: Covariates | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Estimate coefficients and baseline from CompetingRisks, or from ``y.cause(j)`` of one cause."""
         if not isinstance(y, EventOfCause):
             whole = as_competing_risks(y)

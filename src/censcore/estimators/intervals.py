@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, Covariates, to_numpy
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.regression import CoefficientInference
 from censcore.estimators.risk_sets import at_risk_weights
@@ -44,7 +44,7 @@ class IntervalRegression(CoefficientInference):
     @abstractmethod
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None: ...
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
         """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
         outcome = as_intervals(y, type(self).__name__)
         covariates, weight = self._check_inputs(X, len(outcome), sample_weight)

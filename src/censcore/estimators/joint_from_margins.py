@@ -9,9 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import CauseSpecificHazards, Copula, Distribution, Exponential, Independent
 from censcore.distributions.before_terminal import before_terminal
@@ -21,7 +22,14 @@ from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.folds import Fold
 from censcore.estimators.pipelines import accepted, fit_weighted
 from censcore.estimators.survival_estimator import SurvivalEstimator
-from censcore.outcomes import CompetingRisks, IntervalCensored, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import (
+    CompetingRisks,
+    IntervalCensored,
+    OutcomeLike,
+    RightCensored,
+    SemiCompetingRisks,
+    as_outcome,
+)
 
 _LARGEST_HAZARD = 12.0  # in the likelihood of the dependence
 _DEPENDENCE = (np.log(1e-3), np.log(20.0))  # what is searched: log theta, or log(theta - 1) for Gumbel's
@@ -75,7 +83,7 @@ class JointFromMargins(SurvivalEstimator):
     Copula(shape=(300, 2))
     """
 
-    def __init__(self, estimator: Any, copula: str = "clayton") -> None:
+    def __init__(self, estimator: BaseEstimator, copula: str = "clayton") -> None:
         self.estimator = estimator
         self.copula = copula
 
@@ -85,7 +93,12 @@ class JointFromMargins(SurvivalEstimator):
         return bool(getattr(self.estimator, "represents_atoms", False))
 
     def fit(
-        self, X: Array | None, y: Any, sample_weight: Array | None = None, *, groups: Array | None = None
+        self,
+        X: Covariates | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the margins, then the dependence.
 
@@ -106,12 +119,12 @@ class JointFromMargins(SurvivalEstimator):
     @available_if(lambda self: hasattr(self.estimator, "cross_fit"))  # type: ignore[untyped-decorator]
     def cross_fit(
         self,
-        X: Array | None,
-        y: Any,
+        X: Covariates | None,
+        y: OutcomeLike | SemiCompetingRisks,
         folds: Sequence[Fold],
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> list[tuple[Self, ...]]:
         """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
 
@@ -172,7 +185,7 @@ class JointFromMargins(SurvivalEstimator):
         best = minimize_scalar(loss, bounds=_DEPENDENCE, method="bounded", options={"xatol": 1e-3}).x
         return least if best < _DEPENDENCE[0] + 0.1 else least + float(np.exp(best))
 
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the joint distribution: a copula, or hazards of the causes of competing risks."""
         self.check_fitted()
         margins = [model.predict_distribution(X) for model in self.estimators_]

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike, Covariates
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.curve_inference import CurveInference
 from censcore.estimators.risk_sets import RiskSets, strata_of
@@ -71,7 +71,7 @@ class KaplanMeier(CurveInference):
     array([3., 4., 2.])
     """
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the curves; only the stratifying column of X is used."""
         y = one_event_time(y, "KaplanMeier", entry=True)
         self._keep(X, y, sample_weight)
@@ -82,7 +82,7 @@ class KaplanMeier(CurveInference):
         self.distributions_ = [_curve(table).like(y.time) for table in tables]
         return self
 
-    def predict_distribution(self, X: Array | None = None) -> Univariate:
+    def predict_distribution(self, X: Covariates | None = None) -> Univariate:
         """Predict the curve of all subjects; with strata, of the stratum of each, which X must hold."""
         self.check_fitted()
         if self.stratify is None:
@@ -90,7 +90,7 @@ class KaplanMeier(CurveInference):
         numbers, row_value = strata_of(X, self.stratify, self.strata_)
         return Grouped([self.distributions_[number] for number in numbers], row_value)
 
-    def influence(self, hazard_derivative: Array) -> np.ndarray:
+    def influence(self, hazard_derivative: ArrayLike) -> np.ndarray:
         r"""Compute what each training subject contributes to functionals of the fitted curves, (n, q).
 
         With :math:`a_u=\log(1-d_u/n_u)`, so that :math:`\log P(T>t)=\sum_{u\le t}a_u`, the result is

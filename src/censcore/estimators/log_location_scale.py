@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from censcore._arrays import Array
+from censcore._arrays import ArrayLike, Covariates
 from censcore.distributions import Univariate
 from censcore.estimators.intervals import Ends, IntervalRegression, as_intervals, check_some_event
 from censcore.estimators.newton import Derivatives, PenalisedLikelihood, maximise
@@ -126,13 +126,13 @@ class LogLocationScale(IntervalRegression):
     def _start(self) -> float:  # type: ignore[override]
         return self.intercept_ + self._center @ self.coef_
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
         """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
         outcome = as_intervals(y, type(self).__name__)
         self.strata_, self._stratum = fitted_strata(X, self.strata, len(outcome))
         return super().fit(without_column(X, self.strata), outcome, sample_weight)
 
-    def predict_distribution(self, X: Array | None = None) -> Any:
+    def predict_distribution(self, X: Covariates | None = None) -> Any:
         """Predict the distribution of the event time."""
         self.check_fitted()
         scale = np.atleast_1d(getattr(self, self._scale_name))

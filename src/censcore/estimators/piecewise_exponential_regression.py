@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, to_numpy
+from censcore._arrays import ArrayLike, Covariates, as_float, to_numpy
 from censcore._validation import as_count, check_positive
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
@@ -69,7 +69,7 @@ class PiecewiseExponentialRegression(IntervalRegression):
     (array([0.6]), array([0.5, 0.5, 0.5]))
     """
 
-    def __init__(self, breaks: int | Array = 4, alpha: float | str = 0.0) -> None:
+    def __init__(self, breaks: int | ArrayLike = 4, alpha: float | str = 0.0) -> None:
         self.breaks = breaks
         self.alpha = alpha
 
@@ -122,7 +122,7 @@ class PiecewiseExponentialRegression(IntervalRegression):
         rates = [f"log rate {k}" for k in range(len(self.rates_))]
         return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
-    def predict_distribution(self, X: Array | None = None) -> Any:
+    def predict_distribution(self, X: Covariates | None = None) -> Any:
         """Predict the distribution of the event time."""
         self.check_fitted()
         rates = np.exp(self._eta(X)[:, None] + self._log_rates)

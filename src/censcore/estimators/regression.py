@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike
 from censcore._validation import (
     as_confidence,
     as_labels,
@@ -185,7 +185,7 @@ class CoefficientInference(SurvivalEstimator):
         """Names and values of the estimates that ``covariance_`` is about."""
         return list(self.columns_), self.coef_
 
-    def robust_covariance(self, groups: Any = None) -> np.ndarray:
+    def robust_covariance(self, groups: ArrayLike | None = None) -> np.ndarray:
         r"""Compute the sandwich covariance of the estimates [1]_.
 
         .. math:: \sum_g\Bigl(\sum_{i\in g}w_i\frac{\partial\hat\gamma}{\partial w_i}\Bigr)
@@ -231,7 +231,7 @@ class CoefficientInference(SurvivalEstimator):
         return covariance, np.sqrt(g / max(g - 1, 1)), t(np.maximum(np.fmin(nu, g - 1), 1.0))
 
     def confidence_interval(
-        self, level: float = 0.95, *, robust: bool = False, groups: Any = None
+        self, level: float = 0.95, *, robust: bool = False, groups: ArrayLike | None = None
     ) -> np.ndarray:
         """Compute Wald confidence intervals of the estimates.
 
@@ -248,7 +248,9 @@ class CoefficientInference(SurvivalEstimator):
         table = self.summary(level, robust=robust, groups=groups)
         return np.column_stack([table.lower, table.upper])
 
-    def summary(self, level: float = 0.95, *, robust: bool = False, groups: Any = None) -> CoefficientTable:
+    def summary(
+        self, level: float = 0.95, *, robust: bool = False, groups: ArrayLike | None = None
+    ) -> CoefficientTable:
         r"""Make a table of the estimates: value, exp(value), standard error, z, p and confidence interval.
 
         Robust p values and intervals multiply the standard error by :math:`\sqrt{g/(g-1)}` for g groups (or

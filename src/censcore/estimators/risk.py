@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, detach, is_torch, to_numpy
+from censcore._arrays import Array, ArrayLike, as_float, detach, is_torch, to_numpy
 from censcore._validation import as_number, check_finite, check_option, check_positive, name_subjects
 from censcore.distributions import ProportionalHazards
 from censcore.estimators.covariates import check_weights
@@ -21,13 +21,13 @@ _LARGEST_LOG = 700.0
 
 
 def from_risk(
-    train_risk: Array,
+    train_risk: ArrayLike,
     y_train: OutcomeLike,
-    test_risk: Array,
+    test_risk: ArrayLike,
     *,
     scale: str = "log",
     slope: float | str = 1.0,
-    sample_weight: Array | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> ProportionalHazards:
     r"""Turn the risk scores of any model into forecasts, with Breslow's baseline hazard.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, to_numpy
+from censcore._arrays import Array, ArrayLike, Covariates, as_float, to_numpy
 from censcore._validation import as_numbers, check_option
 from censcore.distributions.joint_events import JointEvent
 from censcore.estimators.tails import with_tail
@@ -33,7 +33,7 @@ class SamplePredictions:
     def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
         """Draws (subjects, m, k) of consecutive subjects."""
 
-    def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
+    def sample(self, X: Covariates | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
         """Draw from the distribution of T given x: m times, ``n_samples`` of the estimator if omitted.
 
         The seed is that of the fit if omitted. The draws of a subject follow from the seed and its
@@ -47,7 +47,7 @@ class SamplePredictions:
         times = np.concatenate(list(self._chunks(X, m, seed)))
         return times if self._joint else times[:, :, 0]
 
-    def predict_cumulative_incidence(self, X: Array | None, times: Array) -> np.ndarray:
+    def predict_cumulative_incidence(self, X: Covariates | None, times: ArrayLike) -> np.ndarray:
         """Predict cumulative incidences P(T <= t, cause j | x) of competing risks at times (q,).
 
         Returns
@@ -71,7 +71,9 @@ class SamplePredictions:
         self.check_fitted()
         return self._follow_up if self._joint else float(self._follow_up[0])
 
-    def predict(self, X: Array | None, statistic: str = "median", *, beyond: str = "later") -> np.ndarray:
+    def predict(
+        self, X: Covariates | None, statistic: str = "median", *, beyond: str = "later"
+    ) -> np.ndarray:
         r"""Predict median or mean event times.
 
         Parameters
@@ -97,7 +99,9 @@ class SamplePredictions:
         of = np.median if statistic == "median" else np.mean
         return self._by_coordinate(X, lambda z: of(with_tail(z, self._follow_up, beyond), axis=1))
 
-    def predict_quantile(self, X: Array | None, levels: Array, *, beyond: str = "later") -> np.ndarray:
+    def predict_quantile(
+        self, X: Covariates | None, levels: ArrayLike, *, beyond: str = "later"
+    ) -> np.ndarray:
         """Predict quantiles of each event time.
 
         Parameters
@@ -124,7 +128,7 @@ class SamplePredictions:
         values = self._by_coordinate(X, quantiles)
         return values if levels.ndim else values[:, 0]
 
-    def predict_survival_function(self, X: Array | None, times: Array) -> np.ndarray:
+    def predict_survival_function(self, X: Covariates | None, times: ArrayLike) -> np.ndarray:
         """Predict survival probabilities P(T_j > t | x) at times (q,), the same for all subjects.
 
         Times later than ``follow_up_`` bring an ExtrapolationWarning.
@@ -146,7 +150,7 @@ class SamplePredictions:
             )
         return self._by_coordinate(X, lambda z: np.stack([(z > t).mean(axis=1) for t in times], axis=1))
 
-    def probability(self, X: Array | None, event: JointEvent) -> np.ndarray:
+    def probability(self, X: Covariates | None, event: JointEvent) -> np.ndarray:
         """Predict the probability of an event that concerns several times, (n,).
 
         Parameters

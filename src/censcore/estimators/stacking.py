@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, Covariates, to_numpy
 from censcore._validation import (
     as_confidence,
     as_count,
@@ -36,7 +36,7 @@ from censcore.estimators.stacking_members import MemberDraws, mixed
 from censcore.estimators.stacking_subjects import HeldOut, StackSubjects, censoring_of, stack_folds
 from censcore.estimators.stacking_weights import joined, named_weights, shares
 from censcore.exceptions import CenscoreError, ExtrapolationWarning, InvalidInputError
-from censcore.outcomes import CompetingRisks, IntervalCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike, SemiCompetingRisks, as_outcome
 
 _AT_ONCE = 4096  # subjects whose draws are mixed
 
@@ -137,7 +137,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         cv: int | str = "auto",
         leave_out: bool = False,
         n_samples: int = 1024,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimators = estimators
         self.score = score
@@ -180,12 +180,12 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
 
     def fit(
         self,
-        X: Array | None,
-        y: Any,
-        sample_weight: Array | None = None,
+        X: Covariates | None,
+        y: OutcomeLike | SemiCompetingRisks,
+        sample_weight: ArrayLike | None = None,
         *,
         censoring: Any = None,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
         mask: None = None,
     ) -> Self:
         """Weigh the estimators on held-out subjects, and fit them to all.
@@ -357,7 +357,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         """Draws (n, m, k) of the mixture, as a subclass completes them."""
         return z
 
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the mixture.
 
         Parameters
@@ -378,7 +378,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         weights = np.array([self.weights_[name] for name in self.estimators_])
         return JointMixture(forecasts, weights) if self._joint else Mixture(forecasts, weights)
 
-    def risk_interval(self, X: Array | None, times: Array, level: float = 0.95) -> np.ndarray:
+    def risk_interval(self, X: Covariates | None, times: ArrayLike, level: float = 0.95) -> np.ndarray:
         r"""Compute intervals for the forecast risks :math:`F_j(t\mid x)`, by how they vary with the subjects.
 
         Delete-a-group jackknife: estimators and weights without one fold each, and Student's t of as many

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike, Covariates
 from censcore._validation import check_flag, check_same_order
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, NotFittedError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
 #: Where a section of a docstring begins, and an entry of one.
 _SECTION = re.compile(r"\n\s*(?=[A-Z][\w ]*\n *-{4,}\n)")
@@ -143,7 +143,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
         return False
 
     @abstractmethod
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the estimator.
 
         Parameters
@@ -161,7 +161,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the distribution of the event time.
 
         Parameters
@@ -243,7 +243,9 @@ def _names(entry: str) -> set[str]:
     return set(entry.partition("\n")[0].partition(" :")[0].split(", "))
 
 
-def one_event_time(y: Any, estimator: str, *, entry: bool = False) -> RightCensored:
+def one_event_time(
+    y: OutcomeLike | SemiCompetingRisks, estimator: str, *, entry: bool = False
+) -> RightCensored:
     """Convert an outcome and check that it has one event time per subject.
 
     Delayed entry is an error unless the estimator says that its risk sets respect it.

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import ArrayLike, Covariates
 from censcore._validation import as_count, as_number, check_option
 from censcore.distributions import PiecewiseLinear, Step
 from censcore.estimators.covariates import check_rows, check_weights
@@ -92,7 +92,7 @@ class Turnbull(SurvivalEstimator):
     tol: float = 1e-9
     max_iter: int = 5000
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
         """Maximise the likelihood of IntervalCensored or RightCensored times; X is ignored."""
         check_option(self.mass, "mass", ("right", "uniform"))
         as_number(self.tol, "tol", above=0)
@@ -111,7 +111,7 @@ class Turnbull(SurvivalEstimator):
         self._like = outcome.lower[:0]
         return self
 
-    def predict_distribution(self, X: Array | None = None) -> Step | PiecewiseLinear:
+    def predict_distribution(self, X: Covariates | None = None) -> Step | PiecewiseLinear:
         """Predict one distribution for all subjects, by ``mass``; X is ignored."""
         self.check_fitted()
         q, p = self.intervals_.T

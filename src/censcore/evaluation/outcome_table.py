@@ -141,8 +141,7 @@ class OutcomeTable:
         if self.cause is None:
             time, event = (x if isinstance(x, str) else list(x or ()) for x in (self.time, self.event))
             y = RightCensored.from_frame(frame, time, event, *known)
-            y.names = y.names if names is None else list(names)
-            return y
+            return y if names is None else y.with_names(list(names))
         causes_known = names is not None or (frame[self.cause] != 0).any()
         n_causes = None if causes_known else 1  # others may have more
         return CompetingRisks.from_frame(

@@ -118,7 +118,7 @@ class BestForecast(Stacking):
         epochs: int = 40,
         cv: int | str = "auto",
         n_samples: int = 1024,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
         progress: bool | None = None,
     ) -> None:

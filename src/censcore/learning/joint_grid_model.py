@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from censcore._arrays import as_float, to_numpy
+from censcore._arrays import ArrayLike, as_float, to_numpy
 from censcore._validation import as_count, as_number
 from censcore.distributions import JointGrid
 from censcore.exceptions import InvalidInputError
@@ -72,8 +72,8 @@ class JointGridModel(ParameterEstimator):
     )
 
     bins: int = field(default=20, kw_only=False)
-    edges: Any = "quantile"
-    tail: Any = "hazard"
+    edges: ArrayLike | str = "quantile"
+    tail: ArrayLike | str = "hazard"
     hidden: Sequence[int] = (128, 128)
 
     def _fit_units(self, y: RightCensored) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_count, as_number, check_option, shown
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
@@ -140,13 +140,13 @@ class LikelihoodEstimator(NeuralEstimator):
 
     def fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         eval_set: tuple[Any, ...] | None = None,
-        groups: Array | None = None,
-        mask: Array | None = None,
+        groups: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train by the censored log score, which does not depend on the censoring distribution.
@@ -223,7 +223,7 @@ class LikelihoodEstimator(NeuralEstimator):
         return rows
 
     @torch.no_grad()
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the joint distribution of the event times.
 
         Returns
@@ -285,7 +285,7 @@ class ParameterEstimator(LikelihoodEstimator):
     max_iter: int = 1000
     epochs: int = 200
     patience: int | None = 20
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
     device: str = "cpu"
     progress: bool | None = None
     checkpoint: str | os.PathLike[str] | None = None

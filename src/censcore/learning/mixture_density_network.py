@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_count, is_auto
 from censcore.distributions import Distribution, Independent, JointMixture, LogNormal, Mixture
 from censcore.estimators.cause_times import of_draws
@@ -117,7 +117,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
     epochs: int | str = "auto"  # type: ignore[assignment]
     learning_rate: float = 1e-2
     n_samples: int = 1024
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
     device: str = "auto"
     progress: bool | None = None
     checkpoint: str | os.PathLike[str] | None = None
@@ -178,12 +178,12 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     def cross_fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike | SemiCompetingRisks,
         folds: Sequence[tuple[np.ndarray, np.ndarray]],
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Array | None = None,
+        groups: ArrayLike | None = None,
     ) -> list[tuple[Self]]:
         """Fit to all subjects, and side by side to all but each fold; for use by :class:`~censcore.Stacking`.
 
@@ -215,7 +215,7 @@ class MixtureDensityNetwork(LikelihoodEstimator):
         center, spread = (location.new_tensor(value) for value in (self._log_center, self._log_spread))
         return log_weight.exp() / network.count, center + spread * location, spread * log_scale.exp()
 
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the distribution of the event times.
 
         Returns

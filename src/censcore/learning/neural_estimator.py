@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, as_float, is_torch, to_numpy
+from censcore._arrays import Array, Covariates, as_float, is_torch, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind, is_auto
 from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_numbers, count_rows, validated
@@ -54,7 +54,7 @@ class NeuralEstimator(SavedEstimator):
 
     epochs: int
     patience: int | None
-    random_state: Any
+    random_state: int | np.random.RandomState | None
     device: str
     progress: bool | None
     checkpoint: str | os.PathLike[str] | None
@@ -251,7 +251,7 @@ class NeuralEstimator(SavedEstimator):
 
     @torch.no_grad()
     def sample_chunks(
-        self, X: Array | None, m: int | None = None, seed: int | None = None
+        self, X: Covariates | None, m: int | None = None, seed: int | None = None
     ) -> Iterator[Tensor]:
         """Draw from the distribution of T given x, chunk by chunk of subjects, on the device of the model.
 

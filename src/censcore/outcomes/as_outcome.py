@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from censcore._arrays import Frame
 from censcore._validation import check_flag, check_instance, column_names
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.outcome import Outcome
@@ -14,21 +15,14 @@ from censcore.outcomes.right_censored import RightCensored
 if TYPE_CHECKING:
     from censcore.outcomes.competing_risks import CompetingRisks
     from censcore.outcomes.interval_censored import IntervalCensored
-
-
-class Frame(Protocol):
-    """A data frame of any library that narwhals reads."""
-
-    @property
-    def columns(self) -> Any:
-        """Names of the columns."""
+    from censcore.outcomes.semi_competing import SemiCompetingRisks
 
 
 #: What functions accept as an outcome, see :func:`as_outcome`.
 OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | IntervalCensored | np.ndarray | Frame"
 
 
-def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
+def as_outcome(y: OutcomeLike | SemiCompetingRisks, *, one_cause: bool = False) -> RightCensored:
     """An outcome from any accepted type.
 
     Parameters
@@ -79,7 +73,8 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
         return RightCensored.from_structured(y)
     if names := list(column_names(y)):
         _check_one_time(names)
-        return RightCensored.from_frame(y, entry="entry" if "entry" in names else None)
+        frame: Any = y
+        return RightCensored.from_frame(frame, entry="entry" if "entry" in names else None)
     argument: Any = y  # the declared types exclude tuples
     hint = "libraries disagree on which part of a pair is the time" if isinstance(argument, tuple) else ""
     if hasattr(y, "terminal_event"):
@@ -133,7 +128,7 @@ def _check_one_time(columns: list[Any]) -> None:
         )
 
 
-def as_followed(y: Any) -> RightCensored:
+def as_followed(y: OutcomeLike | SemiCompetingRisks) -> RightCensored:
     """The outcome that shows how long each subject was followed.
 
     Of competing risks it is that of any event, of semi-competing risks that of the terminal event, of

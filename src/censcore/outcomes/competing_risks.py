@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, Frame, as_float, as_rows, namespace, to_numpy
 from censcore._validation import check_instance, check_same_order, column_names
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes.event_of_cause import EventOfCause
@@ -15,6 +16,10 @@ from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.parts import as_cause_names, as_causes, cause_number, read_columns, two_fields
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import some_of
+
+if TYPE_CHECKING:
+    from censcore.outcomes.as_outcome import OutcomeLike
+    from censcore.outcomes.semi_competing import SemiCompetingRisks
 
 MOST_LISTED = 10  # causes in words; of more those that occur
 
@@ -24,6 +29,7 @@ def _of_any(name: str, words: str) -> property:
     return property(lambda y: getattr(y._any, name), doc=words)
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class CompetingRisks(Outcome):
     r"""Time and cause of the first of m kinds of event, right-censored, for n subjects.
 
@@ -78,28 +84,36 @@ class CompetingRisks(Outcome):
 
     part_names: ClassVar[tuple[str, ...]] = ("_any", "_cause")
 
+    _any: RightCensored
+    _cause: Array
+    names: tuple[str, ...]
+
     def __init__(
         self,
-        time: Array,
-        cause: Array,
-        censoring_time: Array = None,
+        time: ArrayLike,
+        cause: ArrayLike,
+        censoring_time: ArrayLike | None = None,
         *,
-        entry: Array = None,
+        entry: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
-        self.row_labels = check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
+        labels = check_same_order(time=time, cause=cause, censoring_time=censoring_time, entry=entry)
         time = as_float(time, "time")
         codes = as_causes(cause, time)
-        self._any = RightCensored(time, codes != 0, censoring_time, entry=entry)
-        self._any.row_labels = self.row_labels
-        self._cause: Array = codes
-        self.names: tuple[str, ...] = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
+        followed = RightCensored(time, codes != 0, censoring_time, entry=entry)
+        names = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
+        self.set_fields({"_cause": codes, "names": names} | self._labelled(followed, labels))
+
+    @staticmethod
+    def _labelled(followed: RightCensored, labels: Any) -> dict[str, Any]:
+        """The fields that have the labels of the subjects."""
+        return {"_any": followed._changed(row_labels=labels), "row_labels": labels}
 
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         time: str = "time",
         cause: str = "cause",
         censoring_time: str | None = None,
@@ -120,8 +134,7 @@ class CompetingRisks(Outcome):
         columns = time, cause, censoring_time, entry
         Y, causes, c, a = read_columns(frame, "time=..., cause=...", *columns)
         outcome = cls(Y, causes, c, entry=a, names=names, n_causes=n_causes)
-        outcome.row_labels = outcome._any.row_labels = check_same_order(frame=frame)
-        return outcome
+        return outcome._changed(**outcome._labelled(outcome._any, check_same_order(frame=frame)))
 
     @classmethod
     def from_structured(
@@ -140,7 +153,7 @@ class CompetingRisks(Outcome):
         return cls(*two_fields(y, "iu", "f", described), names=names, n_causes=n_causes)
 
     @classmethod
-    def from_hazardous(cls, y: Any, *, names: Sequence[str] | None = None) -> CompetingRisks:
+    def from_hazardous(cls, y: Frame, *, names: Sequence[str] | None = None) -> CompetingRisks:
         """From the two columns of hazardous: "event" (0 is censored) and "duration".
 
         Examples
@@ -204,20 +217,20 @@ class CompetingRisks(Outcome):
         """The time of the first event of any cause."""
         return self._any
 
-    def censor_at(self, tau: Array) -> CompetingRisks:
+    def censor_at(self, tau: ArrayLike) -> CompetingRisks:
         """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there."""
         cut = self._any.censor_at(tau)
         return self._changed(_any=cut, _cause=namespace(self._cause).where(cut.event, self._cause, 0))
 
-    def followed_through(self, t: Array) -> CompetingRisks:
+    def followed_through(self, t: ArrayLike) -> CompetingRisks:
         """See :meth:`RightCensored.followed_through`."""
         return self._changed(_any=self._any.followed_through(t))
 
-    def at_risk(self, s: Array) -> Array:
+    def at_risk(self, s: ArrayLike) -> Array:
         """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`."""
         return self._any.at_risk(s)
 
-    def after(self, s: Array) -> CompetingRisks:
+    def after(self, s: ArrayLike) -> CompetingRisks:
         """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`."""
         at_risk = np.nonzero(to_numpy(self.at_risk(s)))[0]
         return self._changed(_any=self._any.after(s), _cause=self._cause[as_rows(at_risk)])
@@ -239,7 +252,7 @@ class CompetingRisks(Outcome):
         )
 
 
-def as_competing_risks(y: Any) -> CompetingRisks:
+def as_competing_risks(y: OutcomeLike | SemiCompetingRisks) -> CompetingRisks:
     """Competing risks from any accepted type.
 
     Parameters
@@ -265,16 +278,17 @@ def as_competing_risks(y: Any) -> CompetingRisks:
         return CompetingRisks.from_structured(y)
     check_instance(y, "y")
     if names := list(column_names(y)):
+        frame: Any = y
         if "duration" in names:
-            return CompetingRisks.from_hazardous(y)
-        return CompetingRisks.from_frame(y, entry="entry" if "entry" in names else None)
+            return CompetingRisks.from_hazardous(frame)
+        return CompetingRisks.from_frame(frame, entry="entry" if "entry" in names else None)
     raise InvalidTypeError(
         f"y must be a CompetingRisks outcome, a structured array or a frame; got {type(y).__name__}. Build "
         "one with censcore.CompetingRisks(time=..., cause=...)."
     )
 
 
-def is_competing(y: Any) -> bool:
+def is_competing(y: object) -> bool:
     """Whether something holds competing risks: an outcome of them, or a frame with a column "cause".
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from censcore._arrays import Array, as_float, namespace
@@ -9,6 +10,7 @@ from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import as_visits
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class DetectionTimes(RightCensored):
     """Right-censored detection times, as ``IntervalCensored.detection`` gives them, and the planned visits.
 
@@ -22,9 +24,11 @@ class DetectionTimes(RightCensored):
 
     part_names: ClassVar[tuple[str, ...]] = (*RightCensored.part_names, "visits")
 
+    visits: Array
+
     def __init__(self, time: Array, event: Array, visits: Array) -> None:
-        super().__init__(time, event)
-        self.visits: Array = as_visits(visits, self.time)
+        observed = RightCensored(time, event)
+        self.set_fields({**vars(observed), "visits": as_visits(visits, observed.time)})
 
     @property
     def attendance(self) -> RightCensored:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, to_numpy
 from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.right_censored import RightCensored
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class EventOfCause(RightCensored):
     r"""The event time :math:`T_j` of one of several causes, as ``CompetingRisks.cause(j)`` gives it.
 
@@ -46,7 +48,9 @@ class EventOfCause(RightCensored):
     part_names: ClassVar[tuple[str, ...]] = (*RightCensored.part_names, "_never")
     _never: Array
 
-    def __init__(self, time: Array, event: Array, never: Array, censoring_time: Array = None) -> None:
+    def __init__(
+        self, time: ArrayLike, event: ArrayLike, never: ArrayLike, censoring_time: ArrayLike | None = None
+    ) -> None:
         observed = RightCensored(time, event, None)
         other = RightCensored(time, never, None).event
         both = to_numpy(observed.event & other)
@@ -58,7 +62,7 @@ class EventOfCause(RightCensored):
         if observed.time.ndim > 1:
             raise InvalidInputError(f"An outcome of one cause has shape (n,); got {observed.shape}.")
         followed = RightCensored(observed.time, observed.event | other, censoring_time)
-        vars(self).update(vars(self._of(followed, observed.event)))
+        self.set_fields(vars(self._of(followed, observed.event)))
 
     @property
     def never(self) -> Array:
@@ -72,16 +76,14 @@ class EventOfCause(RightCensored):
 
     def any_cause(self) -> RightCensored:
         """The time of the first event of any cause."""
-        other = RightCensored._made(self, event=self.event | self._never)
-        del vars(other)["_never"]
-        return other
+        return RightCensored._made(self, event=self.event | self._never)
 
     @classmethod
     def _of(cls, followed: RightCensored, event: Array) -> EventOfCause:
         """From a valid outcome of any cause and the events of this one."""
         return cls._made(followed, event=event, _never=followed.event & ~event)
 
-    def censor_at(self, tau: Array) -> EventOfCause:
+    def censor_at(self, tau: ArrayLike) -> EventOfCause:
         """Follow-up cut at ``tau``: events of any cause at exactly ``tau`` stay, later ones are censored."""
         cut = self.any_cause().censor_at(tau)
         return self._of(cut, cut.event & self.event)

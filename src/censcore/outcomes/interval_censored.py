@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
+from censcore._arrays import (
+    Array,
+    ArrayLike,
+    Frame,
+    as_float,
+    common_rows,
+    is_torch,
+    namespace,
+    one_namespace,
+    to_numpy,
+)
 from censcore._numerics import previous_float
 from censcore._validation import as_list, check_flag, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingVisitsError
@@ -27,6 +38,7 @@ from censcore.outcomes.visits import (
 )
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class IntervalCensored(Outcome):
     r"""Interval-censored event times of n subjects: all that is known is :math:`T\in(L,U]`.
 
@@ -74,42 +86,38 @@ class IntervalCensored(Outcome):
 
     part_names: ClassVar[tuple[str, ...]] = ("lower", "upper", "visits", "entry")
 
+    lower: Array
+    upper: Array
+    visits: Array
+    entry: Array
+
     def __init__(
-        self, lower: Array, upper: Array, visits: Array | list[Any] = None, *, entry: Array = None
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        visits: ArrayLike | list[Any] | None = None,
+        *,
+        entry: ArrayLike | None = None,
     ) -> None:
         one_namespace(lower=lower, upper=upper, entry=entry)
         known = upper if is_torch(upper) else lower
-        self.lower: Array = as_float(lower, "lower", like=as_float(known, "upper"))
-        self.upper: Array = as_float(upper, "upper", like=self.lower)
-        self._check_intervals()
-        self.visits: Array = None if visits is None else as_visits(visits, self.lower)
-        self.entry: Array = None
+        lower = as_float(lower, "lower", like=as_float(known, "upper"))
+        upper = as_float(upper, "upper", like=lower)
+        _check_intervals(lower, upper)
+        visits = None if visits is None else as_visits(visits, lower)
         if entry is not None:
-            self.entry = one_each(entry, self.lower, "entry")
-            check_entry(self.entry, self.upper, "upper")
-        if self.visits is not None:
-            check_visits(self.visits, self.lower, self.upper)
-
-    def _check_intervals(self) -> None:
-        lower, upper = tuple(self.lower.shape), tuple(self.upper.shape)
-        if len(lower) != 1 or lower != upper or not lower[0]:
-            raise InvalidInputError(
-                f"lower and upper must have one value per subject, (n,); got shapes {lower} and {upper}."
-            )
-        check_positive(self.lower, "lower", zero=True)
-        check_positive(self.upper, "upper", zero=True, infinite=True)
-        turned = np.nonzero(to_numpy(self.lower > self.upper))[0]
-        if turned.size:
-            i = int(turned[0])
-            raise InvalidInputError(
-                f"lower must not exceed upper; it does in {name_subjects(turned)} (got "
-                f"({float(self.lower[i]):g}, {float(self.upper[i]):g}])."
-            )
+            entry = one_each(entry, lower, "entry")
+            check_entry(entry, upper, "upper")
+        if visits is not None:
+            check_visits(visits, lower, upper)
+        self.set_fields({"lower": lower, "upper": upper, "visits": visits, "entry": entry})
 
     # ---- constructors --------------------------------------------------------------------------
 
     @classmethod
-    def current_status(cls, time: Array, found: Array, *, entry: Array = None) -> IntervalCensored:
+    def current_status(
+        cls, time: ArrayLike, found: ArrayLike, *, entry: ArrayLike | None = None
+    ) -> IntervalCensored:
         """One examination per subject, at a positive time, which ``found`` that the event had happened.
 
         The result has ``visits`` of shape (n, 1).
@@ -165,7 +173,7 @@ class IntervalCensored(Outcome):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         lower: str = "lower",
         upper: str = "upper",
         visits: list[str] | None = None,
@@ -216,7 +224,7 @@ class IntervalCensored(Outcome):
         """The lower ends, which tell library, dtype and device."""
         return self.lower
 
-    def censor_at(self, tau: Array) -> IntervalCensored:
+    def censor_at(self, tau: ArrayLike) -> IntervalCensored:
         """Visits after ``tau`` left out: what was found later is not found, T > the last visit up to ``tau``.
 
         Examples
@@ -226,17 +234,17 @@ class IntervalCensored(Outcome):
         >>> y.lower, y.upper
         (array([2., 4.]), array([ 4., inf]))
         """
-        xp, tau = namespace(self.lower), one_each(tau, self.lower, "tau")
-        check_positive(tau, "tau", zero=True, infinite=True)
-        late, beyond, exact = self.upper > tau, self.lower > tau, self.exact
-        end = tau
+        xp, end_of = namespace(self.lower), one_each(tau, self.lower, "tau")
+        check_positive(end_of, "tau", zero=True, infinite=True)
+        late, beyond, exact = self.upper > end_of, self.lower > end_of, self.exact
+        end = end_of
         if bool((beyond & ~exact).any()):
             planned = self._planned("A horizon before the end of follow-up")
-            end = xp.where(exact, end, last_visit(planned, until=tau[:, None]))
+            end = xp.where(exact, end, last_visit(planned, until=end_of[:, None]))
         lower, endless = xp.where(beyond, end, self.lower), xp.full_like(self.upper, np.inf)
         visits = self.visits
         if visits is not None:
-            visits = xp.where(visits <= tau[:, None], visits, xp.full_like(visits, np.inf))
+            visits = xp.where(visits <= end_of[:, None], visits, xp.full_like(visits, np.inf))
         return self._changed(lower=lower, upper=xp.where(late, endless, self.upper), visits=visits)
 
     # ---- the detection time --------------------------------------------------------------------
@@ -246,7 +254,7 @@ class IntervalCensored(Outcome):
         """Until when each subject is known to be free of the event: L, or the entry."""
         return self.lower if self.entry is None else namespace(self.lower).maximum(self.lower, self.entry)
 
-    def dropped_out(self, until: Array = np.inf) -> Array:
+    def dropped_out(self, until: ArrayLike = np.inf) -> Array:
         """Who dropped out: nothing was found, and a planned visit up to ``until`` was not attended, (n,).
 
         Examples
@@ -260,7 +268,7 @@ class IntervalCensored(Outcome):
         missed = first_missed(self._planned("dropped_out"), self._known_free)
         return ~self.found & (missed <= until) & (missed < np.inf)
 
-    def detection(self, until: Array = None, *, dropout: bool = False) -> RightCensored:
+    def detection(self, until: ArrayLike | None = None, *, dropout: bool = False) -> RightCensored:
         """The detection time, the first visit at or after T, as a right-censored outcome.
 
         With the visits (``DetectionTimes``), ``Censoring(KaplanMeier())`` estimates from it how subjects drop
@@ -347,7 +355,7 @@ class IntervalCensored(Outcome):
             )
 
     def continue_visits(
-        self, gaps: Any, until: float, seed: int = 0, *, dropped_out: Array = None
+        self, gaps: Any, until: float, seed: int = 0, *, dropped_out: ArrayLike | None = None
     ) -> IntervalCensored:
         """Draw the visits that would have followed the detection, from a distribution of the gaps.
 
@@ -399,3 +407,20 @@ class IntervalCensored(Outcome):
         if self.has_delayed_entry:
             parts.append(f"delayed entry in {int((to_numpy(self.entry) > 0).sum())}")
         return f"IntervalCensored({', '.join(parts)})"
+
+
+def _check_intervals(lower: Array, upper: Array) -> None:
+    shape, other = tuple(lower.shape), tuple(upper.shape)
+    if len(shape) != 1 or shape != other or not shape[0]:
+        raise InvalidInputError(
+            f"lower and upper must have one value per subject, (n,); got shapes {shape} and {other}."
+        )
+    check_positive(lower, "lower", zero=True)
+    check_positive(upper, "upper", zero=True, infinite=True)
+    turned = np.nonzero(to_numpy(lower > upper))[0]
+    if turned.size:
+        i = int(turned[0])
+        raise InvalidInputError(
+            f"lower must not exceed upper; it does in {name_subjects(turned)} (got "
+            f"({float(lower[i]):g}, {float(upper[i]):g}])."
+        )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from censcore._arrays import (
     Array,
-    as_prototype,
+    ArrayLike,
+    as_float,
     as_rows,
-    check_entries,
     convert,
     like_moved,
     namespace,
@@ -25,11 +26,13 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 from censcore.plain_text import html_table
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Outcome:
     """Subjects and what was seen of them. A DataLoader of torch collates outcomes.
 
-    A subclass names its ``part_names``: arrays, or other outcomes, with an entry for every subject, or with a
-    single one that serves all; None where something is not known.
+    A subclass is a frozen dataclass, whose ``__init__`` checks and sets its fields. ``part_names`` are those
+    that are arrays, or other outcomes, with an entry for every subject, or with a single one that serves all;
+    None where something is not known.
 
     >>> import torch, censcore as cs
     >>> y = cs.RightCensored([2.0, 5.0, 3.5], [1, 0, 1])
@@ -40,7 +43,7 @@ class Outcome:
     part_names: ClassVar[tuple[str, ...]]
 
     #: Labels of the subjects, from the index of the columns that the outcome was made of; None without.
-    row_labels: Any = None
+    row_labels: Any = field(default=None, kw_only=True)
 
     @property
     def reference(self) -> Array:
@@ -87,28 +90,27 @@ class Outcome:
         _register_collate()
         return self.take(rows)
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: ArrayLike | slice) -> Self:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        rows, n = rows if type(rows) is slice else as_rows(rows), len(self)
-
-        def chosen(part: Any) -> Any:
+        rows, n = rows if type(rows) is slice else as_rows(rows), self.reference.shape[0]
+        chosen: dict[str, Any] = {}
+        for name in self.part_names:
+            part = getattr(self, name)
             if isinstance(part, Outcome):
-                return part.take(rows)
-            return take_rows(part, rows) if len(part) == n else part
-
-        other = self._each(chosen)
-        if not len(other):
-            raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
+                chosen[name] = part.take(rows)
+            elif part is not None and part.shape[0] == n:
+                chosen[name] = taken = part[rows] if type(rows) is slice else take_rows(part, rows)
+                if not taken.shape[0]:
+                    raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
         if self.row_labels is not None:
-            other.row_labels = self.row_labels[rows if type(rows) is slice else to_numpy(rows)]
-        return other
+            chosen["row_labels"] = self.row_labels[rows if type(rows) is slice else to_numpy(rows)]
+        return self._changed(**chosen)
 
-    def like(self, array: Array) -> Self:
+    def like(self, array: ArrayLike) -> Self:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
-        array = as_prototype(array)
-        check_entries(array, "array")
+        model = as_float(array, "array")
         return self._each(
-            lambda part: part.like(array) if isinstance(part, Outcome) else convert(part, array)
+            lambda part: part.like(model) if isinstance(part, Outcome) else convert(part, model)
         )
 
     def _each(self, change: Callable[[Any], Any]) -> Self:
@@ -116,15 +118,24 @@ class Outcome:
         parts = {name: getattr(self, name) for name in self.part_names}
         return self._changed(**{k: None if part is None else change(part) for k, part in parts.items()})
 
-    def _changed(self, **parts: Any) -> Self:
-        """A copy with some other parts; they come from a valid outcome and are not checked again."""
-        return self._made(self, **parts)
+    def set_fields(self, values: Mapping[str, Any]) -> None:
+        """Set the fields, once; a field without a value is None."""
+        kind: Any = type(self)
+        for name in _names(kind):
+            object.__setattr__(self, name, values.get(name))
 
     @classmethod
-    def _made(cls, outcome: Outcome, **parts: Any) -> Self:
-        """An outcome of this class from the parts of a valid one, which are not checked again, and others."""
-        other = cls.__new__(cls)
-        vars(other).update(vars(outcome) | parts)
+    def _made(cls, outcome: Outcome, **values: Any) -> Self:
+        """An outcome of this class from the fields of a valid one and others, which are not checked again."""
+        other = object.__new__(cls)
+        other.set_fields(vars(outcome) | values)
+        return other
+
+    def _changed(self, **values: Any) -> Self:
+        """A copy with other values in some fields; they are known to be right and not checked again."""
+        other = object.__new__(type(self))
+        for name, value in (vars(self) | values).items():
+            object.__setattr__(other, name, value)
         return other
 
     def with_entry(self, entry: Array) -> Self:
@@ -166,14 +177,18 @@ class Outcome:
         if any(type(other) is not type(first) for other in outcomes):
             kinds = sorted({type(other).__name__ for other in outcomes})
             raise InvalidTypeError(f"concat joins outcomes of one kind; got {', '.join(kinds)}.")
-        joined = copy.copy(first)
-        joined.row_labels = None
-        for name in first.part_names:
-            setattr(joined, name, _join(name, outcomes))
-        for name in vars(first).keys() - {*first.part_names, "row_labels"}:
-            if any(vars(other).get(name) != vars(first)[name] for other in outcomes):
+        kind: Any = type(first)
+        for name in {*_names(kind)} - {*first.part_names, "row_labels"}:
+            if any(getattr(other, name) != getattr(first, name) for other in outcomes):
                 raise _different(name)
-        return joined
+        joined = {name: _join(name, outcomes) for name in first.part_names}
+        return first._changed(row_labels=None, **joined)
+
+
+@cache
+def _names(kind: type[Outcome]) -> tuple[str, ...]:
+    """The names of the fields."""
+    return tuple(part.name for part in fields(kind))
 
 
 def _join(name: str, outcomes: Sequence[Outcome]) -> Any:

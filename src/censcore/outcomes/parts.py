@@ -87,6 +87,8 @@ def _check_codes(event: Array, time: Array) -> Array:
 
 def one_each(values: Array, time: Array, name: str, *, coordinates: bool = False) -> Array:
     """A number for all subjects, or one for each, (n,); with ``coordinates`` also one for each time."""
+    if type(values) is type(time) is np.ndarray and values.dtype == time.dtype and values.shape == ():
+        return np.broadcast_to(values, (time.shape[0],))
     xp = one_namespace(**{name: values, "outcome": time})
     a = as_float(values, name, like=time)
     if a.ndim == 0:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, Frame, as_float, namespace, one_namespace, to_numpy
 from censcore._numerics import next_float, previous_float
-from censcore._validation import as_coordinate, check_kind, check_positive, check_same_order, name_subjects
+from censcore._validation import (
+    as_coordinate,
+    as_names,
+    check_kind,
+    check_positive,
+    check_same_order,
+    name_subjects,
+)
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.parts import (
@@ -22,6 +30,7 @@ from censcore.outcomes.parts import (
 )
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class RightCensored(Outcome):
     r"""Right-censored event times of n subjects.
 
@@ -73,23 +82,33 @@ class RightCensored(Outcome):
 
     part_names: ClassVar[tuple[str, ...]] = ("time", "event", "censoring_time", "entry")
 
+    time: Array
+    event: Array
+    censoring_time: Array
+    entry: Array
+    names: list[str] | None
+
     def __init__(
-        self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
+        self,
+        time: ArrayLike,
+        event: ArrayLike,
+        censoring_time: ArrayLike | None = None,
+        *,
+        entry: ArrayLike | None = None,
     ) -> None:
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
-        self.row_labels = check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
-        self.time: Array = as_float(time, "time")
-        self.event: Array = as_event(event, self.time)
-        check_times(self.time, self.event)
-        self.censoring_time: Array = None
-        self.entry: Array = None
-        self.names: list[str] | None = None
-        if censoring_time is not None:
-            self.censoring_time = one_each(censoring_time, self.time, "censoring_time", coordinates=True)
-            check_censoring_time(self.censoring_time, self.time, self.event)
-        if entry is not None:
-            self.entry = one_each(entry, self.time, "entry")
-            check_entry(self.entry, self.time)
+        labels = check_same_order(time=time, event=event, censoring_time=censoring_time, entry=entry)
+        Y = as_float(time, "time")
+        delta = as_event(event, Y)
+        check_times(Y, delta)
+        c, a = censoring_time, entry
+        if c is not None:
+            c = one_each(c, Y, "censoring_time", coordinates=True)
+            check_censoring_time(c, Y, delta)
+        if a is not None:
+            a = one_each(a, Y, "entry")
+            check_entry(a, Y)
+        self.set_fields({"time": Y, "event": delta, "censoring_time": c, "entry": a, "row_labels": labels})
 
     def require_one_time(self, name: str) -> RightCensored:
         """The outcome with times (n,), or an error which says that ``name`` is of one event time."""
@@ -121,7 +140,7 @@ class RightCensored(Outcome):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         time: str | list[str] = "time",
         event: str | list[str] = "event",
         censoring_time: str | list[str] | None = None,
@@ -138,15 +157,13 @@ class RightCensored(Outcome):
         """
         names = time, event, censoring_time, entry
         Y, delta, c, a = read_columns(frame, "time=..., event=...", *names)
-        outcome = cls(Y, delta, c, entry=a)
-        outcome.names = None if isinstance(time, str) else list(time)
-        outcome.row_labels = check_same_order(frame=frame)
-        return outcome
+        named = None if isinstance(time, str) else list(time)
+        return cls(Y, delta, c, entry=a)._changed(names=named, row_labels=check_same_order(frame=frame))
 
     @classmethod
     def from_start_stop(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         id: str = "id",
         start: str = "start",
@@ -205,6 +222,17 @@ class RightCensored(Outcome):
         table = read_start_stop(frame, id, start, stop, event, allow_gaps=allow_gaps)
         y = cls.from_frame(frame, time=stop, event=event, censoring_time=censoring_time, entry=start)
         return y, table.subject
+
+    def with_names(self, names: list[str] | None) -> RightCensored:
+        """The same outcome with names of its event times.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([[2.0, 5.0]], [[1, 0]]).with_names(["relapse", "death"]).names
+        ['relapse', 'death']
+        """
+        return self._changed(names=None if names is None else list(as_names(names, self.k, of="event time")))
 
     @property
     def k(self) -> int:
@@ -302,7 +330,7 @@ class RightCensored(Outcome):
                 "coordinate j."
             )
 
-    def censor_at(self, tau: Array) -> RightCensored:
+    def censor_at(self, tau: ArrayLike) -> RightCensored:
         """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
 
         Examples
@@ -311,20 +339,20 @@ class RightCensored(Outcome):
         >>> cs.RightCensored([2.0, 5.0, 3.0], [1, 1, 1]).censor_at(3.0).event
         array([ True, False,  True])
         """
-        tau = one_each(tau, self.time, "tau", coordinates=True)
-        check_positive(tau, "tau", zero=True, infinite=True)
+        end = one_each(tau, self.time, "tau", coordinates=True)
+        check_positive(end, "tau", zero=True, infinite=True)
         xp, c = namespace(self.time), self.censoring_time
-        limit = tau[:, None] if tau.ndim < self.time.ndim else tau
+        limit = end[:, None] if end.ndim < self.time.ndim else end
         if c is not None:
-            per_subject = tau.ndim < 2 and c.ndim == 1
-            c = xp.minimum(c, tau) if per_subject else xp.minimum(c.reshape(len(self), -1), limit)
+            per_subject = end.ndim < 2 and c.ndim == 1
+            c = xp.minimum(c, end) if per_subject else xp.minimum(c.reshape(len(self), -1), limit)
         time, entry = xp.minimum(self.time, limit), self.entry
         if entry is not None:
             entry = xp.minimum(entry, time if time.ndim == 1 else xp.min(time, axis=1))
         event = self.event & (self.time <= limit)
         return self._changed(time=time, event=event, censoring_time=c, entry=entry)
 
-    def followed_through(self, t: Array) -> RightCensored:
+    def followed_through(self, t: ArrayLike) -> RightCensored:
         """The outcome in which whoever is censored at t is censored just after it, free of the event at t.
 
         Censoring at t says that the event time exceeds t, since events come first.
@@ -341,7 +369,7 @@ class RightCensored(Outcome):
         time = xp.where(self.censored & (self.time == end), after, self.time)
         return self._changed(time=time, censoring_time=None if c is None else xp.where(c == end, after, c))
 
-    def at_risk(self, s: Array) -> Array:
+    def at_risk(self, s: ArrayLike) -> Array:
         """Which subjects are at risk just after ``s``, (n,): entered at or before it, and still followed.
 
         Examples
@@ -359,7 +387,7 @@ class RightCensored(Outcome):
         inside = earliest > float(landmark)  # in whatever library the time is
         return inside if self.entry is None else inside & (self.entry <= float(landmark))
 
-    def after(self, s: Array) -> RightCensored:
+    def after(self, s: ArrayLike) -> RightCensored:
         """The subjects at risk at the landmark ``s``, who enter there: what is seen of T given T > s.
 
         Times stay on their scale, and ``entry`` is s for every subject. Forecasts and covariates are those of
@@ -375,16 +403,16 @@ class RightCensored(Outcome):
         >>> cs.crps(late, cs.Exponential(0.5), cs.Uniform(0.0, 9.0)).round(4)
         array([0.3362, 0.8768])
         """
-        rows = np.nonzero(to_numpy(self.at_risk(s)))[0]
+        rows, landmark = np.nonzero(to_numpy(self.at_risk(s)))[0], float(as_float(s, "s"))
         if not rows.size:
             raise InvalidInputError(
-                f"No subject is at risk after {float(s):g}: got times up to {float(self.time.max()):g}. Pass "
+                f"No subject is at risk after {landmark:g}: got times up to {float(self.time.max()):g}. Pass "
                 "an earlier landmark."
             )
         late = self.take(rows)
         xp = namespace(late.time)
         first = late.time if late.time.ndim == 1 else late.time[:, 0]
-        return late.with_entry(xp.full_like(first, float(s)))
+        return late.with_entry(xp.full_like(first, landmark))
 
     @property
     def informs_censoring(self) -> Array:

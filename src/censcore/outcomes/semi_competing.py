@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, namespace, to_numpy
 from censcore._validation import as_coordinate, name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.event_of_cause import EventOfCause
@@ -14,6 +15,7 @@ from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class SemiCompetingRisks(Outcome):
     r"""Right-censored event times, one of which is terminal: after it none of the others can happen.
 
@@ -61,35 +63,41 @@ class SemiCompetingRisks(Outcome):
     array([False,  True, False])
     """
 
-    part_names: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
+    part_names: ClassVar[tuple[str, ...]] = ("time", "event", "ending")
+
+    time: Array
+    event: Array
+    terminal: int
+    ending: RightCensored
 
     #: There is no delayed entry, and the event times have the names that a comparison gives them.
     entry: ClassVar[None] = None
     has_delayed_entry: ClassVar[bool] = False
     names: ClassVar[None] = None
 
-    def __init__(self, time: Array, event: Array, terminal: int = -1, censoring_time: Array = None) -> None:
+    def __init__(
+        self, time: ArrayLike, event: ArrayLike, terminal: int = -1, censoring_time: ArrayLike | None = None
+    ) -> None:
         y = RightCensored(time, event)
         if y.time.ndim != 2 or y.k < 2:
             raise InvalidInputError(
                 f"time must have shape (n, k) with k of at least 2, one of them terminal; got {y.shape}."
             )
-        self.time: Array = y.time
-        self.event: Array = y.event
-        self.terminal = as_coordinate(terminal, y.k, "terminal: the outcome")
-        last = self.time[:, self.terminal, None]
+        terminal = as_coordinate(terminal, y.k, "terminal: the outcome")
+        last = y.time[:, terminal, None]
         for bad, what in (
-            (self.time > last, "A time exceeds that of the terminal event"),
-            (~self.event & (self.time < last), "A time without event is earlier than the terminal time"),
+            (y.time > last, "A time exceeds that of the terminal event"),
+            (~y.event & (y.time < last), "A time without event is earlier than the terminal time"),
         ):
             rows = np.unique(np.nonzero(to_numpy(bad))[0])
             if rows.size:
                 raise InvalidInputError(
                     f"{what} in {name_subjects(rows)}. Expected an event at or before the end of follow-up, "
                     "or else that end itself in both places. Is the terminal event coordinate "
-                    f"{self.terminal}?"
+                    f"{terminal}?"
                 )
-        self._end = RightCensored(last[:, 0], self.event[:, self.terminal], censoring_time)
+        end = RightCensored(last[:, 0], y.event[:, terminal], censoring_time)
+        self.set_fields({"time": y.time, "event": y.event, "terminal": terminal, "ending": end})
 
     @classmethod
     def from_first_event(cls, y: RightCensored) -> SemiCompetingRisks:
@@ -130,11 +138,11 @@ class SemiCompetingRisks(Outcome):
     @property
     def censoring_time(self) -> Array:
         """C where it is known for every subject, else None."""
-        return self._end.censoring_time
+        return self.ending.censoring_time
 
     def terminal_event(self) -> RightCensored:
         """The terminal event alone, (n,): all that informs about the censoring distribution."""
-        return self._end
+        return self.ending
 
     def marginal(self, j: int) -> RightCensored:
         """Event ``j`` alone, (n,): one that the terminal event prevents is as an event of one cause.
@@ -148,7 +156,7 @@ class SemiCompetingRisks(Outcome):
         """
         j = as_coordinate(j, self.k, "The outcome")
         if j == self.terminal:
-            return self._end
+            return self.ending
         return EventOfCause(self.time[:, j], self.event[:, j], self.never[:, j], self.censoring_time)
 
     def first(self) -> RightCensored:
@@ -166,17 +174,17 @@ class SemiCompetingRisks(Outcome):
         >>> y.event, y.never
         (array([ True, False]), array([False,  True]))
         """
-        return EventOfCause._of(self._end, namespace(self.time).all(self.event, axis=1))
+        return EventOfCause._of(self.ending, namespace(self.time).all(self.event, axis=1))
 
     @property
     def k(self) -> int:
         """Number of event times per subject, the terminal one among them."""
         return int(self.time.shape[1])
 
-    def censor_at(self, tau: Array) -> SemiCompetingRisks:
+    def censor_at(self, tau: ArrayLike) -> SemiCompetingRisks:
         """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there."""
         cut = RightCensored(self.time, self.event).censor_at(tau)
-        return self._changed(time=cut.time, event=cut.event, _end=self._end.censor_at(tau))
+        return self._changed(time=cut.time, event=cut.event, ending=self.ending.censor_at(tau))
 
     def __repr__(self) -> str:
         time, event, never = to_numpy(self.time), to_numpy(self.event), to_numpy(self.never)

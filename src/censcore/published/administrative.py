@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike
@@ -12,7 +12,10 @@ from censcore.scores.inputs import evaluation_times, scoring_inputs
 
 
 def administrative_brier(
-    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, times: Array = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    times: ArrayLike | None = None,
 ) -> Array:
     r"""Brier score among those whose follow-up reaches t, for known censoring times, (n, q).
 
@@ -64,7 +67,7 @@ def administrative_brier(
             "The administrative Brier score needs the censoring time of every subject: give RightCensored a "
             "censoring_time, or pass censoring=PointMass(c)."
         )
-    t, _ = evaluation_times(times, inputs.y, None)
+    t, _ = evaluation_times(times, inputs)
     t, S = to_numpy(t), to_numpy(inputs.F.sf(t))
     time, event = to_numpy(inputs.y.time)[:, None], to_numpy(inputs.y.event)[:, None]
     reached = np.broadcast_to(to_numpy(inputs.C.location)[:, None] >= t, (inputs.n, t.shape[1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike
 from censcore._validation import check_positive
 from censcore.distributions import Distribution, PointMass
 from censcore.outcomes import OutcomeLike, RightCensored
@@ -14,7 +14,11 @@ from censcore.scores.inputs import scoring_inputs
 
 
 def survival_crps(
-    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, upper: Array = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    *,
+    upper: ArrayLike | None = None,
 ) -> Array:
     r"""Survival-CRPS, :math:`\int_0^y F^2+\delta\int_y^\infty(1-F)^2`, (n,); **not proper**.
 

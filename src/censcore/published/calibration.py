@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import ArrayLike, to_numpy
 from censcore._validation import as_count, as_labels, as_weights, check_option, check_same_order
 from censcore.distributions import Distribution
 from censcore.outcomes import EventOfCause, OutcomeLike
@@ -72,8 +72,8 @@ def d_calibration(
     *,
     bins: int = 10,
     closed: Literal["left", "right"] = "left",
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> DCalibration:
     r"""D-calibration of a forecast on right-censored data, with a test that holds its level under censoring.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, ArrayLike, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import as_number, check_flag, check_option, name_subjects
 from censcore.distributions import Distribution
@@ -90,7 +90,7 @@ def ipcw_brier(
     y: OutcomeLike,
     forecast: Distribution,
     censoring: Distribution | None = None,
-    times: Array = None,
+    times: ArrayLike | None = None,
     *,
     convention: str | Convention = "graf",
 ) -> Array:
@@ -151,7 +151,7 @@ def ipcw_binomial_log(
     y: OutcomeLike,
     forecast: Distribution,
     censoring: Distribution | None = None,
-    times: Array = None,
+    times: ArrayLike | None = None,
     *,
     convention: str | Convention = "graf",
 ) -> Array:
@@ -199,7 +199,7 @@ def _prepare(
     inputs = scoring_inputs(
         y, forecast, censoring, check_censoring=False, without_entry="A score as published elsewhere"
     )
-    t, _ = evaluation_times(times, inputs.y, None)
+    t, _ = evaluation_times(times, inputs)
     return inputs, t, convention
 
 

@@ -12,12 +12,11 @@ from censcore._arrays import Array, convert, detach, namespace, requires_grad, t
 from censcore._numerics import chunked_rows
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks
 from censcore.scores._support import check_infinite
 from censcore.scores.compatible_times import RandomNumbers, compatible_times, known_rows
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
-from censcore.scores.inputs import ScoringInputs, scoring_inputs
-from censcore.scores.over_causes import check_causes
+from censcore.scores.inputs import ScoringInputs
+from censcore.scores.over_causes import InputsOfCauses
 
 # Up to this many members all pairs cost little more than the draws of C that they are averaged over.
 FEW_MEMBERS = 64
@@ -189,19 +188,16 @@ def _recomputed(losses: Callable[[slice], Array]) -> Callable[[slice], Array]:
     return lambda part: checkpoint(losses, part, use_reentrant=False, preserve_rng_state=False)
 
 
-def score_of_causes(
-    y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array, method: Method, members: int
-) -> Array:
+def score_of_causes(inputs: InputsOfCauses, method: Method, members: int) -> Array:
     """The score of the times (min(T_1, C), ..., min(T_m, C)), of which all but one are C.
 
     Samples of the forecast are scored, those of an ensemble as they are and others as a fair sample.
     """
-    F: Any = check_causes(y, forecast)
-    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
-    xp, m, random = inputs.xp, F.n_causes, method.random
+    xp, F, random = inputs.xp, inputs.by_cause, method.random
+    m = F.n_causes
     endless = (inputs.C.mass_at_infinity() > 0) & inputs.y.event
     check_infinite(xp.where(endless, np.inf, xp.zeros_like(inputs.y.time)), inputs)
-    causes = xp.broadcast_to(convert(to_numpy(y.causes), inputs.y.time), (inputs.n,))
+    causes = xp.broadcast_to(convert(to_numpy(inputs.causes.causes), inputs.y.time), (inputs.n,))
     of_cause = xp.stack([inputs.y.event & (causes == j + 1) for j in range(m)], axis=1)
     as_it_is = isinstance(F, CauseEnsemble) and F.weights is None
     options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or not as_it_is}

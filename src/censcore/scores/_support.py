@@ -31,17 +31,17 @@ def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     latest = y.time if c is None else c  # C is known to be at least this
     beyond = (latest > C.support_end()[:, 0]) | (~censored & (reached <= 0))
     known = censored if c is None else namespace(t).ones_like(y.event)
-    if possibly((beyond | known).any()):
-        _check_beyond(to_numpy(beyond).nonzero()[0], y, C)
-        excluded = to_numpy(known & C.excludes_at(latest[:, None])[:, 0])
+    found = (beyond | known).any()
+    if found if type(found) is np.bool_ else possibly(found):
+        if beyond.any():
+            _check_beyond(to_numpy(beyond).nonzero()[0], y, C)
+        excluded = known & C.excludes_at(latest[:, None])[:, 0]
         if excluded.any():
-            _check_excluded(excluded.nonzero()[0], to_numpy(latest), C)
+            _check_excluded(to_numpy(excluded).nonzero()[0], to_numpy(latest), C)
     return reached
 
 
 def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
-    if not bad.size:
-        return
     C_of_bad = C if len(C) == 1 else C.take(bad)
     times = to_numpy(y.time)[bad]
     end = _largest_horizon(C_of_bad, times[~to_numpy(y.censored)[bad]])

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, common_rows, one_namespace, to_numpy
+from censcore._arrays import Array, common_rows, one_namespace, to_numpy
 from censcore._numerics import chunked_rows, xlogy
 from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import as_outcome
 from censcore.scores._alignment import in_dtype_of
 from censcore.scores._augmentation import (
     augmented_indicator,
@@ -21,27 +21,14 @@ from censcore.scores._augmentation import (
     numbers_per_subject,
 )
 from censcore.scores._support import check_unreached
-from censcore.scores.inputs import (
-    ScoringInputs,
-    check_horizon,
-    evaluation_times,
-    known_to_exceed,
-    scoring_inputs,
-)
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, known_to_exceed
 
 EARLIER = "brier_score and crps need no such division."
 
 
-@as_loss
-def augmented_brier_score(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    times: Array = None,
-    *,
-    event_model: Distribution,
-    horizon: Array = None,
-) -> Array:
+@score(None, axis="time", causes=None, intervals=None)
+def augmented_brier_score(inputs: ScoringInputs, times: Array, *, event_model: Distribution) -> Array:
     r"""Doubly robust Brier score at given times: right if the censoring or the event model is right.
 
     .. math:: Z(t)\,(1-S(t))^2+(1-Z(t))\,S(t)^2
@@ -114,22 +101,12 @@ def augmented_brier_score(
            [0.2834, 0.6593],
            [0.2834, 0.4654]])
     """
-    inputs, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
-    S = inputs.F.sf_at(t)
-    loss = Z * (1 - S) ** 2 + (1 - Z) * S**2
-    return loss[:, 0] if single else loss
+    Z, S = _augmented(augmented_indicator, inputs, times, event_model), inputs.F.sf_at(times)
+    return Z * (1 - S) ** 2 + (1 - Z) * S**2
 
 
-@as_loss
-def augmented_binomial_log_score(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    times: Array = None,
-    *,
-    event_model: Distribution,
-    horizon: Array = None,
-) -> Array:
+@score(None, axis="time", causes=None, intervals=None)
+def augmented_binomial_log_score(inputs: ScoringInputs, times: Array, *, event_model: Distribution) -> Array:
     r"""Doubly robust logarithmic score of "the event happens by t": right if either model is right.
 
     .. math:: -Z(t)\log S(t)-(1-Z(t))\log(1-S(t))
@@ -170,22 +147,15 @@ def augmented_binomial_log_score(
            [0.7601, 1.5709],
            [0.7601, 1.1566]])
     """
-    inputs, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
-    S, P = inputs.F.sf_at(t), inputs.F.cdf_at(t)
+    Z = _augmented(augmented_indicator, inputs, times, event_model)
+    S, P = inputs.F.sf_at(times), inputs.F.cdf_at(times)
     _check_open_interval(S, P, inputs.n)
-    loss = -xlogy(Z, S + 0 * Z) - xlogy(1 - Z, P + 0 * Z)
-    return loss[:, 0] if single else loss
+    return -xlogy(Z, S + 0 * Z) - xlogy(1 - Z, P + 0 * Z)
 
 
-@as_loss
+@score(None, causes=None, intervals=None)
 def augmented_integrated_brier_score(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    *,
-    event_model: Distribution,
-    horizon: Array,
-    normalize: bool = False,
+    inputs: ScoringInputs, *, event_model: Distribution, normalize: bool = False
 ) -> Array:
     r"""Doubly robust Brier score integrated up to a horizon: right if either model is right.
 
@@ -230,21 +200,11 @@ def augmented_integrated_brier_score(
     array([0.3227, 0.6269, 1.1316])
     """
     check_flag(normalize, "normalize")
-    if horizon is None:
+    if inputs.horizon is None:
         raise InvalidInputError("horizon must be a time, the end of the integral; got None.")
-    inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
-    h = check_horizon(horizon, inputs.y).reshape(-1, 1)
+    h = inputs.horizon.reshape(-1, 1)
     loss = _augmented(augmented_integral, inputs, h, event_model, before=True)
     return loss / h[:, 0] if normalize else loss
-
-
-def _indicator(
-    y: Any, forecast: Any, censoring: Any, times: Array, event_model: Any, horizon: Array
-) -> tuple[ScoringInputs, Array, Array, bool]:
-    """Return what is scored, the times (1 or n, q), Z(t) (n, q), and whether a single time was given."""
-    inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
-    t, single = evaluation_times(times, inputs.y, horizon)
-    return inputs, t, _augmented(augmented_indicator, inputs, t, event_model), single
 
 
 def _augmented(
@@ -255,6 +215,8 @@ def _augmented(
     before: bool = False,
 ) -> Array:
     """Apply ``function`` to subjects, event model and times (1 or n, q), checked and some rows at a time."""
+    as_outcome(inputs.y)  # one of several causes is an error
+    inputs = inputs.given_entry()
     W = _as_event_model(event_model, inputs)
     check_unreached(inputs.n, inputs.C, t, before=before, remedy=EARLIER)
     check_event_model_support(inputs, W, t, before=before)

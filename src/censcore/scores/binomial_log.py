@@ -14,8 +14,19 @@ from censcore.scores.brier import CACHED_NUMBERS, columns_of
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs
 from censcore.scores.known_at import KnownAt
-from censcore.scores.over_causes import multinomial_log_score
+from censcore.scores.over_causes import InputsOfCauses
 from censcore.scores.registry import GRAF
+
+
+def _multinomial(inputs: InputsOfCauses, times: Array) -> Array:
+    r""":math:`-1\{y>t\}\log\{1-\sum_jF_j(t)\}-1\{y\le t\}\,\frac{\delta\,G(t)}{G(y-)}\log F_D(t)`, (n, q)."""
+    xp = inputs.xp
+    event, free = inputs.known_at(times).weights()
+    zero = xp.zeros_like(event)
+    t = times + zero
+    log_survival = inputs.F.logsf(xp.where(free > 0, t, zero))
+    cif = inputs.of_its_cause(lambda F_j, rows: F_j.cdf(t[rows]), q=t.shape[1])
+    return -xp.where(free > 0, free * log_survival, zero) - xlogy(event, cif)
 
 
 @score(
@@ -23,7 +34,7 @@ from censcore.scores.registry import GRAF
     formula=r"-1\{y>t\}\log\{1-F(t)\}-\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\log F(t)",
     reference=GRAF,
     axis="time",
-    over_causes=multinomial_log_score,
+    causes=_multinomial,
     uses_censoring="at times",
     unit="nats",
     range="0 to infinity",
@@ -44,6 +55,22 @@ def binomial_log_score(inputs: ScoringInputs, times: Array) -> Array:
     squares, under the same weights and the same assumption, C independent of T given the covariates and
     its distribution right.
 
+    Parameters
+    ----------
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. For interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
+    forecast : Distribution
+        Distribution of T given the covariates, one per subject or one for all.
+    censoring : Distribution, optional
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
+    times : array or number
+        Evaluation times, (q,) or (n, q), in any order, below the horizon.
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
+
     Returns
     -------
     array, (n, q), or (n,) for a single number
@@ -60,6 +87,11 @@ def binomial_log_score(inputs: ScoringInputs, times: Array) -> Array:
     --------
     brier_score : Squares in place of logarithms.
     log_score : The whole distribution by its likelihood.
+
+    References
+    ----------
+    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
 
     Examples
     --------

@@ -49,10 +49,23 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
 
     Parameters
     ----------
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. For interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
+    forecast : Distribution
+        Distribution of T given the covariates, one per subject or one for all.
+    censoring : Distribution, optional
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
+    times : array or number
+        Evaluation times, (q,) or (n, q), in any order, below the horizon.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` divides by :math:`G(\tau)`, the classical inverse-probability-of-censoring-weighted
         score, whose mean estimates the uncensored Brier score; times where any subject
         has :math:`G(\tau)=0` are an error.
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
 
     Returns
     -------
@@ -92,18 +105,18 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
     """
     check_scale(scale)
     t, n, q, known = times, inputs.n, times.shape[1], inputs.known_at(times, scale)
-    xp, F, y, never, some_never = inputs.xp, inputs.F, inputs.y.time, inputs.y.never, inputs.has_never
+    xp, F, y, some_never = inputs.xp, inputs.F, inputs.y.time, inputs.has_never
     kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", y, n * q)
 
     def formula(rows: slice) -> Array:
         alive, weight = known.status(rows)
         S = _survival_at(F.take(rows), t if t.shape[0] == 1 else t[rows])
-        free = alive | never[rows, None] if some_never else alive
+        free = alive | inputs.never[rows] if some_never else alive
         return weight * (xp.astype(free, S.dtype) - S) ** 2
 
     if kernel is None:
         return chunked_rows(formula, n, q, like=y, budget=CACHED_NUMBERS)
-    loss = np.empty((n, q), dtype=y.dtype)
+    loss, never = np.empty((n, q), dtype=y.dtype), inputs.y.never
 
     def fill(rows: slice) -> None:
         factors = known.factors(rows)

@@ -7,24 +7,29 @@ import numpy as np
 from censcore._arrays import Array
 from censcore._numerics import chunked_rows
 from censcore._validation import check_flag
-from censcore.distributions import Distribution, Ensemble
+from censcore.distributions import Ensemble
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike
-from censcore.scores.decorator import described, score
+from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
-from censcore.scores.registry import GNEITING, ScoreInfo, register
+from censcore.scores.registry import GNEITING
 from censcore.scores.routes import integrated
 
 
-@described
-def crps(
-    y: OutcomeLike,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    *,
-    horizon: Array = None,
-    fair: bool = False,
-) -> Array:
+@score(
+    title="CRPS",
+    formula=r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
+    reference=GNEITING,
+    uses_censoring="integrated",
+    unit="the unit of time",
+    range="0 to the horizon",
+    proper="Strictly proper for F where P(C > t) > 0, with a horizon on [0, horizon).",
+    pitfalls=(
+        "Late times count for less, by the share of subjects still followed. Two studies with "
+        "different follow-up have different values for the same forecast.",
+        "Leaving out the factor G(s)/G(y-) after an event makes the score improper.",
+    ),
+)
+def crps(inputs: ScoringInputs, *, fair: bool = False) -> Array:
     r"""Continuous ranked probability score of a right-censored event time.
 
     .. math::
@@ -38,10 +43,21 @@ def crps(
 
     Parameters
     ----------
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. For interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
+    forecast : Distribution
+        Distribution of T given the covariates, one per subject or one for all.
+    censoring : Distribution, optional
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
     fair : bool
         True scores an :class:`~censcore.Ensemble` as a sample from a distribution, unbiased for the score of
         that distribution: the CRPS of m members is larger by a share of about 1/m. Other forecasts have
         the same score either way.
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
 
     Returns
     -------
@@ -81,25 +97,12 @@ def crps(
     """
     if fair is not False:
         check_flag(fair, "fair")
-    if fair and isinstance(y, CompetingRisks | IntervalCensored):
-        raise InvalidInputError(
-            f"fair=True: got {type(y).__name__}, expected one right-censored event time. Of competing risks "
-            "score y.cause(j) and forecast.cause(j)."
-        )
-    return _losses(y, forecast, censoring, fair=fair, horizon=horizon)
-
-
-@score(None)
-def _losses(inputs: ScoringInputs, *, fair: bool = False) -> Array:
     loss = integrated(inputs)
     if not (fair and isinstance(inputs.F, Ensemble)):
         return loss
     return loss - chunked_rows(
         lambda rows: _bias_of_members(inputs.take(rows)), inputs.n, 4 * inputs.F.m, like=inputs.y.time
     )
-
-
-vars(crps).update(of_inputs=vars(_losses)["of_inputs"], over_causes=vars(_losses)["over_causes"])
 
 
 def _bias_of_members(inputs: ScoringInputs) -> Array:
@@ -124,23 +127,3 @@ def _bias_of_members(inputs: ScoringInputs) -> Array:
     beyond = inputs.C.marginal(0).integrated_sf_at(xp.maximum(a, y), xp.maximum(b, y))
     area = below + inverse_probability_weights(inputs) * beyond
     return concentration / (1 - concentration) * xp.sum(spread * area, axis=1)
-
-
-register(
-    ScoreInfo(
-        "crps",
-        crps,
-        "CRPS",
-        r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
-        GNEITING,
-        uses_censoring="integrated",
-        unit="the unit of time",
-        range="0 to the horizon",
-        proper="Strictly proper for F where P(C > t) > 0, with a horizon on [0, horizon).",
-        pitfalls=(
-            "Late times count for less, by the share of subjects still followed. Two studies with "
-            "different follow-up have different values for the same forecast.",
-            "Leaving out the factor G(s)/G(y-) after an event makes the score improper.",
-        ),
-    )
-)

@@ -5,35 +5,54 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from censcore._arrays import Array, as_loss, convert, is_torch, namespace, to_numpy
+from censcore._arrays import Array, ArrayLike
 from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
-from censcore.distributions import Distribution, Ensemble
-from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.distributions import Ensemble
 from censcore.scores._energy_ensembles import Method, score_of_causes, score_of_ensemble, score_of_samples
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, subject_keys
 from censcore.scores.crps import crps
-from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
-from censcore.scores.interval import through_visits
-from censcore.scores.known_at import known_or_raise
-from censcore.scores.registry import GNEITING, SCORES, ScoreInfo, register
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs
+from censcore.scores.over_causes import InputsOfCauses
+from censcore.scores.registry import GNEITING, SCORES, register
 
 
-@as_loss
+def _of_causes(
+    inputs: InputsOfCauses, *, members: int = 1024, ids: Any = None, mask: None = None, **options: Any
+) -> Array:
+    """The score of the times (min(T_1, C), ..., min(T_m, C)), of which all but one are C."""
+    method = _method(inputs.causes.any_cause(), members, ids, **options)
+    return score_of_causes(inputs, method, members)
+
+
+@score(
+    title="energy score",
+    formula=r"E\|\psi_C(Z)-y\|-\tfrac12E\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+    reference=GNEITING,
+    joint=True,
+    causes=_of_causes,
+    univariate=False,
+    unit="the unit of time",
+    range="0 or more",
+    proper="Strictly proper for the joint distribution at times t with P(C > t) > 0.",
+    pitfalls=(
+        "The coordinate with the longest times dominates. Scale the times if all should count.",
+        "It is less sensitive to wrong dependence than to wrong margins. Add a joint Brier score.",
+        "A small ensemble is scored as the empirical distribution that it is, and loses by its size. "
+        "For a sample from a model take the fair version.",
+    ),
+)
 def energy_score(
-    y: OutcomeLike | SemiCompetingRisks,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
+    inputs: ScoringInputs,
     *,
     beta: float = 1.0,
     pairs: str = "auto",
     fair: bool = False,
     draws: int = 32,
     seed: int = 0,
-    mask: Array = None,
-    horizon: Array = None,
+    mask: ArrayLike | None = None,
     members: int = 1024,
-    ids: Any = None,
+    ids: ArrayLike | None = None,
 ) -> Array:
     r"""Energy score of right-censored event times, joint over their k coordinates.
 
@@ -124,24 +143,10 @@ def energy_score(
     >>> cs.energy_score(y, cs.Ensemble(samples), cs.Uniform(0.0, 3.0)).round(2)
     array([0.75, 0.32, 0.43])
     """
-    _check_options(beta, pairs, draws, seed, members, fair)
-    if isinstance(y, SemiCompetingRisks):
-        if mask is not None:
-            raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
-    else:
-        y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
-        if mask is not None:
-            y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
-    if isinstance(y, CompetingRisks):
-        random = RandomNumbers(int(seed), int(draws), subject_keys(y.any_cause(), ids, seed))
-        method = Method(float(beta), pairs, bool(fair), random)
-        return score_of_causes(y, forecast, censoring, horizon, method, members)
-    inputs = joint_scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
+    method = _method(inputs.y, members, ids, beta=beta, pairs=pairs, fair=fair, draws=draws, seed=seed)
     check_componentwise(inputs.C)
     xp = inputs.xp
     mask = None if mask is None else xp.broadcast_to(mask, (inputs.n, inputs.y.k))
-    random = RandomNumbers(int(seed), int(draws), subject_keys(inputs.y, ids, seed))
-    method = Method(float(beta), pairs, bool(fair), random)
     if inputs.y.k == 1 and beta == 1 and (pairs != "lagged" or not isinstance(inputs.F, Ensemble)):
         loss = _of_one_time(inputs, fair)
     elif isinstance(inputs.F, Ensemble):
@@ -151,31 +156,26 @@ def energy_score(
     return loss if mask is None else xp.where(xp.any(mask, axis=1), loss, 0.0)
 
 
-def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int, fair: bool) -> None:
+def _method(
+    y: Any,
+    members: int,
+    ids: Any,
+    *,
+    beta: float = 1.0,
+    pairs: str = "auto",
+    fair: bool = False,
+    draws: int = 32,
+    seed: int = 0,
+) -> Method:
+    """The options, checked, and the random numbers of the subjects of an outcome."""
     as_number(beta, "beta", above=0, below=2)
     check_option(pairs, "pairs", ("auto", "all", "lagged"))
     as_count(draws, "draws", most=10**6)
     as_count(members, "members", least=2, most=10**6)
     as_seed(seed)
     check_flag(fair, "fair")
-
-
-def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
-    """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
-    if censoring is None:
-        censoring = known_or_raise(y)
-    xp = namespace(y.time)
-    mask = convert(mask, y.time) if is_torch(y.time) else to_numpy(mask, "mask")
-    if mask.dtype != xp.bool:
-        raise InvalidInputError(f"mask must be boolean, True where a time counts; got dtype {mask.dtype}.")
-    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
-    if tuple(mask.shape) != (len(y), y.k):
-        raise InvalidInputError(
-            f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(mask.shape)}."
-        )
-    counts = mask.reshape(y.shape)
-    left = RightCensored(xp.where(counts, y.time, 0.0), y.event | ~counts, y.censoring_time)
-    return left.with_entry(y.entry), censoring, mask
+    random = RandomNumbers(int(seed), int(draws), subject_keys(y, ids, seed))
+    return Method(float(beta), pairs, bool(fair), random)
 
 
 def _of_one_time(inputs: ScoringInputs, fair: bool) -> Array:
@@ -184,27 +184,6 @@ def _of_one_time(inputs: ScoringInputs, fair: bool) -> Array:
         inputs = ScoringInputs(inputs.y.marginal(0), inputs.F.marginal(0), inputs.C.marginal(0))
     return crps(inputs.y, inputs.F, inputs.C, fair=fair)
 
-
-register(
-    ScoreInfo(
-        "energy_score",
-        energy_score,
-        "energy score",
-        r"E\|\psi_C(Z)-y\|-\tfrac12E\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
-        GNEITING,
-        joint=True,
-        univariate=False,
-        unit="the unit of time",
-        range="0 or more",
-        proper="Strictly proper for the joint distribution at times t with P(C > t) > 0.",
-        pitfalls=(
-            "The coordinate with the longest times dominates. Scale the times if all should count.",
-            "It is less sensitive to wrong dependence than to wrong margins. Add a joint Brier score.",
-            "A small ensemble is scored as the empirical distribution that it is, and loses by its size. "
-            "For a sample from a model take the fair version.",
-        ),
-    )
-)
 
 register(
     replace(

@@ -36,7 +36,14 @@ from censcore._validation import (
 from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
 from censcore.distributions.before_terminal import before_terminal
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import (
+    EventOfCause,
+    IntervalCensored,
+    OutcomeLike,
+    RightCensored,
+    SemiCompetingRisks,
+    as_outcome,
+)
 from censcore.scores._alignment import (
     by_censoring_time,
     check_dimensions,
@@ -62,9 +69,9 @@ __all__ = [
     "check_scale",
     "evaluation_times",
     "inverse_probability_weights",
-    "joint_scoring_inputs",
     "known_censoring",
     "known_to_exceed",
+    "left_out",
     "quantile_levels",
     "scoring_inputs",
     "without_forecast",
@@ -149,10 +156,10 @@ class ScoringInputs:
         """The inputs of some subjects; a distribution that serves all of them stays as it is."""
         if isinstance(rows, slice) and rows == slice(0, self.n):
             return self
-        reached, horizon = (
-            part if part is None or part.ndim == 0 else part[rows] for part in (self.reached, self.horizon)
-        )
-        return ScoringInputs(self.y.take(rows), self.F.take(rows), self.C.take(rows), reached, horizon)
+        reached, tau = self.reached, self.horizon
+        reached = reached if reached is None else reached[rows]
+        tau = tau if tau is None or tau.ndim == 0 else tau[rows]
+        return ScoringInputs(self.y.take(rows), self.F.take(rows), self.C.take(rows), reached, tau)
 
     def of_events(self, function: Callable[[ScoringInputs], Array]) -> Array:
         """``function`` of the inputs of subjects with an event, (n,); zero for the others."""
@@ -173,7 +180,7 @@ class ScoringInputs:
 
 
 def scoring_inputs(
-    y: OutcomeLike,
+    y: OutcomeLike | SemiCompetingRisks,
     forecast: Distribution,
     censoring: Distribution | None,
     horizon: Array = None,
@@ -198,7 +205,9 @@ def scoring_inputs(
     horizon : number or (n,) array, optional
         C becomes min(C, horizon).
     joint : bool
-        Admit several event times per subject.
+        Admit several event times per subject, also those of semi-competing risks. For these the censoring
+        distribution is checked against the terminal event, the end of follow-up, and an event that the
+        forecast puts after the terminal one is one that never happens.
     needs_censoring : bool
         False for scores that do not depend on the censoring distribution, such as the log score, which
         may be called without it.
@@ -229,10 +238,15 @@ def scoring_inputs(
     >>> scoring_inputs(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), horizon=2.0).y.time
     array([1., 2.])
     """
-    check_same_order(y=y, forecast=forecast, censoring=censoring)
+    if not getattr(y, "row_labels", y) is getattr(forecast, "row_labels", None) is None:
+        check_same_order(y=y, forecast=forecast, censoring=censoring)
+    if joint and isinstance(y, SemiCompetingRisks):
+        return _of_semi_competing_risks(y, forecast, censoring, horizon, needs_censoring)
     y = y if type(y) is RightCensored else as_outcome(y, one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)
+    # after an event of another cause every score is an average over C
+    needs_censoring = needs_censoring or (isinstance(y, EventOfCause) and bool(y.never.any()))
     if not isinstance(forecast, Univariate):
         check_is_distribution(forecast, "forecast")
     was_passed = censoring is not None
@@ -244,15 +258,14 @@ def scoring_inputs(
     else:
         censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     y, forecast, censoring = one_library(y, forecast, censoring)
-    rows = int(y.time.shape[0])
-    n = common_rows(outcome=rows, forecast=len(forecast), censoring=len(censoring))
-    if rows != n:
-        y = y.take(np.zeros(n, dtype=np.int64))
+    rows, of_F, of_C = int(y.time.shape[0]), len(forecast), len(censoring)
+    if not (of_F in (1, rows) and of_C in (1, rows)):
+        y = y.take(np.zeros(common_rows(outcome=rows, forecast=of_F, censoring=of_C), dtype=np.int64))
     if not y.time.ndim == forecast.k == censoring.k == 1:
         check_dimensions(y, forecast, censoring, joint)
     tau = None if horizon is None else check_horizon(horizon, y)
     if tau is not None:
-        y, censoring = y.censor_at(tau), _censored_at(censoring, tau)
+        y, censoring = y.censor_at(tau), _censored_at(censoring, tau, of_C)
     if y.entry is not None and y.has_delayed_entry:
         if isinstance(y, EventOfCause):
             check_given_entry(y, forecast.marginal(0))
@@ -273,9 +286,10 @@ def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
     return scoring_inputs(y, PointMass(np.inf), C, check_censoring=False, one_cause=True)
 
 
-def _censored_at(C: Distribution, tau: Array) -> Distribution:
+def _censored_at(C: Distribution, tau: Array, n: int) -> Distribution:
     """The distribution of min(C, tau); a small C keeps the last one, with what that has cached."""
-    if (len(C) > 1 and not isinstance(C, ProportionalHazards)) or tau.ndim or is_torch(tau):
+    small = n == 1 or isinstance(C, ProportionalHazards)
+    if not small or type(tau) is not np.ndarray or tau.ndim:
         return C.censor_at(tau)
     last: dict[float, Distribution] = C.remember("censored", dict)
     censored = last.get(float(tau))
@@ -291,6 +305,8 @@ HORIZONS = 1e-300, 1e300  # fractions of others would lose their digits
 
 def check_horizon(horizon: Array, y: RightCensored) -> Array:
     """A horizon as a positive number or one per subject."""
+    if type(horizon) is float and y.time.dtype == np.float64 and HORIZONS[0] <= horizon <= HORIZONS[1]:
+        return np.asarray(horizon)
     if isinstance(horizon, str):
         raise InvalidInputError(
             f"horizon must be a time; got {horizon!r}. horizon='auto' is an option of compare()."
@@ -308,70 +324,64 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
 
 
 def check_scale(scale: str) -> None:
-    """Only the two scales are known."""
-    check_option(scale, "scale", ("localized", "ipcw"))
+    """Check that a scale is one of the two."""
+    if scale != "localized":
+        check_option(scale, "scale", ("localized", "ipcw"))
 
 
-def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Array, bool]:
+def evaluation_times(times: Array, inputs: ScoringInputs) -> tuple[Array, bool]:
     """Times as (1, q) or (n, q), and whether a single number was given."""
     if times is None:
         raise InvalidInputError("times=... is missing: the times, (q,) or (n, q), at which F is judged.")
-    t, single = as_columns(times, "times", y)
+    t, single = as_columns(times, "times", inputs.y)
     check_positive(t, "times", zero=True)
-    if horizon is not None:
-        tau = check_horizon(horizon, y)
-        limit = tau[:, None] if tau.ndim == 1 else tau
-        if bool((t >= limit).any()):
-            raise InvalidInputError(
-                f"Evaluation times must lie below the horizon ({float(to_numpy(tau).min()):g}); "
-                f"got {float(to_numpy(t).max()):g}. At the horizon everything is censored and the score is "
-                "zero for every forecast."
-            )
+    tau = inputs.horizon
+    if tau is not None and bool((t >= (tau[:, None] if tau.ndim == 1 else tau)).any()):
+        raise InvalidInputError(
+            f"Evaluation times must lie below the horizon ({float(to_numpy(tau).min()):g}); got "
+            f"{float(to_numpy(t).max()):g}. At the horizon everything is censored and the score is zero for "
+            "every forecast."
+        )
     return t, single
 
 
-def quantile_levels(levels: Array, y: RightCensored) -> tuple[Array, bool]:
+def quantile_levels(levels: Array, inputs: ScoringInputs) -> tuple[Array, bool]:
     """Levels as (1, q) or (n, q), and whether a single number was given."""
     if levels is None:
         raise InvalidInputError(
             "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
         )
-    alpha, single = as_columns(levels, "levels", y)
+    alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)
     return alpha, single
 
 
 def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]:
     """A number, (q,) or (n, q) as (1 or n, q) in the library of ``y``, and whether a number was given."""
-    if not is_neutral(values):
-        one_namespace(outcome=y.time, **{name: values})
-    array = as_float(values, name, like=y.time)
+    time = y.time
+    if type(values) is type(time) is np.ndarray and values.dtype == time.dtype:
+        array = values
+    elif is_neutral(values):
+        array = as_float(values, name, like=time)
+    else:
+        one_namespace(outcome=time, **{name: values})
+        array = convert(as_float(values, name, like=time), time)
     if array.ndim > 2 or 0 in array.shape:
         raise InvalidInputError(f"{name} must be a number, (q,) or (n, q); got shape {tuple(array.shape)}.")
-    array = convert(array, y.time)
     columns = array.reshape(1, -1) if array.ndim < 2 else array
-    common_rows(outcome=len(y), **{name: columns.shape[0]})
+    if columns.shape[0] != 1:
+        common_rows(outcome=time.shape[0], **{name: columns.shape[0]})
     return columns, array.ndim == 0
 
 
-def joint_scoring_inputs(
-    y: Any,
+def _of_semi_competing_risks(
+    y: SemiCompetingRisks,
     forecast: Distribution,
     censoring: Distribution | None,
-    horizon: Array = None,
-    *,
-    needs_censoring: bool = True,
-    one_cause: bool = False,
+    horizon: Array,
+    needs_censoring: bool,
 ) -> ScoringInputs:
-    """The inputs of a score that takes several event times per subject, also those of semi-competing risks.
-
-    For these the censoring distribution is checked against the terminal event, the end of follow-up,
-    and an event that the forecast puts after the terminal one is one that never happens.
-    """
-    if not isinstance(y, SemiCompetingRisks):
-        return scoring_inputs(
-            y, forecast, censoring, horizon, joint=True, needs_censoring=needs_censoring, one_cause=one_cause
-        )
+    """The inputs of all event times, from those of the terminal event."""
     check_is_distribution(forecast, "forecast")
     if forecast.k != y.k:
         raise InvalidInputError(f"forecast: got {forecast.k} event times, expected {y.k}, as in the outcome.")
@@ -381,5 +391,26 @@ def joint_scoring_inputs(
     )
     outcome = y if len(y) == end.n else y.take(np.zeros(end.n, dtype=np.int64))
     outcome = outcome.like(end.y.time)
-    outcome = outcome if horizon is None else outcome.censor_at(check_horizon(horizon, end.y))
-    return ScoringInputs(cast(RightCensored, outcome), forecast.like(end.y.time), end.C, end.reached)
+    outcome = outcome if end.horizon is None else outcome.censor_at(end.horizon)
+    return replace(end, y=cast(RightCensored, outcome), F=forecast.like(end.y.time))
+
+
+def left_out(y: Any, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
+    """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
+    if isinstance(y, SemiCompetingRisks | IntervalCensored):
+        raise InvalidInputError(f"mask: not available for {type(y).__name__}; leave it out.")
+    y = as_outcome(y)  # competing risks have no mask
+    if censoring is None:
+        censoring = known_or_raise(y)
+    xp = namespace(y.time)
+    mask = convert(mask, y.time) if is_torch(y.time) else to_numpy(mask, "mask")
+    if mask.dtype != xp.bool:
+        raise InvalidInputError(f"mask must be boolean, True where a time counts; got dtype {mask.dtype}.")
+    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
+    if tuple(mask.shape) != (len(y), y.k):
+        raise InvalidInputError(
+            f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(mask.shape)}."
+        )
+    counts = mask.reshape(y.shape)
+    left = RightCensored(xp.where(counts, y.time, 0.0), y.event | ~counts, y.censoring_time)
+    return left.with_entry(y.entry), censoring, mask

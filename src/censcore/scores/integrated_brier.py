@@ -44,6 +44,14 @@ def integrated_brier_score(
 
     Parameters
     ----------
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. For interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
+    forecast : Distribution
+        Distribution of T given the covariates, one per subject or one for all.
+    censoring : Distribution, optional
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h)
         > 0 for every subject, or without a horizon P(C > t) > 0 at every t. Beyond the support of C events
@@ -69,6 +77,11 @@ def integrated_brier_score(
     --------
     crps : The localized scale.
     brier_score : The score at single times.
+
+    References
+    ----------
+    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
 
     Examples
     --------

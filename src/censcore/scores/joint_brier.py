@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, namespace
+from censcore._arrays import Array, ArrayLike, namespace
 from censcore._validation import as_count, as_seed, check_instance, shown
 from censcore.distributions import Distribution, Ensemble
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
+from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed
 from censcore.scores._support import LOCALIZED
 from censcore.scores.compatible_times import check_componentwise, subject_keys
-from censcore.scores.inputs import ScoringInputs, check_scale, evaluation_times, joint_scoring_inputs
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs, check_scale
 from censcore.scores.known_at import known_at
-from censcore.scores.registry import GRAF, ScoreInfo, register
+from censcore.scores.registry import GRAF
 
 _LATEST = float(np.finfo(np.float32).max)  # later times than t are infinite
 NAMED: dict[str, JointEvent] = {"either": either_before(_LATEST), "all": all_before(_LATEST)}
@@ -26,19 +27,32 @@ COMMON_DRAWS = 65_536  # at least, of one distribution that serves all subjects
 _SAMPLED_ROWS = 256  # subjects that are sampled together
 
 
-@as_loss
+@score(
+    title="Brier score",
+    formula=r"W(t)\{B(t)-p(t)\}^2,\quad W(t)=1\{y>t\}+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}",
+    reference=GRAF,
+    axis="time",
+    joint=True,
+    causes=None,
+    intervals=None,
+    univariate=False,
+    unit="none (a squared probability)",
+    range="0 to 1; slightly below 0 is possible where the probability is estimated from draws",
+    proper="Strictly proper for the probability p(t) of the joint event, if P(C > t) > 0.",
+    pitfalls=(
+        'It is decided later than a single event: "both by t" is known only when the second is seen.',
+        "It judges one joint event at one time. The energy score judges the whole distribution.",
+    ),
+)
 def joint_brier_score(
-    y: OutcomeLike | SemiCompetingRisks,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    times: Array = None,
+    inputs: ScoringInputs,
+    times: Array,
     *,
     event: str | JointEvent = "either",
     scale: str = "localized",
     members: int = 1024,
     seed: int = 0,
-    horizon: Array = None,
-    ids: Any = None,
+    ids: ArrayLike | None = None,
 ) -> Array:
     r"""Brier score of a joint event by time t: squared error of its forecast probability p(t).
 
@@ -120,17 +134,14 @@ def joint_brier_score(
     check_scale(scale)
     members, seed = as_count(members, "members", least=2, most=10**6), as_seed(seed)
     rule = event_rule(event)
-    inputs = joint_scoring_inputs(y, forecast, censoring, horizon)
     check_componentwise(inputs.C)
-    t, single = evaluation_times(times, inputs.y, horizon)
-    weight = joint_weights(inputs.y, inputs.C, t, event, scale)
-    B = _happened(inputs, t, rule)
+    weight = joint_weights(inputs.y, inputs.C, times, event, scale)
+    B = _happened(inputs, times, rule)
     if event == "either":
-        p, noise = inputs.F.first().cdf_at(t), 0.0
+        p, noise = inputs.F.first().cdf_at(times), 0.0
     else:
-        p, noise = _probabilities(inputs, t, rule, members, seed, ids)
-    loss = weight * ((inputs.xp.astype(B, p.dtype) - p) ** 2 - noise)
-    return loss[:, 0] if single else loss
+        p, noise = _probabilities(inputs, times, rule, members, seed, ids)
+    return weight * ((inputs.xp.astype(B, p.dtype) - p) ** 2 - noise)
 
 
 def event_rule(event: str | JointEvent) -> JointEvent:
@@ -216,24 +227,3 @@ def _shares(ensemble: Ensemble, t: Array, rule: JointEvent) -> Array:
         w = ensemble.weights
         columns.append(xp.mean(by, axis=1) if w is None else xp.sum(w * by, axis=1))
     return xp.stack(columns, axis=1)
-
-
-register(
-    ScoreInfo(
-        "joint_brier_score",
-        joint_brier_score,
-        "Brier score",
-        r"W(t)\{B(t)-p(t)\}^2,\quad W(t)=1\{y>t\}+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}",
-        GRAF,
-        axis="time",
-        joint=True,
-        univariate=False,
-        unit="none (a squared probability)",
-        range="0 to 1; slightly below 0 is possible where the probability is estimated from draws",
-        proper="Strictly proper for the probability p(t) of the joint event, if P(C > t) > 0.",
-        pitfalls=(
-            'It is decided later than a single event: "both by t" is known only when the second is seen.',
-            "It judges one joint event at one time. The energy score judges the whole distribution.",
-        ),
-    )
-)

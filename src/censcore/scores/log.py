@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
-from censcore._arrays import Array, as_loss
-from censcore.distributions import Distribution
+from censcore._arrays import Array
 from censcore.exceptions import NoDensityError
-from censcore.outcomes import CompetingRisks, EventOfCause, IntervalCensored, OutcomeLike, SemiCompetingRisks
-from censcore.scores.inputs import ScoringInputs, joint_scoring_inputs
+from censcore.scores.decorator import score
+from censcore.scores.inputs import ScoringInputs
 from censcore.scores.interval import interval_log_score
-from censcore.scores.over_causes import log_score_of_causes, log_survival_beyond
-from censcore.scores.registry import ScoreInfo, register
+from censcore.scores.over_causes import InputsOfCauses, log_survival_beyond
 
 
-@as_loss
-def log_score(
-    y: OutcomeLike | SemiCompetingRisks,
-    forecast: Distribution,
-    censoring: Distribution | None = None,
-    *,
-    horizon: Array = None,
-) -> Array:
+def _of_causes(inputs: InputsOfCauses) -> Array:
+    r""":math:`-\log f_D(y)` after an event of cause D, :math:`-\log\{1-\sum_jF_j(y)\}` if censored."""
+    xp, time, event, F = inputs.xp, inputs.y.time, inputs.y.event, inputs.by_cause
+    if not F.has_density:
+        raise NoDensityError(
+            f"{type(F).__name__} has no density, so it has no log score. Score it by crps or brier_score, or "
+            "give it a density: CumulativeIncidence(..., interpolation='linear') or "
+            "CauseSpecificHazards([...])."
+        )
+    log_density = inputs.of_its_cause(lambda F_j, rows: F_j.logpdf(time[rows])[:, None])[:, 0]
+    return -xp.where(event, log_density, inputs.F.logsf(xp.where(event, 0.0, time)))
+
+
+@score(
+    title="log score",
+    formula=r"-\delta\log f(y)-(1-\delta)\log\{1-F(y)\}",
+    reference=(
+        "Good, I. J. (1952). Rational decisions. Journal of the Royal Statistical Society B 14, 107-114."
+    ),
+    joint=True,
+    needs_censoring=False,
+    causes=_of_causes,
+    intervals=interval_log_score,
+    uses_censoring="none",
+    needs_density=True,
+    has_skill=False,
+    unit="nats; another unit of time adds a constant for each event",
+    range="any number; infinite if the forecast rules out what was seen",
+    proper="Strictly proper for F where P(C >= t) > 0. It needs no censoring distribution.",
+    pitfalls=(
+        "A forecast without a density (a step curve, an ensemble) has no log score.",
+        "One confident error dominates the mean: an impossible event costs infinity.",
+        "The value depends on the unit of time, so only differences have a meaning.",
+    ),
+)
+def log_score(inputs: ScoringInputs) -> Array:
     r"""Logarithmic score of right-censored event times: the censored negative log-likelihood.
 
     .. math:: -\delta\log f(y)-(1-\delta)\log P(T>y)
@@ -73,17 +99,6 @@ def log_score(
     >>> cs.log_score(y, cs.Exponential(0.5)).round(4)
     array([1.1931, 2.1931, 1.    ])
     """
-    if isinstance(y, IntervalCensored):
-        return interval_log_score(y, forecast, censoring, horizon=horizon)
-    if isinstance(y, CompetingRisks):
-        return log_score_of_causes(y, forecast, censoring, horizon)
-    averages = isinstance(y, EventOfCause) and bool(y.never.any())
-    return _of_inputs(
-        joint_scoring_inputs(y, forecast, censoring, horizon, needs_censoring=averages, one_cause=True)
-    )
-
-
-def _of_inputs(inputs: ScoringInputs) -> Array:
     F = inputs.F
     if not F.has_density:
         raise NoDensityError(
@@ -93,29 +108,3 @@ def _of_inputs(inputs: ScoringInputs) -> Array:
         )
     loss = -F.log_likelihood(inputs.y.time, inputs.y.event)
     return loss + log_survival_beyond(inputs) if inputs.has_never else loss
-
-
-vars(log_score)["of_inputs"] = _of_inputs
-
-
-register(
-    ScoreInfo(
-        "log_score",
-        log_score,
-        "log score",
-        r"-\delta\log f(y)-(1-\delta)\log\{1-F(y)\}",
-        "Good, I. J. (1952). Rational decisions. Journal of the Royal Statistical Society B 14, 107-114.",
-        uses_censoring="none",
-        needs_density=True,
-        has_skill=False,
-        joint=True,
-        unit="nats; another unit of time adds a constant for each event",
-        range="any number; infinite if the forecast rules out what was seen",
-        proper="Strictly proper for F where P(C >= t) > 0. It needs no censoring distribution.",
-        pitfalls=(
-            "A forecast without a density (a step curve, an ensemble) has no log score.",
-            "One confident error dominates the mean: an impossible event costs infinity.",
-            "The value depends on the unit of time, so only differences have a meaning.",
-        ),
-    )
-)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_namespace, to_numpy
+from censcore._arrays import Array, ArrayLike, as_float, convert, is_torch, namespace, one_namespace, to_numpy
 from censcore._validation import (
     as_labels,
     as_weights,
@@ -35,7 +35,9 @@ class MeanLoss(NamedTuple):
     standard_error: Array
 
 
-def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> MeanLoss:
+def mean_loss(
+    losses: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+) -> MeanLoss:
     r"""Weighted mean of losses and its standard error.
 
     .. math::
@@ -81,14 +83,14 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     (0.7682, 0.2834)
     """
     check_same_order(losses=losses, sample_weight=sample_weight, groups=groups)
-    losses = as_float(losses, "losses")
-    if losses.ndim not in (1, 2) or 0 in losses.shape:
+    values = as_float(losses, "losses")
+    if values.ndim not in (1, 2) or 0 in values.shape:
         raise InvalidInputError(
-            f"losses must be (n,) or (n, q) with at least one subject; got {tuple(losses.shape)}."
+            f"losses must be (n,) or (n, q) with at least one subject; got {tuple(values.shape)}."
         )
-    _check_nan(losses)
-    _check_size(losses)
-    mean, influence = clustered_mean(losses, _shares(sample_weight, losses), groups)
+    _check_nan(values)
+    _check_size(values)
+    mean, influence = clustered_mean(values, _shares(sample_weight, values), groups)
     if influence.shape[0] < 2:
         raise InvalidInputError(
             "A standard error needs at least two groups of subjects, or two subjects with a positive weight; "
@@ -99,7 +101,9 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     return MeanLoss(mean, xp.where(xp.isfinite(mean), error, np.inf)[()])
 
 
-def clustered_mean(losses: Array, weight: Array, groups: Any = None) -> tuple[Array, Array]:
+def clustered_mean(
+    losses: ArrayLike, weight: ArrayLike, groups: ArrayLike | None = None
+) -> tuple[Array, Array]:
     r"""A weighted mean, and the influence of each group of subjects on it.
 
     .. math::
@@ -136,21 +140,20 @@ def clustered_mean(losses: Array, weight: Array, groups: Any = None) -> tuple[Ar
     >>> float(mean), influence.round(4)
     (3.0, array([-0.7071,  0.7071]))
     """
-    losses, weight = as_float(losses, "losses"), as_float(weight, "weight")
-    xp = one_namespace(losses=losses, weight=weight)
-    if losses.ndim not in (1, 2) or tuple(weight.shape) != tuple(losses.shape[:1]):
+    x, w = as_float(losses, "losses"), as_float(weight, "weight")
+    xp = one_namespace(losses=x, weight=w)
+    if x.ndim not in (1, 2) or tuple(w.shape) != tuple(x.shape[:1]):
         raise InvalidInputError(
-            "losses must be (n,) or (n, q) and weight (n,); got "
-            f"{tuple(losses.shape)} and {tuple(weight.shape)}."
+            f"losses must be (n,) or (n, q) and weight (n,); got {tuple(x.shape)} and {tuple(w.shape)}."
         )
-    check_probabilities(weight, "weight")
-    used = weight > 0
+    check_probabilities(w, "weight")
+    used = w > 0
     everyone = bool(xp.all(used))
     with np.errstate(invalid="ignore", over="ignore"):  # infinity less infinity, and beyond all floats
-        mean = weight @ losses if everyone else weight[used] @ losses[used]
-        influence = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
+        mean = w @ x if everyone else w[used] @ x[used]
+        influence = w.reshape((-1,) + (1,) * (x.ndim - 1)) * (x - mean)
     if not everyone:
-        influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), influence, 0.0)
+        influence = xp.where(used.reshape((-1,) + (1,) * (x.ndim - 1)), influence, 0.0)
     if groups is not None:
         influence = _sum_by_group(influence, groups, to_numpy(used))
     elif not everyone:

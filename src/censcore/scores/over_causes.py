@@ -9,19 +9,19 @@ classes: no event yet, or an event of cause j.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import Array, namespace, to_numpy
 from censcore._numerics import chunked_rows, xlogy
-from censcore.distributions import TimeAndCause
-from censcore.exceptions import InvalidInputError, InvalidTypeError, NoDensityError
+from censcore.distributions import TimeAndCause, Univariate
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks
 from censcore.scores._squares import numbers_per_row, weighted_beyond
 from censcore.scores.inputs import (
     ScoringInputs,
-    evaluation_times,
     inverse_probability_weights,
     known_to_exceed,
     scoring_inputs,
@@ -44,7 +44,43 @@ def check_causes(y: CompetingRisks, forecast: Any) -> TimeAndCause:
     return forecast.given_survival(known_to_exceed(y.entry)) if y.any_cause().has_delayed_entry else forecast
 
 
-def over_all_causes(
+@dataclass(frozen=True)
+class InputsOfCauses(ScoringInputs):
+    """Scoring inputs of the first event of any cause, and what is known of the causes.
+
+    Parameters
+    ----------
+    causes : CompetingRisks
+        The outcome as it was given.
+    by_cause : TimeAndCause
+        The forecast of all causes; with delayed entry it is given no event before the entry.
+    """
+
+    causes: Any = None
+    by_cause: Any = None
+
+    def of_its_cause(self, value: Callable[[Univariate, Any], Array], q: int = 1) -> Array:
+        """``value(F_j, subjects)`` of the subjects with an event of cause j, for all j, (n, q); else one."""
+        xp, F = self.xp, self.by_cause
+        cause = np.broadcast_to(to_numpy(self.causes.causes), (self.n,))
+        cause = np.where(to_numpy(self.y.event), cause, 0)
+        values = xp.broadcast_to(xp.ones_like(self.time), (self.n, q)) + 0.0
+        for j in np.unique(cause[cause > 0]).tolist():
+            rows = np.nonzero(cause == j)[0]
+            values[rows] = value(F.cause(j).like(self.y.time).take(rows), rows)
+        return values
+
+
+def inputs_of_causes(
+    y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array, *, needs_censoring: bool = True
+) -> InputsOfCauses:
+    """Check and align an outcome of competing risks and a forecast of all causes."""
+    F = check_causes(y, forecast)
+    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon, needs_censoring=needs_censoring)
+    return InputsOfCauses(inputs.y, inputs.F, inputs.C, inputs.reached, inputs.horizon, y, F)
+
+
+def sum_over_classes(
     score: Callable[..., Array], y: CompetingRisks, forecast: Any, censoring: Any, *at: Array, **options: Any
 ) -> Array:
     r"""Half of the sum of a score over the m + 1 classes: any event, and an event of each cause.
@@ -58,54 +94,6 @@ def over_all_causes(
     for j in range(1, F.n_causes + 1):
         total = total + score(y.event_of(j), F.cause(j), censoring, *at, **options)
     return total / 2
-
-
-def log_score_of_causes(y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array) -> Array:
-    r""":math:`-\log f_D(y)` after an event of cause D, :math:`-\log\{1-\sum_jF_j(y)\}` if censored."""
-    F = check_causes(y, forecast)
-    if not F.has_density:
-        raise NoDensityError(
-            f"{type(F).__name__} has no density, so it has no log score. Score it by crps or brier_score, or "
-            "give it a density: CumulativeIncidence(..., interpolation='linear') or "
-            "CauseSpecificHazards([...])."
-        )
-    any_cause = F.any_cause()
-    inputs = scoring_inputs(y.any_cause(), any_cause, censoring, horizon, needs_censoring=False)
-    xp, time, event = inputs.xp, inputs.y.time, inputs.y.event
-    alive = xp.where(event, 0.0, time)
-    log_density = _of_its_cause(y, F, inputs, lambda F_j, rows: F_j.logpdf(time[rows])[:, None])[:, 0]
-    return -xp.where(event, log_density, inputs.F.logsf(alive))
-
-
-def multinomial_log_score(
-    score: Any, y: CompetingRisks, forecast: Any, censoring: Any, times: Array, *, horizon: Array
-) -> Array:
-    r""":math:`-1\{y>t\}\log\{1-\sum_jF_j(t)\}-1\{y\le t\}\,\frac{\delta\,G(t)}{G(y-)}\log F_D(t)`, (n, q)."""
-    F = check_causes(y, forecast)
-    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
-    t, single = evaluation_times(times, inputs.y, horizon)
-    xp = inputs.xp
-    event, free = inputs.known_at(t).weights()
-    zero = xp.zeros_like(event)
-    log_survival = inputs.F.logsf(xp.where(free > 0, t + zero, zero))
-    at = t + zero
-    cif = _of_its_cause(y, F, inputs, lambda F_j, rows: F_j.cdf(at[rows]), q=at.shape[1])
-    loss = -xp.where(free > 0, free * log_survival, zero) - xlogy(event, cif)
-    return loss[:, 0] if single else loss
-
-
-def _of_its_cause(
-    y: CompetingRisks, F: TimeAndCause, inputs: ScoringInputs, value: Callable[[Any, Any], Array], q: int = 1
-) -> Array:
-    """``value(F_j, subjects)`` of the subjects with an event of cause j, for all j, (n, q); one elsewhere."""
-    xp = inputs.xp
-    causes = np.where(to_numpy(inputs.y.event), np.broadcast_to(to_numpy(y.causes), (inputs.n,)), 0)
-    values = xp.broadcast_to(xp.ones_like(inputs.time), (inputs.n, q)) + 0.0
-    for j in np.unique(causes[causes > 0]).tolist():
-        rows = np.nonzero(causes == j)[0]
-        F_j = F.cause(j).like(inputs.y.time)
-        values[rows] = value(F_j.take(rows), rows)
-    return values
 
 
 # ---- one cause ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
     reference="Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
     axis="level",
     uses_censoring="area",
-    over_causes=None,
+    causes=None,
     unit="the unit of time",
     range="0 or more",
     proper="Consistent for the quantile q, if P(C > q) > 0.",
@@ -39,6 +39,22 @@ def pinball_score(inputs: ScoringInputs, levels: Array) -> Array:
     Consistent for a quantile q with P(C > q) > 0, if C is independent of T given the covariates and its
     distribution is right. Exact for every forecast.
 
+    Parameters
+    ----------
+    y : RightCensored, IntervalCensored, structured array or frame
+        The outcome of n subjects. For interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
+    forecast : Distribution
+        Distribution of T given the covariates, one per subject or one for all.
+    censoring : Distribution, optional
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
+    levels : array or number
+        Quantile levels strictly between 0 and 1, (q,) or (n, q).
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
+
     Returns
     -------
     array, (n, q), or (n,) for a single number
@@ -53,6 +69,10 @@ def pinball_score(inputs: ScoringInputs, levels: Array) -> Array:
     See Also
     --------
     crps : Twice its integral over all levels.
+
+    References
+    ----------
+    .. [1] Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.
 
     Examples
     --------

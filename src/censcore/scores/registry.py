@@ -66,9 +66,13 @@ class ScoreInfo:
         Whether it takes several event times per subject.
     univariate : bool
         Whether it takes one event time per subject and any forecast of it, as comparisons do.
-    over_causes : bool
-        Whether it takes competing risks as a whole, ``score(y, forecast)`` with all causes. Every score takes
-        one cause, ``score(y.cause(j), forecast.cause(j))``.
+    causes : {"sum", "own", None}
+        What the score of competing risks as a whole is, ``score(y, forecast)`` with all causes: half the sum
+        of the scores of any cause and of each, a formula of its own, or an error. Every score takes one
+        cause, ``score(y.cause(j), forecast.cause(j))``.
+    losses : callable, optional
+        ``losses(inputs, ...)``, those of checked :class:`~censcore.scores.inputs.ScoringInputs`, which
+        several scores of one forecast share. Scores made by :func:`~censcore.scores.score` have it.
     options : tuple of pairs
         Further arguments of ``function`` that belong to the name.
     unit : str
@@ -105,7 +109,8 @@ class ScoreInfo:
     has_skill: bool = True
     joint: bool = False
     univariate: bool = True
-    over_causes: bool = True
+    causes: Literal["sum", "own"] | None = "own"
+    losses: Callable[..., Array] | None = None
     options: tuple[tuple[str, Any], ...] = ()
     unit: str = ""
     range: str = ""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, ArrayLike
 from censcore.distributions import Distribution, PointMass
 from censcore.distributions.contract import Form
 from censcore.outcomes import OutcomeLike
@@ -116,7 +116,7 @@ def routes(
     y: OutcomeLike,
     forecast: Distribution,
     censoring: Distribution | None = None,
-    horizon: Array = None,
+    horizon: ArrayLike | None = None,
     *,
     scale: str = "localized",
 ) -> Routes:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from censcore._arrays import to_numpy
@@ -27,7 +27,7 @@ from censcore.testing.contract import expect_error, expect_kept
 from censcore.testing.distributions import check_distribution
 
 
-def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
+def check_estimator(estimator: BaseEstimator, *, k: int = 1, seed: int = 0) -> None:
     """Check that an estimator keeps the contract that comparisons and censoring distributions rely on.
 
     - Parameters are stored as given and survive ``clone``; nothing is predicted before ``fit``.

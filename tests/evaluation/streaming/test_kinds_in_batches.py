@@ -154,7 +154,7 @@ JOINT = {"good": Draws(1.0), "poor": Draws(0.0)}
 def both(table, C=KM, models=JOINT, rows=110, memory=None, **options):
     """The comparison in memory and that in batches."""
     y = cs.RightCensored(table[NAMES].to_numpy(), table[["r", "d"]].to_numpy())
-    y.names = NAMES
+    y = y.with_names(NAMES)
     if "train" not in options:
         options = {"reference": None} | options  # the draws of its energy score follow its batch
     given = {name: model(table) if callable(model) else model for name, model in models.items()}

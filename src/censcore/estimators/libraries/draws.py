@@ -19,7 +19,7 @@ _SAMPLE_DIMENSIONS = ("chain", "draw", "sample")
 _PILE_SHARE, _PILE_RATIO, _PILE_LEAST = 0.02, 3, 4
 
 
-def from_draws(draws: Any, *, variable: str | None = None, check_bound: bool = True) -> Ensemble:
+def from_draws(draws: object, *, variable: str | None = None, check_bound: bool = True) -> Ensemble:
     """Turn posterior predictive draws of event times into an ensemble, one member per draw.
 
     Parameters

@@ -32,7 +32,6 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 from censcore.plain_text import some_values
 from censcore.scores import energy_score, registry
-from censcore.scores.over_causes import over_all_causes
 
 ALL_CAUSES, ANY_CAUSE = "all causes", "any cause"
 #: Pictures that there are of all causes together; the others show the risk of one event.
@@ -211,9 +210,9 @@ class Causes(Kind):
             return []
         (whole, *each, any_cause), of_one = self.views, of_one_cause(score)
         possible: list[CaseScore] = []
-        if score.info.over_causes:
+        if score.info.causes is not None:
             title = score.info.title.replace("binomial", "multinomial")
-            summed = getattr(score.info.function, "over_causes", None) is over_all_causes
+            summed = score.info.causes == "sum"
             kind = partial(OverCauses.score, parts=(any_cause, *each)) if summed else OfView.score
             possible.append(kind(score, whole, title))
         if named or of_one is score:

@@ -31,7 +31,7 @@ from censcore.outcomes import RightCensored
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 from censcore.scores import registry
 from censcore.scores.compatible_times import subject_keys
-from censcore.scores.energy import leave_out
+from censcore.scores.inputs import left_out
 from censcore.scores.joint_brier import decided_outcome
 
 JOINT = "joint"
@@ -135,7 +135,7 @@ class SeveralTimes(Kind):
         if mask is None:
             return y, None
         try:
-            y, _, followed = leave_out(y, "not needed", mask)
+            y, _, followed = left_out(y, "not needed", mask)
         except InvalidInputError as error:
             raise InvalidInputError(f"{name}: {error}") from error
         counted = np.asarray(to_numpy(followed))

@@ -153,12 +153,12 @@ class Case(KeepsValues):
 
     def losses(self, info: ScoreInfo, times: np.ndarray | None = None) -> np.ndarray:
         """Losses (n, q) of a score, at its times or at others."""
-        times, of_inputs = self.times if times is None else times, getattr(info.function, "of_inputs", None)
-        if of_inputs is None or self.whole is not None or self.y.time.ndim > 1:
+        times = self.times if times is None else times
+        if info.losses is None or self.whole is not None or self.y.time.ndim > 1:
             where = {"times": times, "levels": self.levels, "horizon": self.horizon}
             return as_losses(info(self.scored, self.F, self.C, **where))
         at = {"time": (times,), "level": (self.levels,)}.get(info.axis, ())
-        return as_losses(of_inputs(self.inputs, *at, **dict(info.options)))
+        return as_losses(info.losses(self.inputs, *at, **dict(info.options)))
 
     @cached_property
     def time(self) -> np.ndarray:

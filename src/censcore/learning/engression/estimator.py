@@ -11,9 +11,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 
-from censcore._arrays import Array
+from censcore._arrays import ArrayLike, Covariates
 from censcore._validation import as_count, check_flag, check_kind, is_auto
+from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.estimators.tails import end_of_follow_up
@@ -136,7 +138,7 @@ class CensoredEngression(FittedGenerators):
     epochs: int = 80
     patience: int | None = None
     n_samples: int = 1024
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
     device: str = "auto"
     progress: bool | None = None
     checkpoint: str | os.PathLike[str] | None = None
@@ -147,14 +149,14 @@ class CensoredEngression(FittedGenerators):
 
     def fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike | SemiCompetingRisks,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        censoring: Any = None,
+        censoring: Distribution | BaseEstimator | str | None = None,
         eval_set: tuple[Any, ...] | None = None,
-        groups: Array | None = None,
-        mask: Array | None = None,
+        groups: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train the generator.
@@ -194,13 +196,13 @@ class CensoredEngression(FittedGenerators):
 
     def cross_fit(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike | SemiCompetingRisks,
         folds: Sequence[tuple[np.ndarray, np.ndarray]],
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        censoring: Any = None,
-        groups: Array | None = None,
+        censoring: Distribution | BaseEstimator | str | None = None,
+        groups: ArrayLike | None = None,
     ) -> list[tuple[Self, ...]]:
         """Train one network for every fold, and pool them; for use by :class:`~censcore.Stacking`.
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_number
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.estimators.cause_times import of_draws
@@ -296,7 +296,7 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
             yield self._times.inverse(torch.cat(draws, dim=1))
 
     def predict_distribution(
-        self, X: Array | None = None, n_samples: int | None = None, seed: int | None = None
+        self, X: Covariates | None = None, n_samples: int | None = None, seed: int | None = None
     ) -> Ensemble | CauseEnsemble:
         """Predict the distribution of T given x, as an ensemble of draws.
 
@@ -316,7 +316,7 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
         """
         return of_draws(self.sample(X, n_samples, seed), self._causes)
 
-    def by_network(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def by_network(self, X: Covariates | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Compute a statistic for the draws of each network, to see how far they disagree.
 
         Networks differ by their seeds alone. Where their answers differ the data do not settle the
@@ -349,9 +349,9 @@ class FittedGenerators(NeuralEstimator, SamplePredictions):
 
     def score(
         self,
-        X: Array | None,
+        X: Covariates | None,
         y: OutcomeLike | SemiCompetingRisks,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         censoring: Distribution | None = None,
     ) -> float:
