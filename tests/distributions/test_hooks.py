@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.contracts.rules import check_distribution
 
 import censcore as cs
 from censcore import distributions
 from censcore.distributions import ByHazard, Parametric, Step, Univariate
 from censcore.exceptions import InvalidTypeError, NoDensityError
-from censcore.testing import check_distribution
 
 SOURCE = Path(cs.__file__).resolve().parent
 DOCUMENTED = set(re.findall(r"``(?:\w+\.)?(_\w+)", distributions.__doc__))
