@@ -11,9 +11,6 @@ import censcore as cs
 from censcore.estimators.saved_models import Trees
 from censcore.estimators.stacking_subjects import stack_folds
 from censcore.exceptions import InvalidInputError, ModelFileError
-
-pytest.importorskip("safetensors", reason="model files need the extra 'torch'")
-
 from censcore.model_files import read_model_file, write_model_file
 
 N = 151  # no array of the file has so many rows
