@@ -73,24 +73,6 @@ def test_packages_import_public_names_of_each_other(home):
     assert found_in(paths, lambda source: foreign_private_names(source, home)) == {}
 
 
-@pytest.mark.parametrize(
-    ("line", "home", "allowed"),
-    [
-        ("from censcore.scores._pairs import pairs", "censcore.scores", True),
-        ("from censcore.scores._pairs import pairs", "censcore.estimators", False),
-        ("from censcore.scores import _pairs", "censcore.estimators", False),
-        ("from censcore.scores.energy import _lags", "censcore.evaluation", False),
-        ("import censcore.scores._pairs", "censcore", False),
-        ("from censcore._arrays import to_numpy", "censcore.scores", True),
-        ("from censcore._arrays import to_numpy", "censcore_studies.kit", False),
-        ("from censcore import __version__", "censcore_studies.kit", True),
-        ("from censcore.scores import crps", "censcore.estimators", True),
-    ],
-)
-def test_private_imports_are_recognised(line, home, allowed):
-    assert (foreign_private_names(line, home) == []) is allowed
-
-
 def of_other_tests(source: str) -> list[str]:
     """What a test imports that is no ordinary module: a conftest, a test, the folder of the studies.
 
@@ -106,18 +88,6 @@ def of_other_tests(source: str) -> list[str]:
 
 def test_tests_share_ordinary_modules():
     assert found_in(TESTS, of_other_tests) == {}
-
-
-def test_imports_of_other_tests_are_recognised():
-    lines = (
-        "from tests.cli.conftest import run",
-        "from tests.cli import test_compare",
-        "from tests.cli.test_compare import run",
-        "import studies.tests.aki.truth",
-        "from studies import tests",
-    )
-    assert all(of_other_tests(line) for line in lines)
-    assert of_other_tests("from tests.cli.commands import run\nfrom censcore_studies.kit import cells") == []
 
 
 def word(name: str) -> str:
@@ -149,12 +119,6 @@ def test_words_are_those_of_the_field():
     assert found_in([*MODULES, *PAGES], strange_words) == {}
 
 
-def test_strange_words_are_recognised():
-    assert set(strange_words("The law of C in this world; 3.5 came.")) == {"law", "world", "came."}
-    assert set(strange_words("class TrainingLaw: lognormal_worlds = None")) == {"Law", "worlds"}
-    assert strange_words("Where the flaw came from, and which came first.") == {}
-
-
 SOURCES = sorted(
     path
     for folder in ("src", "studies", "tests", "benchmarks", "docs")
@@ -183,13 +147,6 @@ def without_encoding(source: str) -> list[str]:
 
 def test_text_files_have_an_encoding():
     assert found_in(SOURCES, without_encoding) == {}
-
-
-def test_a_missing_encoding_is_recognised():
-    good = ["p.read_text('utf-8')", "p.open('rb')", "p.write_text(x, encoding='utf-8')", "gzip.open(path)"]
-    assert [call for call in good if without_encoding(call)] == []
-    bad = ["p.read_text()", "p.write_text(x)", "(p / 'a').open()", "p.open('w')"]
-    assert [call for call in bad if not without_encoding(call)] == []
 
 
 #: What exists once, and how to recognise it.
