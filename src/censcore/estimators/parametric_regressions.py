@@ -56,7 +56,7 @@ class WeibullRegression(LogLocationScale):
     """
 
     _baseline = EXTREME_VALUE
-    shape_: float | np.ndarray
+    shape_: float
 
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> Weibull:
         return Weibull(scale, np.exp(eta))
@@ -101,7 +101,7 @@ class LogNormalRegression(LogLocationScale):
     _baseline = NORMAL
     _scale_name = "sigma_"
     _scale_sign = -1
-    sigma_: float | np.ndarray
+    sigma_: float
 
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> LogNormal:
         return LogNormal(eta, scale)
@@ -136,7 +136,7 @@ class LogLogisticRegression(LogLocationScale):
     """
 
     _baseline = LOGISTIC
-    shape_: float | np.ndarray
+    shape_: float
 
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> LogLogistic:
         return LogLogistic(scale, np.exp(eta))
