@@ -90,7 +90,21 @@ class FineGray(CoxRegression):
         self.strata = strata
 
     def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Estimate coefficients and baseline from CompetingRisks, or from ``y.cause(j)`` of one cause."""
+        """Estimate coefficients and baseline from CompetingRisks, or from ``y.cause(j)`` of one cause.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         if not isinstance(y, EventOfCause):
             whole = as_competing_risks(y)
             y = whole.cause(as_count(self.cause, "cause", most=whole.n_causes))

@@ -111,7 +111,18 @@ class LogLocationScale(IntervalRegression):
         return self.intercept_ + self._center @ self.coef_
 
     def predict_distribution(self, X: Array | None = None) -> Any:
-        """Predict the distribution of the event time."""
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         scale = np.atleast_1d(getattr(self, self._scale_name))
         return self._distribution(self._eta(X), scale).like(self._reference)
