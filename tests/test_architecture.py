@@ -79,11 +79,8 @@ def of_other_tests(source: str) -> list[str]:
     pytest names modules by their folders. A second copy under another name, or a folder that is taken for a
     package, breaks whoever meets both: ``inspect`` remembers files by the names of modules.
     """
-    return [
-        name
-        for name in imports(source)
-        if name.split(".")[0] == "studies" or re.search(r"(^|\.)(conftest|test_\w+)\b", name)
-    ]
+    lines = re.findall(r"^\s*(?:from|import) .*$", source, re.MULTILINE)
+    return [line for line in lines if re.search(r"\b(?:conftest|test_\w+)\b|^\s*\w+ studies\b", line)]
 
 
 def test_tests_share_ordinary_modules():
@@ -128,7 +125,9 @@ SOURCES = sorted(
 
 def without_encoding(source: str) -> list[str]:
     """Calls that read or write text in whatever encoding the system has; ruff sees ``open`` itself."""
-    found = []
+    found: list[str] = []
+    if not re.search(r"\.(?:read_text|write_text|open)\(", source):
+        return found
     for node in nodes_of(source):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue

@@ -69,7 +69,10 @@ def test_a_stack_of_simple_models(tmp_path):
 
 
 @pytest.mark.usefixtures("brief_members")
-@pytest.mark.parametrize("kind", ["one", "two", "causes", "semi-competing"])
+@pytest.mark.parametrize(
+    "kind",
+    ["one", "causes", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("two", "semi-competing"))],
+)
 def test_the_default_stack(kind, tmp_path):
     model = cs.BestForecast(epochs=1, random_state=0, device="cpu", n_samples=64).fit(X, outcomes()[kind])
     model.save(tmp_path / "stack")
