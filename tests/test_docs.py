@@ -141,23 +141,6 @@ def test_code_blocks_run_with_networks_of_one_epoch(page, tmp_path, monkeypatch)
     run_page(page, tmp_path, monkeypatch, edit=lambda source: EPOCHS.sub(r"\g<1>1", source), checker=checker)
 
 
-def test_an_error_is_caught_whatever_is_printed():
-    run_block(">>> 1 + 1\n3\n", {}, Path("page.md"), 0, AnyOutput())
-    with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        run_block(">>> 1 / 0\n0\n", {}, Path("page.md"), 0, AnyOutput())
-
-
-def test_a_wrong_output_is_caught():
-    with pytest.raises(AssertionError, match="Expected"):
-        run_block(">>> 1 + 1\n3\n", {}, Path("page.md"), 0)
-
-
-def test_a_wrong_output_of_a_command_is_caught():
-    run_console(f"$ censcore --version\ncenscore {cs.__version__}\n")
-    with pytest.raises(AssertionError):
-        run_console("$ censcore --version\ncensore 0.0.0\n")
-
-
 #: Pages of the navigation that need no picture: lists, tables, references, installation.
 WITHOUT_PICTURE = {
     "api", "bibliography", "changelog", "cite", "conformance", "contributing", "faq", "glossary", "install",

@@ -1,9 +1,13 @@
-"""Model files: arrays in safetensors, everything else in its JSON header; nothing in them can run code."""
+"""Model files: arrays in the safetensors format, everything else in its JSON header; nothing can run code.
+
+The format is the length of the header in eight bytes, the header, and the arrays one after the other.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore.exceptions import MissingDependencyError, MissingPackageError, ModelFileError
+from censcore.exceptions import InvalidTypeError, MissingDependencyError, ModelFileError
 from censcore.files import as_path, write_atomically
 from censcore.plain_text import one_line
 
@@ -27,6 +31,13 @@ _MODULES = {
     "MixtureDensityNetwork": "censcore.learning.mixture_density_network",
     "Stacking": "censcore.estimators.stacking",
 }
+
+#: Types of numbers in NumPy, by their names in the format.
+_TYPES = {
+    "F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1",
+    "U64": "u8", "U32": "u4", "U16": "u2", "U8": "u1", "BOOL": "b1",
+}  # fmt: skip
+_NAMES = {code: name for name, code in _TYPES.items()}
 
 FORMAT = "censcore-model"
 VERSION = "2"
@@ -45,16 +56,16 @@ def write_model_file(
     ...     read_model_file(f"{folder}/a", "example")
     ({'w': array([1., 1.])}, {'seed': 1})
     """
-    save = _safetensors("save")
-    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    plain = {name: _little_endian(np.asarray(array)) for name, array in arrays.items()}
     header = {
+        "checksum": "",
         "format": FORMAT,
-        "version": VERSION,
         "kind": kind,
         "settings": json.dumps(settings, default=_plain),
+        "version": VERSION,
     }
     header["checksum"] = _checksum(header, plain)
-    write_atomically(path, _in_order(save(plain, metadata=header)))
+    write_atomically(path, _packed(header, plain))
 
 
 def _plain(value: Any) -> Any:
@@ -64,14 +75,47 @@ def _plain(value: Any) -> Any:
     return asdict(value)
 
 
-def _in_order(data: bytes) -> bytes:
-    """The file with its metadata in order, which safetensors leaves to chance: one model, the same bytes."""
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # tensors begin at multiples of eight bytes
-    return len(text).to_bytes(8, "little") + text + data[8 + length :]
+def _little_endian(array: np.ndarray) -> np.ndarray:
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+
+
+def _packed(header: dict[str, str], arrays: dict[str, np.ndarray]) -> bytes:
+    """The bytes of a file; wide numbers come first, so that every array begins at a multiple of its width."""
+    contents: dict[str, Any] = {"__metadata__": header}
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    end = 0
+    for name in names:
+        array, begin = arrays[name], end
+        if array.dtype.str[1:] not in _NAMES:
+            raise InvalidTypeError(f"A model file cannot hold {name!r}, an array of {array.dtype}.")
+        end += array.nbytes
+        contents[name] = {
+            "dtype": _NAMES[array.dtype.str[1:]],
+            "shape": array.shape,
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(contents, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *(arrays[name].tobytes() for name in names)])
+
+
+def _unpacked(data: bytes) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """The header of a file and its arrays, which follow each other without a gap and share no bytes."""
+    begin = 8 + int.from_bytes(data[:8], "little")
+    if not 8 < begin <= len(data):
+        raise ValueError("the header is cut off")
+    contents = json.loads(data[8:begin])
+    header = {str(name): str(value) for name, value in contents.pop("__metadata__", {}).items()}
+    arrays, end = {}, 0
+    for name, told in sorted(contents.items(), key=lambda item: item[1]["data_offsets"]):
+        (first, end), before = told["data_offsets"], end
+        if first != before or not before <= end <= len(data) - begin:
+            raise ValueError(f"{name} is not where it should be")
+        flat = np.frombuffer(data[begin + first : begin + end], f"<{_TYPES[told['dtype']]}")
+        arrays[name] = flat.reshape(tuple(map(operator.index, told["shape"]))).copy()
+    if begin + end != len(data):
+        raise ValueError("the arrays do not end with the file")
+    return header, arrays
 
 
 def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -81,11 +125,10 @@ def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, 
     ModelFileError is raised.
     """
     path = as_path(path)
-    data, header = _checked_header(path)
+    header, arrays = _read(path)
     if header["kind"] != kind:
         raise _told(f"{path}: got a {header['kind']:.60}, expected a {kind}.")
     try:
-        arrays = {name: np.array(array) for name, array in _safetensors("load")(data).items()}
         settings, checksum = json.loads(header["settings"]), _checksum(header, arrays)
     except Exception as error:
         raise _told(f"{path} is corrupted or truncated ({error}). Save the model again.") from error
@@ -111,7 +154,7 @@ def restoring(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
     """What a model file holds, by its header."""
-    return _checked_header(as_path(path))[1]["kind"]
+    return _read(as_path(path))[0]["kind"]
 
 
 def part_of(arrays: dict[str, Any], name: str) -> dict[str, Any]:
@@ -160,12 +203,16 @@ def load(path: str | os.PathLike[str], device: str = "auto") -> Any:
     return getattr(import_module(_MODULES[kind]), kind).load(path, device)
 
 
-def _checked_header(path: Path) -> tuple[bytes, dict[str, str]]:
-    """The bytes of a model file, and its header with format, version, kind and settings."""
+def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """The header of a model file, with format, version, kind and settings, and its arrays."""
     if not path.is_file():
         raise _told(f"There is no model file at {path}.")
-    data = path.read_bytes()
-    header = _header(data, path)
+    try:
+        header, arrays = _unpacked(path.read_bytes())
+    except Exception as error:  # a foreign or damaged file may fail in any way
+        raise _told(
+            f"{path} is not a model file, or it is corrupted or truncated ({error}). Save the model again."
+        ) from error
     if header.get("format") != FORMAT:
         raise _told(f"{path} is a safetensors file, but not a model of censcore.")
     version = header.get("version", "")
@@ -175,7 +222,7 @@ def _checked_header(path: Path) -> tuple[bytes, dict[str, str]]:
         )
     if version != VERSION or {"kind", "settings", "checksum"} - set(header):
         raise _told(f"{path} was altered or damaged: its header is incomplete. Save the model again.")
-    return data, header
+    return header, arrays
 
 
 def _told(words: str) -> ModelFileError:
@@ -192,25 +239,3 @@ def _checksum(header: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
         digest.update(f"{name}:torch.{arrays[name].dtype}:{arrays[name].shape}\0".encode())
         digest.update(arrays[name].tobytes())
     return digest.hexdigest()
-
-
-def _header(data: bytes, path: Path) -> dict[str, str]:
-    """The JSON header that a safetensors file begins with, preceded by its length in eight bytes."""
-    try:
-        length = int.from_bytes(data[:8], "little")
-        if not 0 < length <= len(data) - 8:
-            raise ValueError("the header is cut off")
-        header = json.loads(data[8 : 8 + length])
-        return {str(name): str(value) for name, value in header.get("__metadata__", {}).items()}
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise _told(
-            f"{path} is not a model file, or it is corrupted or truncated ({error}). Save the model again."
-        ) from error
-
-
-def _safetensors(name: str) -> Any:
-    try:
-        import safetensors.numpy as module
-    except ImportError as error:
-        raise MissingPackageError("Model files need safetensors: pip install 'censcore[torch]'.") from error
-    return getattr(module, name)

@@ -8,8 +8,8 @@ import pytest
 
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import LogNormalScenario
+from censcore.store import write_record
 from censcore_studies import multivariate as study
-from censcore_studies.kit.store import write_record
 from censcore_studies.multivariate import tables
 from censcore_studies.multivariate.calibration import JOINT_EVENTS
 from censcore_studies.multivariate.extensions import draw_extension, report_extension

@@ -62,10 +62,9 @@ for (case in names(tables)) {
       if (option == "weights") a$weights <- d$w
       m <- do.call(coxph, c(a, list(robust = option == "robust", control = coxph.control(eps = 1e-12, toler.chol = 1e-14))))
       for (j in seq_along(coef(m))) add(case, "coxph", option, names(coef(m))[j], value = coef(m)[j], se = sqrt(m$var[j, j]))
-      if (option != "entry") for (dist in c("weibull", "lognormal", "loglogistic")) {
+      if (!option %in% c("entry", "strata")) for (dist in c("weibull", "lognormal", "loglogistic")) {
         m <- do.call(survreg, c(a, list(dist = dist, robust = option == "robust", control = survreg.control(rel.tolerance = 1e-13, maxiter = 100))))
-        scale <- if (length(m$scale) > 1) paste0("scale", sub(".*=", "", names(m$scale))) else "scale"
-        value <- setNames(c(coef(m), log(m$scale)), c("intercept", names(coef(m))[-1], scale))
+        value <- setNames(c(coef(m), log(m$scale)), c("intercept", names(coef(m))[-1], "scale"))
         for (j in seq_along(value)) add(case, dist, option, names(value)[j], value = value[j], se = sqrt(m$var[j, j]))
       }
     }

@@ -87,17 +87,17 @@ def test_curves_with_errors_and_intervals(folder, case):
 
 @pytest.mark.parametrize("case", SINGLE)
 def test_regressions(folder, case):
-    """Weighted, with delayed entry, robust, and with strata: own baselines, or own scales."""
+    """Weighted, with delayed entry, robust, and with strata of the Cox model."""
     table = Table(folder, case)
     for (name, option), some in table.of("coxph", *PARAMETRIC).groupby(["quantity", "option"]):
-        strata = "group" if option == "strata" else None
         X = table.data[["age", "nodes", "group"]]
-        kind = cs.CoxRegression(ties="efron") if name == "coxph" else PARAMETRIC[name]()
-        model = kind.set_params(strata=strata).fit(X, table.outcome(option), table.weight(option))
+        strata = "group" if option == "strata" else None
+        model = cs.CoxRegression(ties="efron", strata=strata) if name == "coxph" else PARAMETRIC[name]()
+        model.fit(X, table.outcome(option), table.weight(option))
         names, values = model.estimates()
         error = np.sqrt(np.diag(model.robust_covariance())) if option == "robust" else model.standard_errors_
-        names = [word.replace("log sigma", "log shape").replace("log shape of ", "scale") for word in names]
-        sign = np.where([("shape" in word or word.startswith("scale")) for word in names], -1.0, 1.0)
+        names = [word.replace("log sigma", "log shape") for word in names]
+        sign = np.where(["shape" in word for word in names], -1.0, 1.0)
         values = values * (sign if name != "lognormal" else 1.0)
         here = pd.DataFrame({"value": values, "se": error}, [w.replace("log shape", "scale") for w in names])
         theirs = some.set_index("model")[["value", "se"]]

@@ -90,69 +90,6 @@ def test_parametric_regressions(r_data, lines, case, name):
         assert likelihood == pytest.approx(expected, rel=1e-8)
 
 
-# survival 3.5-3, R 4.2.2; intercept, coefficients and log(scale) of both strata, then their errors:
-# survreg(Surv(time, status) ~ age + size + strata(hormon), d, dist = dist, rel.tolerance = 1e-13)
-# survreg(Surv(time, status) ~ age + size + hormon + strata(hormon), d, dist = dist, robust = TRUE, ...)
-# survreg(Surv(lo, hi, type = "interval2") ~ age + strata(sex), d, dist = dist, ...)
-# fmt: off
-SURVREG_STRATA = {
-    "weibull": [
-        [8.0234038154237890, 0.0007839609936355, -0.0114868927212429, -0.208571804742987, -0.340451541750515],
-        [0.275297982476843, 0.004679436060819, 0.002666342605806, 0.059767121136253, 0.080221458223410],
-        [8.034907941870458, -0.001395605576172, -0.012227587057126, 0.314533113243604, -0.263137232459948,
-         -0.269233500484253],
-        [0.295646660457654, 0.005129916843360, 0.002932113596031, 0.111721689906458, 0.043348891235690,
-         0.068117048894753],
-        [6.80770798013505, -0.01185086395815, -0.22327097743816, -0.46996645593970],
-        [0.422204360146821, 0.006664370654218, 0.083456445657867, 0.106685290210842],
-    ],
-    "lognormal": [
-        [7.537891376813101, 0.005355876123479, -0.013583965716634, 0.105470776320550, 0.047016550889692],
-        [0.281256703598789, 0.004757992454008, 0.003265310648733, 0.053796433979273, 0.071616136093070],
-        [7.548648888436825, 0.002848832327762, -0.013680132292095, 0.340355828692192, 0.056053865554012,
-         0.117951428242557],
-        [0.294258423865518, 0.004977086693396, 0.003208934333034, 0.124582068257743, 0.048770484739338,
-         0.069124237299589],
-        [6.92757213612999, -0.01955021821173, -0.03118610014183, -0.20955141407805],
-        [0.462465039310723, 0.007360799782875, 0.079121764949769, 0.103987752432364],
-    ],
-    "loglogistic": [
-        [7.588556031953744, 0.004457895474302, -0.014328678344034, -0.430229937234778, -0.491136157277805],
-        [0.288773529672310, 0.004856812343598, 0.003279571284956, 0.059447520213329, 0.081120134265362],
-        [7.618114337294073, 0.001574950343002, -0.014391402943869, 0.338587833138127, -0.476080089196298,
-         -0.435699144564008],
-        [0.314763989289459, 0.005287865316674, 0.003315472223926, 0.118267078249199, 0.047787459538122,
-         0.069948344181281],
-        [6.67368813228248, -0.01511133885827, -0.55652882475471, -0.74540802256425],
-        [0.461892145748024, 0.007367978565752, 0.086760036132893, 0.115383902387996],
-    ],
-}
-# fmt: on
-
-
-@pytest.mark.parametrize("name", SURVREG_STRATA)
-def test_scales_of_strata(r_data, name):
-    """Shared coefficients, a scale for each stratum; intercepts of strata are covariates, as in survreg."""
-    data = pd.read_csv(r_data / "data_strata.csv").assign(own=lambda d: d["hormon"])
-    seen = pd.read_csv(r_data / "data_interval.csv")
-    between = cs.IntervalCensored(seen["lo"].fillna(0.0), seen["hi"].fillna(np.inf))
-    fits = [
-        ("hormon", data[["age", "size", "hormon"]], outcome(data), False),
-        ("hormon", data[["age", "size", "own", "hormon"]], outcome(data), True),
-        ("sex", seen[["age", "sex"]], between, False),
-    ]
-    expected = SURVREG_STRATA[name]
-    for k, (strata, X, y, robust) in enumerate(fits):
-        model = PARAMETRIC[name](strata=strata).fit(X, y)
-        order = np.insert(np.arange(X.shape[1] - 1), 0, X.shape[1] - 1)  # the intercept comes first there
-        order = np.append(order, np.arange(X.shape[1], X.shape[1] + 2))
-        values = model.estimates()[1]
-        values[-2:] *= -1.0 if name != "lognormal" else 1.0
-        errors = np.sqrt(np.diag(model.robust_covariance())) if robust else model.standard_errors_
-        np.testing.assert_allclose(values[order], expected[2 * k], rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(errors[order], expected[2 * k + 1], rtol=1e-6)
-
-
 @pytest.mark.parametrize("model", ["small", "full", "weibull"])
 @pytest.mark.parametrize("case", CASES)
 def test_predicted_risks(r_data, lines, case, model):

@@ -192,12 +192,12 @@ def test_a_store_of_sums_is_written_and_read_again(folder, tmp_path, monkeypatch
 
     plain = numbers_with()
     assert numbers_with("--store", store) == plain
-    kept = sorted(store.glob("*.npz"))
+    kept = sorted(store.glob("*.safetensors"))
     assert len(kept) > 4
     for path in kept[::2]:  # as if stopped between batches
         path.unlink()
     assert numbers_with("--store", store, "--jobs", 1) == plain
-    assert sorted(store.glob("*.npz")) == kept
+    assert sorted(store.glob("*.safetensors")) == kept
     monkeypatch.setattr("censcore.evaluation.parts.batches.runners.write_partial", _not_again)
     assert numbers_with("--store", store, "--quiet") == plain
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.contracts.rules import check_distribution
 
 from censcore.distributions import (
     Copula,
@@ -18,7 +19,6 @@ from censcore.distributions import (
     Univariate,
     Weibull,
 )
-from censcore.testing import check_distribution
 
 INF = float("inf")
 
@@ -213,7 +213,7 @@ BROKEN = [
     (lambda: DrawsOfAnotherLaw(**ROWS), "sf: simulation is"),
     (lambda: DrawsWithoutSeed(**ROWS), "The same seed gives different draws"),
     (lambda: OneRowOfDraws(**ROWS), "sample"),
-    (lambda: DeafToRows(**ROWS), r"take\(permutation\): sf"),
+    (lambda: DeafToRows(**ROWS), r"take\(.*\): sf"),
     (lambda: RepeatedWhenShared(1.5, 2.0), "take repeats a distribution"),
     (lambda: TakesAnything(**ROWS), r"sf\(nan\) raises no InvalidInputError|has shape"),
     (lambda: DropsAxes(1.5, 2.0), r"sf of \(1, q\) has shape"),

@@ -6,9 +6,9 @@ from inspect import isabstract
 
 import pytest
 from tests.contracts.distributions import DISTRIBUTIONS
+from tests.contracts.rules import check_distribution
 
 from censcore import distributions
-from censcore.testing import check_distribution
 
 #: Others of the same class run every time.
 SLOW = ("CauseSpecificHazards", "GivenJointSurvival, grid")

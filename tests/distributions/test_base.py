@@ -8,11 +8,11 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.contracts.rules import check_distribution
 
 from censcore.distributions import Exponential, Univariate, Weibull
 from censcore.distributions._panels import RunningSums, merge_edges
 from censcore.exceptions import InvalidInputError, NoDensityError
-from censcore.testing import check_distribution
 
 INF = float("inf")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.contracts.rules import check_distribution
 
 import censcore as cs
 from censcore.distributions.before_terminal import BeforeTerminal, before_terminal
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
-from censcore.testing import check_distribution
 
 RATES = np.array([1.0, 0.4])
 STEPS = [

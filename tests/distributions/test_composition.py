@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.contracts.distributions import UNIVARIATE
+from tests.contracts.rules import check_distribution
 from tests.distributions.compositions import CURVE, SMOOTH, N, Tree, compositions
 
 from censcore.distributions import (
@@ -18,7 +19,6 @@ from censcore.distributions import (
     Weibull,
 )
 from censcore.exceptions import InvalidInputError
-from censcore.testing import check_distribution
 
 LEVELS = np.array([0.1, 0.4, 0.8])
 TIMES = np.array([[0.4, 1.0, 2.0], [0.9, 0.95, 3.0], [0.1, 1.7, 2.6], [0.5, 2.0, 7.0]])

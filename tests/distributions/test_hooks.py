@@ -8,13 +8,13 @@ import sys
 
 import numpy as np
 import pytest
+from tests.contracts.rules import check_distribution
 
 import censcore as cs
 from censcore import distributions
 from censcore.distributions import ByHazard, Joint, Parametric, Step, TimeAndCause, Univariate, contract
 from censcore.distributions.contract import Formulas
 from censcore.exceptions import InvalidTypeError, NoDensityError
-from censcore.testing import check_distribution
 
 
 def lomax():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.contracts.rules import check_distribution
 
 from censcore.distributions import Copula, Exponential, Independent, JointGrid, Step, Weibull
-from censcore.testing import check_distribution
 
 CELLS = np.random.default_rng(1).dirichlet(np.ones(12), 2).reshape(2, 4, 3)
 EDGES = [[0.0, 0.5, 1.0, 2.5], [0.0, 1.0, 4.0]]

@@ -150,10 +150,3 @@ def test_a_column_that_varies_among_nobody_at_risk_together_is_left_out():
     model = cs.CoxRegression().fit(frame[["x", "z", "early"]], y)
     assert model.columns_ == ["x", "z"]
     assert any("every risk set: early" in note for note in model.notes_)
-
-
-def test_scales_of_strata_leave_such_a_column_in():
-    """Parametric regressions share the intercept: the level of a stratum is information there."""
-    frame, y = drawn()
-    frame["level"] = frame["site"].map({"a": 1.0, "b": 5.0, "c": 2.5})
-    assert cs.WeibullRegression(strata="site").fit(frame, y).columns_ == ["x", "z", "level"]

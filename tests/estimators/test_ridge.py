@@ -94,8 +94,8 @@ def test_strata_categories_causes_and_no_covariates():
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(
         kind=np.where(X[:, 1] > 0.5, "x", "y"), side=np.arange(200) % 2
     )
-    for kind in (cs.CoxRegression, cs.WeibullRegression):
-        model = kind(alpha="auto", strata="side").fit(frame, y)
+    for model in (cs.CoxRegression(alpha="auto", strata="side"), cs.WeibullRegression(alpha="auto")):
+        model.fit(frame, y)
         assert model.alpha_ > 0
         assert np.isfinite(model.standard_errors_).all()
     cause = np.where(y.event, 1 + np.arange(200) % 2, 0)

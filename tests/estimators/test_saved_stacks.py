@@ -11,9 +11,6 @@ import censcore as cs
 from censcore.estimators.saved_models import Trees
 from censcore.estimators.stacking_subjects import stack_folds
 from censcore.exceptions import InvalidInputError, ModelFileError
-
-pytest.importorskip("safetensors", reason="model files need the extra 'torch'")
-
 from censcore.model_files import read_model_file, write_model_file
 
 N = 151  # no array of the file has so many rows
@@ -72,7 +69,10 @@ def test_a_stack_of_simple_models(tmp_path):
 
 
 @pytest.mark.usefixtures("brief_members")
-@pytest.mark.parametrize("kind", ["one", "two", "causes", "semi-competing"])
+@pytest.mark.parametrize(
+    "kind",
+    ["one", "causes", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("two", "semi-competing"))],
+)
 def test_the_default_stack(kind, tmp_path):
     model = cs.BestForecast(epochs=1, random_state=0, device="cpu", n_samples=64).fit(X, outcomes()[kind])
     model.save(tmp_path / "stack")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.contracts.rules import check_distribution
 
 import censcore as cs
 from censcore.evaluation.kinds import one_score
 from censcore.evaluation.kinds.causes import Causes
 from censcore.evaluation.measures.case_scores import Custom
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.testing import check_distribution
 
 NAMES = ["relapse", "death"]
 HAZARDS = [cs.Weibull(1.3, 3.0), cs.Exponential(0.25)]

@@ -711,12 +711,12 @@ def test_a_change_leads_to_new_fits(change, tmp_path):
 
 def test_a_killed_run_leaves_no_part_of_a_file(tmp_path):
     """Only whole files have the name that is looked for."""
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.safetensors"
     assert save_value(path, (cs.Weibull([1.0, 2.0], 3.0), {"seconds": 1.0}))
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.npz"]
-    (tmp_path / "b.npz").write_bytes(b"")
-    assert load_forecast(tmp_path / "b.npz") is None
-    assert load_forecast(tmp_path / "c.npz") is None
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.safetensors"]
+    (tmp_path / "b.safetensors").write_bytes(b"")
+    assert load_forecast(tmp_path / "b.safetensors") is None
+    assert load_forecast(tmp_path / "c.safetensors") is None
 
 
 @pytest.mark.parametrize(
@@ -772,8 +772,8 @@ def test_the_store_takes_every_kind_of_outcome(kind, tmp_path):
     ids=lambda forecast: type(forecast).__name__,
 )
 def test_forecasts_survive_the_store(forecast, tmp_path):
-    assert save_value(tmp_path / "a.npz", (forecast, {"seconds": 1.0}))
-    found, about = load_forecast(tmp_path / "a.npz")
+    assert save_value(tmp_path / "a.safetensors", (forecast, {"seconds": 1.0}))
+    found, about = load_forecast(tmp_path / "a.safetensors")
     t = np.full(forecast.shape, 1.5)
     np.testing.assert_array_equal(found.sf(t), forecast.sf(t))
     assert type(found) is type(forecast)
@@ -781,16 +781,11 @@ def test_forecasts_survive_the_store(forecast, tmp_path):
 
 
 def test_a_file_can_name_distributions_only(tmp_path):
-    import io
-    import json
+    from censcore.model_files import write_model_file
 
-    text = json.dumps({"forecast": {"class": "Univariate.__subclasses__", "state": {}}, "about": {}})
-    content = io.BytesIO()
-    np.savez(content, _tree=np.frombuffer(text.encode(), dtype=np.uint8))
-    (tmp_path / "a.npz").write_bytes(content.getvalue())
-    assert load_forecast(tmp_path / "a.npz") is None
-    np.savez(tmp_path / "b.npz", _tree=np.array([{"a": 1}], dtype=object))
-    assert load_forecast(tmp_path / "b.npz") is None
+    for tree in ({"class": "Univariate.__subclasses__", "state": {}}, {"class": "os.system", "state": {}}):
+        write_model_file(tmp_path / "a", "result", {}, {"value": {"tuple": [tree, {"dict": []}]}})
+        assert load_forecast(tmp_path / "a") is None
 
 
 def test_forecasts_that_are_no_arrays_are_fitted_again(tmp_path):

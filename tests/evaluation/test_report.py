@@ -411,6 +411,7 @@ def test_tabs_choose_one_of_several_causes(tab, tmp_path):
     assert shown(tab, "section.outcome") == 1
 
 
+@pytest.mark.slow
 def test_a_page_of_six_models_and_two_causes_stays_small():
     names, x = ["relapse", "death"], np.random.default_rng(0).normal(size=(200, 2))
 

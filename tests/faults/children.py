@@ -25,7 +25,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 #: What the work imports: children are forks of one process that has done so, and start at once.
 IMPORTED = (
     "duckdb", "matplotlib.figure", "matplotlib.backends.backend_agg", "pandas", "rich.console", "rich.table",
-    "safetensors.torch", "sklearn.isotonic", "torch._dynamo", "array_api_compat.torch", "censcore.cli.app",
+    "sklearn.isotonic", "torch._dynamo", "array_api_compat.torch", "censcore.cli.app",
     "censcore.learning.engression.estimator", "censcore_studies.aki.study",
     "censcore_studies.cli.reproduce", "censcore_studies.forecast_evaluation.raw",
 )  # fmt: skip

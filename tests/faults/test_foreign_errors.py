@@ -228,7 +228,6 @@ def test_what_is_no_path_is_not_loaded(value):
 
 
 def test_a_kind_that_a_terminal_would_obey(tmp_path):
-    pytest.importorskip("safetensors", reason="model files need the extra 'torch'")
     write_model_file(tmp_path / "m", "\x1b[2J\u202eowned" + "x" * 5000, {"w": np.ones(1)}, {})
     with pytest.raises(ModelFileError) as error:
         cs.load(tmp_path / "m")
@@ -243,7 +242,6 @@ def test_no_message_holds_what_a_terminal_obeys():
 @pytest.fixture(scope="module")
 def forged(tmp_path_factory):
     """A stack in a file, by its arrays and settings."""
-    pytest.importorskip("safetensors", reason="model files need the extra 'torch'")
     path = tmp_path_factory.mktemp("forged") / "stack"
     members = [("km", cs.KaplanMeier()), ("w", cs.WeibullRegression()), ("t", cs.BoostedHazards(max_iter=3))]
     cs.Stacking(members, random_state=0).fit(X, Y).save(path)
@@ -277,15 +275,11 @@ def test_a_forged_stack_is_refused_or_forecasts(forged):
             model = cs.load(path, device="cpu")
         except ModelFileError:
             continue
-        try:
-            draws = model.predict_distribution(X[:3]).sample(3, seed=0)
-        except CenscoreError:
-            continue
+        draws = model.predict_distribution(X[:3]).sample(3, seed=0)
         assert not np.isnan(draws).any(), places[i]
 
 
 def test_trees_of_a_forged_stack_end(tmp_path):
-    pytest.importorskip("safetensors", reason="model files need the extra 'torch'")
     path, trees = tmp_path / "stack", cs.BoostedHazards(max_iter=3, random_state=0, min_samples_leaf=2)
     cs.Stacking([("trees", trees)]).fit(np.tile(X, (9, 1)), cs.RightCensored.concat([Y] * 9)).save(path)
     arrays, settings = read_model_file(path, "Stacking")

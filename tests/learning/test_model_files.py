@@ -8,8 +8,8 @@ import torch
 from tests.learning.small_trainings import engression
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.model_files import read_model_file, write_model_file
+from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileError
+from censcore.model_files import _unpacked, read_model_file, write_model_file
 
 
 @pytest.fixture
@@ -23,6 +23,33 @@ def test_round_trip(path):
     tensors, settings = read_model_file(path, "thing")
     np.testing.assert_array_equal(tensors["w"], np.arange(6.0).reshape(2, 3))
     assert settings == {"a": [1, 2.5, None], "b": "x"}
+
+
+ARRAYS = [
+    np.array(1.5), np.arange(3, dtype=">i4"), np.zeros((2, 0), np.float16), np.array([[True, False]]),
+    np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.arange(5, dtype=np.uint8),
+]  # fmt: skip
+
+
+def test_other_readers_of_the_format_agree(tmp_path):
+    from safetensors.numpy import load, save
+
+    arrays = {f"array{i}": array for i, array in enumerate(ARRAYS)}
+    write_model_file(tmp_path / "a", "thing", arrays, {})
+    kept, _ = read_model_file(tmp_path / "a", "thing")
+    theirs = load((tmp_path / "a").read_bytes())
+    for name, array in arrays.items():
+        for found in (kept[name], theirs[name]):
+            np.testing.assert_array_equal(found, array)
+            assert found.dtype == array.dtype.newbyteorder("=")
+    header, packed = _unpacked(save(kept, metadata={"a": "b"}))
+    assert header == {"a": "b"}
+    assert all((packed[name] == array).all() for name, array in arrays.items())
+
+
+def test_arrays_that_the_format_does_not_have_are_refused(path):
+    with pytest.raises(InvalidTypeError, match="complex128"):
+        write_model_file(path, "thing", {"w": np.ones(2, complex)}, {})
 
 
 @pytest.mark.parametrize("keep", [0, 4, 60, -1])

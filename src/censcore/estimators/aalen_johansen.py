@@ -30,6 +30,11 @@ class AalenJohansen(CurveInference):
     :math:`1-S(t)`. Consistent if censoring is independent of time and cause (within a stratum). The standard
     errors are of Greenwood's kind [2]_.
 
+    Parameters
+    ----------
+    stratify : str or int, optional
+        A column of X: curves for each of its values.
+
     Attributes
     ----------
     times_ : array, (J,)
@@ -72,7 +77,21 @@ class AalenJohansen(CurveInference):
         y: OutcomeLike | SemiCompetingRisks,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Estimate the curves of CompetingRisks; only the stratifying column of X is used."""
+        """Estimate the curves of CompetingRisks; only the stratifying column of X is used.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         outcome = as_competing_risks(y)
         check_every_cause(outcome, "AalenJohansen")
         self._keep(X, outcome.any_cause(), sample_weight)
@@ -88,7 +107,18 @@ class AalenJohansen(CurveInference):
         return self
 
     def predict_distribution(self, X: Covariates | None = None) -> CumulativeIncidence:
-        """Predict time and cause of all subjects; with strata, of the stratum of each, which X must hold."""
+        """Predict time and cause of all subjects; with strata, of the stratum of each, which X must hold.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         cif = self.cif_
         if self.stratify is not None:

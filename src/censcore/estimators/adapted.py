@@ -140,7 +140,18 @@ class Adapted(SurvivalEstimator):
         return one_event_time(y, f"Adapted({type(self.model).__name__})", entry=takes_entry(last))
 
     def predict_distribution(self, X: Covariates | None = None) -> Distribution:
-        """Predict what the model forecasts."""
+        """Predict what the model forecasts.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
         train = getattr(self, "_train", None)

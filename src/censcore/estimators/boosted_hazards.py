@@ -160,6 +160,19 @@ class BoostedHazards(SurvivalEstimator):
 
         Subjects that nobody holds out are held out in further folds, up to five in all; ``groups`` are as in
         :meth:`fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model of it alone, which has not seen the held-out subjects, and those that it
+            is pooled or averaged with, if any.
         """
         self._check_settings()
         outcome = one_event_time(y, type(self).__name__, entry=True).like(np.empty(0))
@@ -341,7 +354,18 @@ class BoostedHazards(SurvivalEstimator):
         )
 
     def predict_distribution(self, X: Covariates | None = None) -> PiecewiseExponential:
-        """Predict the distribution of the event time."""
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         codes = self._codes(X, reset=False)
         if codes is None:

@@ -116,7 +116,18 @@ class CauseSpecific(SurvivalEstimator):
         return [clone(model) for model in models]
 
     def predict_distribution(self, X: Covariates | None = None) -> CauseSpecificHazards:
-        """Predict the distribution of time and cause."""
+        """Predict the distribution of time and cause.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         parts = [model.predict_distribution(X) for model in self.estimators_]
         return CauseSpecificHazards(parts, names=self.names_)

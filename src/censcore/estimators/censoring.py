@@ -226,6 +226,11 @@ class Censoring(SurvivalEstimator):
     def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the censoring distribution.
 
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
         Returns
         -------
         Distribution

@@ -155,7 +155,21 @@ class CoxRegression(CoefficientInference):
         return self.ties == "product-limit"
 
     def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Solve the (penalised) estimating equations and estimate the baseline."""
+        """Solve the (penalised) estimating equations and estimate the baseline.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         y = one_event_time(y, type(self).__name__, entry=True)
         covariates, weight = self._check_inputs(without_column(X, self.strata), len(y), sample_weight)
         check_option(self.ties, "ties", tuple(SCORES))
@@ -245,6 +259,11 @@ class CoxRegression(CoefficientInference):
 
     def predict_distribution(self, X: Covariates | None = None) -> ProportionalHazards | Grouped:
         """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
 
         Returns
         -------

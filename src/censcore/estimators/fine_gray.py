@@ -95,7 +95,21 @@ class FineGray(CoxRegression):
         y: OutcomeLike | SemiCompetingRisks,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Estimate coefficients and baseline from CompetingRisks, or from ``y.cause(j)`` of one cause."""
+        """Estimate coefficients and baseline from CompetingRisks, or from ``y.cause(j)`` of one cause.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         if not isinstance(y, EventOfCause):
             whole = as_competing_risks(y)
             y = whole.cause(as_count(self.cause, "cause", most=whole.n_causes))

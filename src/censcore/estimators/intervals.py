@@ -45,7 +45,21 @@ class IntervalRegression(CoefficientInference):
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None: ...
 
     def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
+        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         outcome = as_intervals(y, type(self).__name__)
         covariates, weight = self._check_inputs(X, len(outcome), sample_weight)
         self._maximise(covariates, ends_of(outcome), at_risk_weights(outcome, weight))

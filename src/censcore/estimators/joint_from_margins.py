@@ -129,6 +129,19 @@ class JointFromMargins(SurvivalEstimator):
         """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
 
         Where the estimator has such a method; ``groups`` are as in :meth:`fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model of it alone, which has not seen the held-out subjects, and those that it
+            is pooled or averaged with, if any.
         """
         parts: list[list[tuple[Any, ...]]] = []
 
@@ -186,7 +199,18 @@ class JointFromMargins(SurvivalEstimator):
         return least if best < _DEPENDENCE[0] + 0.1 else least + float(np.exp(best))
 
     def predict_distribution(self, X: Covariates | None = None) -> Distribution:
-        """Predict the joint distribution: a copula, or hazards of the causes of competing risks."""
+        """Predict the joint distribution: a copula, or hazards of the causes of competing risks.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         margins = [model.predict_distribution(X) for model in self.estimators_]
         if self._names is not None:

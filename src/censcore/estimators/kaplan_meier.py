@@ -34,6 +34,11 @@ class KaplanMeier(CurveInference):
     :class:`~censcore.exceptions.RiskSetWarning` says so, and ``fit(X, y.after(s))`` estimates the
     distribution given T > s, from a time s at which enough subjects are at risk.
 
+    Parameters
+    ----------
+    stratify : str or int, optional
+        A column of X: curves for each of its values.
+
     Attributes
     ----------
     event_table_ : structured array
@@ -72,7 +77,21 @@ class KaplanMeier(CurveInference):
     """
 
     def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Estimate the curves; only the stratifying column of X is used."""
+        """Estimate the curves; only the stratifying column of X is used.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         y = one_event_time(y, "KaplanMeier", entry=True)
         self._keep(X, y, sample_weight)
         tables = [event_table(sets, number) for number, (_, sets) in enumerate(self._sets)]
@@ -83,7 +102,18 @@ class KaplanMeier(CurveInference):
         return self
 
     def predict_distribution(self, X: Covariates | None = None) -> Univariate:
-        """Predict the curve of all subjects; with strata, of the stratum of each, which X must hold."""
+        """Predict the curve of all subjects; with strata, of the stratum of each, which X must hold.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]
@@ -157,10 +187,40 @@ class DropOut(KaplanMeier):
     ten subjects at risk all numbers share one hazard, :math:`h=\sum_{j\ge K}d_j/\sum_{j\ge K}n_j`, so that a
     few subjects with many visits do not make it zero or one. ``Censoring(KaplanMeier())`` uses it for
     detection times with visits (``IntervalCensored.detection``).
+
+    Parameters
+    ----------
+    stratify : str or int, optional
+        A column of X: curves for each of its values.
+
+    Attributes
+    ----------
+    event_table_ : structured array
+        One entry per stratum and distinct event time: ``stratum`` (its number in ``strata_``), ``time``,
+        ``at_risk`` and ``events`` (sums of the weights), ``sf`` after the time, and ``variance``, Greenwood's
+        formula [2]_ :math:`S^2\sum d_i/\{n_i(n_i-d_i)\}`, valid for weights that are counts.
+    strata_ : array
+        Values of the stratifying column, sorted; one entry without stratification.
+    distributions_ : list of Step
+        The curve of each stratum.
     """
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Estimate the hazards from the flipped outcome, in which leaving is the event."""
+        """Estimate the hazards from the flipped outcome, in which leaving is the event.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         super().fit(X, y, sample_weight)
         tables, first = [], []
         for number, curve in enumerate(self.distributions_):

@@ -11,21 +11,17 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from censcore._arrays import ArrayLike, Covariates
+from censcore._arrays import Covariates
 from censcore.distributions import Univariate
-from censcore.estimators.intervals import Ends, IntervalRegression, as_intervals, check_some_event
-from censcore.estimators.newton import Derivatives, PenalisedLikelihood, maximise
+from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
+from censcore.estimators.newton import PenalisedLikelihood, maximise
 from censcore.estimators.regression import StandardisedColumns
-from censcore.estimators.risk_sets import fitted_strata, strata_of, without_column
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike
-from censcore.plain_text import some_of
 
 
 @dataclass(frozen=True)
@@ -82,26 +78,18 @@ class LogLocationScale(IntervalRegression):
         unique where columns are collinear or separate events from non-events. Without it, collinear columns
         are left out, and a column of numbers that separates raises an error. ``"auto"`` is the most likely
         penalty of standardised columns, as for :class:`CoxRegression`; ``alpha_`` holds it.
-    strata : str or int, optional
-        Name or number of a column of X. Each of its values has a shape or spread of its own; intercept and
-        coefficients are shared: ``survreg(~ x + strata(s))``. The column is no covariate. For intercepts of
-        their own, ``~ x + s + strata(s)``, X has the column twice, under two names. The penalty is the mean
-        of those of the strata.
 
     Attributes
     ----------
-    shape_, sigma_ : float, or array with ``strata``
+    shape_, sigma_ : float
         The shape a, or of log-normal times the standard deviation of log T given x.
-    strata_ : array
-        With ``strata``: its values.
     intercept_ : float
         beta_0.
     coef_ : array, (p,)
         beta, effects on the log scale of time.
     covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
-        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread (one for each stratum), in this
-        order, under the model, with weights taken as counts. See :meth:`robust_covariance` for other weights
-        and for clusters.
+        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
+        with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
     columns_, notes_, n_features_in_, feature_names_in_
         Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
     """
@@ -110,36 +98,34 @@ class LogLocationScale(IntervalRegression):
     _scale_name: ClassVar[str] = "shape_"
     _scale_sign: ClassVar[int] = 1
     intercept_: float
-    strata_: np.ndarray
-    _stratum: np.ndarray
-    _of_subjects = ("_parts", "_stratum")
 
-    def __init__(self, alpha: float | str = 0.0, strata: str | int | None = None) -> None:
+    def __init__(self, alpha: float | str = 0.0) -> None:
         self.alpha = alpha
-        self.strata = strata
 
     @abstractmethod
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> Univariate:
-        """What is predicted for linear predictors (n,), and shapes or spreads (n,) or (1,)."""
+        """What is predicted for linear predictors (n,) and a shape or spread (1,)."""
 
     @property
     def _start(self) -> float:  # type: ignore[override]
         return self.intercept_ + self._center @ self.coef_
 
-    def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Maximise the (penalised) likelihood of IntervalCensored or RightCensored times."""
-        outcome = as_intervals(y, type(self).__name__)
-        self.strata_, self._stratum = fitted_strata(X, self.strata, len(outcome))
-        return super().fit(without_column(X, self.strata), outcome, sample_weight)
-
     def predict_distribution(self, X: Covariates | None = None) -> Any:
-        """Predict the distribution of the event time."""
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         scale = np.atleast_1d(getattr(self, self._scale_name))
-        if self.strata is not None:
-            known, group = strata_of(X, self.strata, self.strata_)
-            scale = scale[known][group]
-        return self._distribution(self._eta(without_column(X, self.strata)), scale).like(self._reference)
+        return self._distribution(self._eta(X), scale).like(self._reference)
 
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None:
         lower, upper = ends.lower, self._after_zero(ends.lower, ends.upper, weight)
@@ -147,13 +133,7 @@ class LogLocationScale(IntervalRegression):
         used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
         with np.errstate(divide="ignore"):
             times = Ends(lower, upper, ends.entry).each(lambda t: np.log(t[used]))
-        without = np.setdiff1d(self._stratum, self._stratum[used & np.isfinite(upper)])
-        if without.size:
-            raise InvalidInputError(
-                f"strata: got no event in {some_of([str(stratum) for stratum in self.strata_[without]])}, so "
-                "that nothing is known of the scale there. Merge strata."
-            )
-        influences = self._influences(X[used], times, weight[used], self._stratum[used])
+        influences = self._influences(X[used], times, weight[used])
         self._parts = np.zeros((len(X), influences.shape[1]))
         self._parts[used] = influences
 
@@ -173,7 +153,7 @@ class LogLocationScale(IntervalRegression):
         )
         return np.where(at_zero, times.min(), upper)
 
-    def _influences(self, X: np.ndarray, times: Ends, weight: np.ndarray, stratum: np.ndarray) -> np.ndarray:
+    def _influences(self, X: np.ndarray, times: Ends, weight: np.ndarray) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
         columns = StandardisedColumns.of(X, weight, self)
         typical = _typical(times)
@@ -181,19 +161,15 @@ class LogLocationScale(IntervalRegression):
         spread = np.sqrt(np.average((typical - mean) ** 2, weights=weight)) or 1.0
         Z = np.column_stack([np.ones(len(X)), columns.Z])
         times = times.each(lambda u: (u - mean) / spread)
-        likelihood = _StratifiedLikelihood(times, Z, weight, self._baseline, stratum)
-        solve, simple = (partial(f, likelihood) for f in (self._solve, self._solve_pooled))
-        phi, _, _ = self._solved(columns, solve, len(likelihood.parts), simple)
-        slope = self._map_back(phi, columns, mean, spread)
-        return self._covariance_from(slope, likelihood(phi)[2], weight[:, None] * likelihood.scores(phi))
+        likelihood = _Likelihood(times, Z, weight, self._baseline)
+        theta, _, _ = self._solved(columns, partial(self._solve, likelihood), 1)
+        slope = self._map_back(theta, columns, mean, spread)
+        return self._covariance_from(slope, likelihood(theta)[2], weight[:, None] * likelihood.scores(theta))
 
-    def _solve_pooled(
-        self, likelihood: _StratifiedLikelihood, penalty: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The maximum in theta with one scale for all, which is concave."""
-        likelihood.penalise(np.append(0.0, penalty))
-        pooled = likelihood.pooled
-        theta, information = maximise(pooled, np.append(1.0, np.zeros(pooled.Z.shape[1])))
+    def _solve(self, likelihood: _Likelihood, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The maximum in theta = (a, gamma), where the likelihood is concave."""
+        likelihood.penalty = np.append(0.0, penalty)
+        theta, information = maximise(likelihood, np.append(1.0, np.zeros(likelihood.Z.shape[1])))
         if theta[0] < 1e-6:
             raise InvalidInputError(
                 "The likelihood grows as the spread of log T grows without bound: later "
@@ -202,37 +178,29 @@ class LogLocationScale(IntervalRegression):
             )
         return theta, information
 
-    def _solve(self, likelihood: _StratifiedLikelihood, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The maximum in phi: with one scale for all, and from there with those of the strata."""
-        theta, information = self._solve_pooled(likelihood, penalty)
-        strata = len(likelihood.parts)
-        phi = np.append(np.full(strata, np.log(theta[0])), theta[1:] / theta[0])
-        return (phi, information) if strata == 1 else maximise(likelihood, phi)
-
     def _map_back(
-        self, phi: np.ndarray, columns: StandardisedColumns, mean: float, spread: float
+        self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float
     ) -> np.ndarray:
-        """Set the estimates on the scale of X and log T; give the derivative of :meth:`estimates` by phi."""
+        """Set the estimates on the scale of X and log T; give their derivative by theta."""
+        a, beta = theta[0], theta[1:] / theta[0]
         unit, p = spread / columns.scale, len(columns.scale)
-        strata = len(phi) - p - 1
-        self._center, self._log_a = columns.center, phi[:strata] - np.log(spread)
-        self.coef_ = unit * phi[strata + 1 :]
-        self.intercept_ = float(mean + spread * phi[strata] - columns.center @ self.coef_)
-        scale = np.exp(self._scale_sign * self._log_a)
-        setattr(self, self._scale_name, float(scale[0]) if self.strata is None else scale)
-        slope = np.zeros((len(phi), len(phi)))
-        slope[:p, strata + 1 :] = np.diag(unit)
-        slope[p, strata:] = np.append(spread, -columns.center * unit)
-        slope[p + 1 :, :strata] = self._scale_sign * np.eye(strata)
+        self._center, self._log_a = columns.center, np.log(a) - np.log(spread)
+        self.coef_ = unit * beta[1:]
+        self.intercept_ = float(mean + spread * beta[0] - columns.center @ self.coef_)
+        setattr(self, self._scale_name, float(np.exp(self._scale_sign * self._log_a)))
+        by_beta = np.zeros((p + 2, p + 1))
+        by_beta[:p, 1:] = np.diag(unit)
+        by_beta[p] = np.append(spread, -columns.center * unit)
+        slope = by_beta @ np.column_stack([-beta / a, np.eye(p + 1) / a])
+        slope[p + 1, 0] = self._scale_sign / a
         return slope
 
     def estimates(self) -> tuple[list[str], np.ndarray]:
-        """Names and values of ``coef_``, ``intercept_`` and the logarithms of shapes or spreads."""
+        """Names and values of ``coef_``, ``intercept_`` and the logarithm of shape or spread."""
         names, coef = super().estimates()
-        name = f"log {self._scale_name[:-1]}"
-        scales = [name] if self.strata is None else [f"{name} of {stratum}" for stratum in self.strata_]
-        return [*names, "intercept", *scales], np.concatenate(
-            [coef, [self.intercept_], self._scale_sign * self._log_a]
+        scale = f"log {self._scale_name[:-1]}"
+        return [*names, "intercept", scale], np.append(
+            coef, [self.intercept_, self._scale_sign * self._log_a]
         )
 
 
@@ -244,63 +212,6 @@ def _typical(times: Ends) -> np.ndarray:
     lower, upper, _ = times
     middle = (np.exp(np.where(np.isfinite(lower), lower, upper)) + np.exp(upper)) / 2
     return np.where(np.isfinite(upper), np.log(np.where(np.isfinite(middle), middle, 1.0)), lower)
-
-
-class _StratifiedLikelihood:
-    r"""The sum over strata in phi = (log a_1, ..., log a_S, beta): theta_s = a_s (1, beta) in stratum s.
-
-    With one stratum it is :class:`_Likelihood` in other parameters, in which it is not concave everywhere.
-    """
-
-    def __init__(
-        self, times: Ends, Z: np.ndarray, weight: np.ndarray, baseline: Baseline, stratum: np.ndarray
-    ) -> None:
-        self.rows = [np.nonzero(stratum == s)[0] for s in range(stratum.max() + 1)]
-        self.pooled = _Likelihood(times, Z, weight, baseline)
-        self.parts = [self.pooled]
-        if len(self.rows) > 1:
-            of_each = [(times.each(itemgetter(rows)), Z[rows], weight[rows]) for rows in self.rows]
-            self.parts = [_Likelihood(*part, baseline) for part in of_each]
-
-    def penalise(self, penalty: np.ndarray) -> None:
-        """Set the penalty of gamma, of which each stratum has the same share."""
-        self.pooled.penalty = penalty
-        for part in self.parts:
-            part.penalty = penalty / len(self.parts)
-
-    def _of_stratum(self, phi: np.ndarray, s: int) -> np.ndarray:
-        """theta_s: its derivative by log a_s is theta_s itself, and by beta a_s for each coefficient."""
-        theta: np.ndarray = np.exp(phi[s]) * np.append(1.0, phi[len(self.parts) :])
-        return theta
-
-    def __call__(self, phi: np.ndarray) -> Derivatives:
-        strata, total = len(self.parts), 0.0
-        gradient, curvature = np.zeros(len(phi)), np.zeros((len(phi), len(phi)))
-        for s, part in enumerate(self.parts):
-            with np.errstate(over="ignore"):
-                theta = self._of_stratum(phi, s)
-            value, by_theta, information = part(theta)
-            if not np.isfinite(value):
-                return -np.inf, phi, np.eye(len(phi))
-            total += value
-            gradient[s] += by_theta @ theta
-            gradient[strata:] += theta[0] * by_theta[1:]
-            moved = information @ theta - by_theta  # theta_s is not linear in phi
-            curvature[s, s] += theta @ moved
-            curvature[s, strata:] += theta[0] * moved[1:]
-            curvature[strata:, s] += theta[0] * moved[1:]
-            curvature[strata:, strata:] += theta[0] ** 2 * information[1:, 1:]
-        return total, gradient, curvature
-
-    def scores(self, phi: np.ndarray) -> np.ndarray:
-        """Derivative of each subject's log-likelihood by phi, (n, S + p + 1)."""
-        scores = np.zeros((len(self.pooled.Z), len(phi)))
-        for s, (rows, part) in enumerate(zip(self.rows, self.parts, strict=True)):
-            theta, strata = self._of_stratum(phi, s), len(self.parts)
-            by_theta = part.scores(theta)
-            scores[rows, s] = by_theta @ theta
-            scores[rows, strata:] = theta[0] * by_theta[:, 1:]
-        return scores
 
 
 class _Likelihood(PenalisedLikelihood):

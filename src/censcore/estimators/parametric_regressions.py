@@ -18,6 +18,29 @@ class WeibullRegression(LogLocationScale):
     covariates (``fit(None, y)``) it is the pooled Weibull distribution. Assumes that censoring is independent
     of T given x, and that T given x has a Weibull distribution.
 
+    Parameters
+    ----------
+    alpha : float or "auto"
+        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log-likelihood, with
+        :math:`\gamma=a\beta` for a shape a and :math:`\gamma=\beta/\sigma` for a spread. It makes the fit
+        unique where columns are collinear or separate events from non-events. Without it, collinear columns
+        are left out, and a column of numbers that separates raises an error. ``"auto"`` is the most likely
+        penalty of standardised columns, as for :class:`CoxRegression`; ``alpha_`` holds it.
+
+    Attributes
+    ----------
+    shape_, sigma_ : float
+        The shape a, or of log-normal times the standard deviation of log T given x.
+    intercept_ : float
+        beta_0.
+    coef_ : array, (p,)
+        beta, effects on the log scale of time.
+    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
+        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
+        with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
+    columns_, notes_, n_features_in_, feature_names_in_
+        Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
+
     Notes
     -----
     In a and :math:`\gamma=a\beta` the log-likelihood is concave, so Newton's method finds the maximum from
@@ -56,7 +79,7 @@ class WeibullRegression(LogLocationScale):
     """
 
     _baseline = EXTREME_VALUE
-    shape_: float | np.ndarray
+    shape_: float
 
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> Weibull:
         return Weibull(scale, np.exp(eta))
@@ -70,6 +93,29 @@ class LogNormalRegression(LogLocationScale):
     An accelerated-failure-time model: :math:`\exp(\beta_j)` multiplies the time. Takes right-censored and
     interval-censored data, and delayed entry. Assumes that censoring, or the examination times, are
     independent of T given x, and that T given x has a log-normal distribution.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log-likelihood, with
+        :math:`\gamma=a\beta` for a shape a and :math:`\gamma=\beta/\sigma` for a spread. It makes the fit
+        unique where columns are collinear or separate events from non-events. Without it, collinear columns
+        are left out, and a column of numbers that separates raises an error. ``"auto"`` is the most likely
+        penalty of standardised columns, as for :class:`CoxRegression`; ``alpha_`` holds it.
+
+    Attributes
+    ----------
+    shape_, sigma_ : float
+        The shape a, or of log-normal times the standard deviation of log T given x.
+    intercept_ : float
+        beta_0.
+    coef_ : array, (p,)
+        beta, effects on the log scale of time.
+    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
+        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
+        with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
+    columns_, notes_, n_features_in_, feature_names_in_
+        Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
 
     Notes
     -----
@@ -101,7 +147,7 @@ class LogNormalRegression(LogLocationScale):
     _baseline = NORMAL
     _scale_name = "sigma_"
     _scale_sign = -1
-    sigma_: float | np.ndarray
+    sigma_: float
 
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> LogNormal:
         return LogNormal(eta, scale)
@@ -115,6 +161,29 @@ class LogLogisticRegression(LogLocationScale):
     An accelerated-failure-time and a proportional-odds model at once. Takes right-censored and
     interval-censored data, and delayed entry. Assumes that censoring, or the examination times, are
     independent of T given x, and that T given x has a log-logistic distribution.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log-likelihood, with
+        :math:`\gamma=a\beta` for a shape a and :math:`\gamma=\beta/\sigma` for a spread. It makes the fit
+        unique where columns are collinear or separate events from non-events. Without it, collinear columns
+        are left out, and a column of numbers that separates raises an error. ``"auto"`` is the most likely
+        penalty of standardised columns, as for :class:`CoxRegression`; ``alpha_`` holds it.
+
+    Attributes
+    ----------
+    shape_, sigma_ : float
+        The shape a, or of log-normal times the standard deviation of log T given x.
+    intercept_ : float
+        beta_0.
+    coef_ : array, (p,)
+        beta, effects on the log scale of time.
+    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
+        Of ``coef_``, ``intercept_`` and the logarithm of shape or spread, in this order, under the model,
+        with weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
+    columns_, notes_, n_features_in_, feature_names_in_
+        Encoded columns that ``coef_`` belongs to, what was encoded or left out, and the columns of X.
 
     See Also
     --------
@@ -136,7 +205,7 @@ class LogLogisticRegression(LogLocationScale):
     """
 
     _baseline = LOGISTIC
-    shape_: float | np.ndarray
+    shape_: float
 
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> LogLogistic:
         return LogLogistic(scale, np.exp(eta))

@@ -123,7 +123,18 @@ class PiecewiseExponentialRegression(IntervalRegression):
         return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
     def predict_distribution(self, X: Covariates | None = None) -> Any:
-        """Predict the distribution of the event time."""
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         rates = np.exp(self._eta(X)[:, None] + self._log_rates)
         return PiecewiseExponential(self.breaks_, rates).like(self._reference)

@@ -111,20 +111,16 @@ class CoefficientInference(SurvivalEstimator):
             )
 
     def _solved(
-        self,
-        columns: StandardisedColumns,
-        solve: Solve,
-        others: int = 0,
-        simple: Solve | None = None,
+        self, columns: StandardisedColumns, solve: Solve, others: int = 0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The solution under the penalties of the columns, (p,), its curvature, and these penalties.
 
         ``others`` is the number of parameters, the first ones, whose curvature does not matter. Levels of a
         category that separate events from others are held by a small penalty; a column of numbers that does
-        so is an error. ``simple`` solves for the coefficients where ``solve`` has other parameters.
+        so is an error.
         """
         if is_auto(self.alpha):
-            self.alpha_ = most_likely_penalty(simple or solve, len(columns.scale))
+            self.alpha_ = most_likely_penalty(solve, len(columns.scale))
             chosen = np.full(len(columns.scale), self.alpha_)
             return *solve(chosen), chosen
         indicator = self._encoding.indicator[self._encoding.kept]

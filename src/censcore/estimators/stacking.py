@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -422,7 +421,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         state = {name: value for name, value in vars(self).items() if name != "censoring_"}
         if "estimators" in state:
             state["estimators"] = dict(self.estimators)
-        return arrays, {"state": encoded(state, arrays, type(self).__name__)}
+        return arrays, {"state": encoded(state, arrays, type(self).__name__), "trial": self._trial()}
 
     @classmethod
     def _restored(cls, arrays: dict[str, Any], settings: dict[str, Any], device: str) -> Self:
@@ -432,26 +431,35 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
             model.estimators = list(model.estimators.items())
         if hasattr(model, "device"):
             model.device = device
-        model._check_forecast()
+        if model._trial() != settings["trial"]:
+            raise ValueError("forecasts end otherwise than when the model was saved")
         return model
 
-    def _check_forecast(self) -> None:
-        """Forecast two subjects that do not exist: what a file cannot hold shows when it is read."""
+    def _trial(self) -> str:
+        """How forecasts for two subjects that do not exist end: in none, or which of them in which error.
+
+        What a file cannot hold shows when it is read.
+        """
         X: Any = None if self.n_features_in_ < 0 else np.zeros((2, self.n_features_in_))
         if self._text:
             import pandas as pd
 
             X = pd.DataFrame({name: ["", ""] if text else [0.0, 1.0] for name, text in self._text.items()})
         self.summary()
+        step = "draws"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with suppress(CenscoreError):  # these two may not be subjects of a kind that has forecasts
+            try:
                 forecast: Any = self.predict_distribution(X)
-                draws = to_numpy(forecast.sample(3, seed=0))
-                if np.isnan(draws).any():
+                if np.isnan(to_numpy(forecast.sample(3, seed=0))).any():
                     raise ValueError("forecasts that are NaN")
+                step = "survival"
                 self.predict_survival_function(X, [1.0])
+                step = "interval"
                 self.risk_interval(X, [1.0])
+            except CenscoreError as error:
+                return f"{step}: {type(error).__name__}"
+        return ""
 
     def summary(self) -> Any:
         """Weights and held-out losses of the estimators, and who was left out.

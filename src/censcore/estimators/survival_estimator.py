@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import wraps
-from inspect import cleandoc, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from censcore._arrays import Array, ArrayLike, Covariates
+from censcore._arrays import ArrayLike, Covariates
 from censcore._validation import check_flag, check_same_order
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
-#: Where a section of a docstring begins, and an entry of one.
-_SECTION = re.compile(r"\n\s*(?=[A-Z][\w ]*\n *-{4,}\n)")
-_ENTRY = re.compile(r"\n(?=\S)")
-
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
     """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for."""
-
-
-class CrossFitted(Protocol):
-    """Estimators that :class:`~censcore.Stacking` fits out of fold by a method of their own."""
-
-    def cross_fit(
-        self, X: Array | None, y: OutcomeLike, folds: Sequence[Any], sample_weight: Array | None = None
-    ) -> list[tuple[Any, ...]]:
-        """Fit to all subjects, with models that have not seen given ones; for use by :class:`Stacking`.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
-        folds : sequence of (array of int, array of int)
-            Training and held-out subjects.
-
-        Returns
-        -------
-        list of tuples of estimators
-            For every fold the model of it alone, which has not seen the held-out subjects, and those that it
-            is pooled or averaged with, if any.
-        """
 
 
 class SurvivalEstimator(BaseEstimator, ABC):
@@ -106,18 +78,10 @@ class SurvivalEstimator(BaseEstimator, ABC):
     _of_subjects: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let ``fit`` check labels and be all or nothing, and complete docstrings by sections they lack."""
+        """Let ``fit`` check labels and be all or nothing."""
         super().__init_subclass__(**kwargs)
         if "fit" in vars(cls):
             cls.fit = _in_order(cls.fit)  # type: ignore[method-assign]
-        for shared in (SurvivalEstimator.fit, SurvivalEstimator.predict_distribution, CrossFitted.cross_fit):
-            own = vars(cls).get(shared.__name__)
-            if own is not None and own.__doc__:
-                own.__doc__ = _completed(own.__doc__, shared.__doc__ or "")
-        if cls.__doc__:
-            for base in cls.__mro__[1:]:
-                if issubclass(base, SurvivalEstimator):
-                    cls.__doc__ = _completed(cls.__doc__, base.__doc__ or "", signature(cls).parameters)
         for name in ("fit", "cross_fit"):
             if callable(own := vars(cls).get(name)):
                 setattr(cls, name, all_or_nothing(own))
@@ -217,30 +181,6 @@ def _in_order(fit: Callable[..., Any]) -> Callable[..., Any]:
         return fitted
 
     return checked
-
-
-def _completed(own: str, shared: str, parameters: Iterable[str] | None = None) -> str:
-    """A docstring with the sections of another one that it lacks, in the order of numpydoc.
-
-    That of a class with these parameters lacks those that are not described, and may lack its attributes.
-    """
-    summary, *sections = _SECTION.split(cleandoc(own))
-    mine, theirs = (
-        {section.partition("\n")[0]: section for section in part}
-        for part in (sections, _SECTION.split(cleandoc(shared))[1:])
-    )
-    if parameters is not None:
-        theirs = {title: theirs[title] for title in ("Parameters", "Attributes") if title in theirs}
-        if "Parameters" in mine and "Parameters" in theirs:
-            left = set(parameters).difference(*map(_names, _ENTRY.split(mine["Parameters"])[2:]))
-            missing = [part for part in _ENTRY.split(theirs["Parameters"])[2:] if _names(part) <= left]
-            mine["Parameters"] = "\n".join([mine["Parameters"], *missing])
-    return "\n\n".join([summary, *(theirs | mine).values()])
-
-
-def _names(entry: str) -> set[str]:
-    """The parameters that an entry of a docstring describes."""
-    return set(entry.partition("\n")[0].partition(" :")[0].split(", "))
 
 
 def one_event_time(

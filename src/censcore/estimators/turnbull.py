@@ -93,7 +93,21 @@ class Turnbull(SurvivalEstimator):
     max_iter: int = 5000
 
     def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Maximise the likelihood of IntervalCensored or RightCensored times; X is ignored."""
+        """Maximise the likelihood of IntervalCensored or RightCensored times; X is ignored.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, another outcome that the class takes, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         check_option(self.mass, "mass", ("right", "uniform"))
         as_number(self.tol, "tol", above=0)
         max_iter = as_count(self.max_iter, "max_iter", most=10**7)
@@ -112,7 +126,18 @@ class Turnbull(SurvivalEstimator):
         return self
 
     def predict_distribution(self, X: Covariates | None = None) -> Step | PiecewiseLinear:
-        """Predict one distribution for all subjects, by ``mass``; X is ignored."""
+        """Predict one distribution for all subjects, by ``mass``; X is ignored.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
         self.check_fitted()
         q, p = self.intervals_.T
         sf = np.maximum(1 - np.cumsum(self.masses_), 0.0)

@@ -39,6 +39,24 @@ class CopulaWeibull(ParameterEstimator):
         Fit the margins as if the event times were independent, then the copula's parameter alone, the same
         for all subjects (inference functions for margins [3]_). Less efficient than a joint fit where the
         copula is right; where it is wrong, a joint fit distorts the margins, and this does not.
+    solver : {"auto", "lbfgs", "adam"}
+        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with the ``weight_decay`` of
+        ``training`` as the penalty and no validation split; ``"adam"`` trains in minibatches and stops early.
+        ``"auto"`` is the first without hidden layers and the second with them.
+    max_iter : int
+        Most iterations of L-BFGS.
+    epochs, patience, random_state, device, progress, checkpoint
+        As for :class:`~censcore.CensoredEngression`.
+    training : Training, optional
+        Its fields that concern any network; ``default_training`` of the class if omitted, of which
+        :func:`dataclasses.replace` changes some.
+
+    Attributes
+    ----------
+    history_ : History
+        Losses by epoch or iteration; ``gradient_norm`` and ``converged`` after L-BFGS.
+    k_ : int
+        Number of event times.
 
     See Also
     --------

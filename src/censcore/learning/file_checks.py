@@ -10,7 +10,7 @@ from censcore._validation import as_count, as_number
 from censcore.estimators.sample_predictions import MOST_SAMPLES
 from censcore.exceptions import ModelFileError
 
-_ALSO = {"n_samples": None, "random_state": None, "n_networks": "auto"}  # values that are no sizes
+_ALSO = {"random_state": None, "n_networks": "auto"}  # values that are no sizes
 
 
 def check_contents(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> None:

@@ -226,6 +226,11 @@ class LikelihoodEstimator(NeuralEstimator):
     def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the joint distribution of the event times.
 
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
         Returns
         -------
         Distribution

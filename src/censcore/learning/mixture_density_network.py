@@ -189,6 +189,19 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
         Covariates and times are in units of all subjects; ``groups`` are as in :meth:`fit`. No checkpoint is
         written.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model of it alone, which has not seen the held-out subjects, and those that it
+            is pooled or averaged with, if any.
         """
         matrix, outcome, labels = self._in_memory(X, y, groups)
         everything = self._learn_units(matrix, outcome, sample_weight, slice(None))
@@ -217,6 +230,11 @@ class MixtureDensityNetwork(LikelihoodEstimator):
 
     def predict_distribution(self, X: Covariates | None = None) -> Distribution:
         """Predict the distribution of the event times.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
 
         Returns
         -------

@@ -46,13 +46,6 @@ def draws(s: Examined) -> None:
         s.expect_mean(happened.astype(np.float64), cif[:, j], f"cif of cause {j + 1}")
 
 
-def selection(s: Examined) -> None:
-    """take(rows) gives the same numbers."""
-    rows = [s.n - 1, 0] if s.n > 1 else [0]
-    cif, taken = s.ask("cif", s.grid), s.ask("cif", s.grid, of=s.distribution.take(rows))
-    close(taken, cif[rows], 64 * s.eps, "cif of take(rows)", scale=1.0)
-
-
 def likelihood(s: Examined) -> None:
     """log_likelihood is the log density of the cause, or log survival; an error where there is no density."""
     t = np.full(s.n, float(s.grid[0, 4]))
@@ -77,4 +70,4 @@ def names(s: Examined) -> None:
         expect_error(partial(s.distribution.cause, wrong), f"cause({wrong!r})")
 
 
-RULES: tuple[Rule, ...] = (incidences, draws, selection, likelihood, names)
+RULES: tuple[Rule, ...] = (incidences, draws, likelihood, names)

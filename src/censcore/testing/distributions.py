@@ -15,7 +15,6 @@ from censcore.distributions import Distribution, TimeAndCause, Univariate
 from censcore.exceptions import DerivativeError, InvalidTypeError
 from censcore.testing import competing_risks_rules, joint_rules, univariate_rules
 from censcore.testing.contract import Examined, Rule, close, expect_kept
-from censcore.testing.selection import selection
 
 
 def check_distribution(distribution: Distribution, *, rtol: float | None = None, seed: int = 0) -> None:
@@ -23,13 +22,13 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
 
     For a distribution of one time: shapes and broadcasting; :math:`F+\bar F=1`, monotone, right-continuous;
     left limits at atoms; quantiles as generalized inverses, :math:`F(Q(p))\ge p` and :math:`Q(F(t))\le t`;
-    the integral of the survival function against quadrature, the route of the base class and simulation; the
-    density against the slope of F; conditional quantiles against their definition; mass at infinity;
-    censoring; the distribution given survival. For a joint distribution: coordinates, the first event and the
-    likelihood against simulation and against differences of the survival function. For a distribution of time
-    and cause: cumulative incidences that sum to 1 - sf, draws, the likelihood, and the distribution of each
-    cause. For all: the choice of subjects, copies, seeds, the same numbers and finite gradients in torch
-    (where it is installed), and errors for bad input.
+    the integral of the survival function against quadrature and simulation; the density against the slope of
+    F; conditional quantiles against their definition; mass at infinity; censoring; the distribution given
+    survival. For a joint distribution: coordinates, the first event and the likelihood against simulation and
+    against differences of the survival function. For a distribution of time and cause: cumulative incidences
+    that sum to 1 - sf, draws, the likelihood, and the distribution of each cause. For all: the choice of
+    subjects, copies, seeds, the same numbers and finite gradients in torch (where it is installed), and
+    errors for bad input.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     examined = Examined(distribution, rtol, seed)
     rules: tuple[Rule, ...]
     if isinstance(distribution, TimeAndCause):
-        rules = (*competing_risks_rules.RULES, causes, copies, libraries)
+        rules = (*competing_risks_rules.RULES, causes, selection, copies, libraries)
     elif isinstance(distribution, Univariate) and distribution.k == 1:
         rules = (*univariate_rules.RULES, *RULES)
     else:
@@ -85,6 +84,22 @@ def _answers(s: Examined, distribution: Any) -> dict[str, np.ndarray]:
         parts["first()."] = distribution.first()
     asked = [(name, part, word) for name, part in parts.items() for word in ("sf", "sf_left", "logsf")]
     return {f"{name}{word}": s.ask(word, s.grid, of=part) for name, part, word in asked}
+
+
+def selection(s: Examined) -> None:
+    """take(rows) gives the numbers of the chosen subjects, in their order; one for all is not repeated."""
+    F, n = s.distribution, s.n
+    assert len(F) == F.shape[0], f"len is {len(F)} but the shape is {F.shape}."
+    expected = () if F.k == 1 else (F.k,)
+    assert F.shape[1:] == expected, f"The shape is {F.shape} for k = {F.k}."
+    if n == 1:
+        assert len(F.take([0, 0, 0])) == 1, "take repeats a distribution that serves all subjects."
+    whole = _answers(s, F)
+    choices = {"slice": slice(None, None, -1), "mask": np.arange(n) % 2 == 0, "indices": [n - 1, 0, -1, 0]}
+    for kind, rows in choices.items():
+        for word, values in _answers(s, F.take(rows)).items():
+            chosen = whole[word][rows] if len(whole[word]) > 1 else whole[word]
+            close(values, chosen, 1e4 * s.eps, f"take({kind}): {word}", scale=1e-3)
 
 
 def copies(s: Examined) -> None:

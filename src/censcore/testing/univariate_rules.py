@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from censcore._quadrature import integrate_panels
-from censcore.distributions import Univariate
 from censcore.exceptions import ImpossibleForecastError, NoDensityError
 from censcore.testing.contract import Examined, Rule, close, expect_error
 
@@ -131,22 +130,6 @@ def quantiles_at_the_ends(s: Examined) -> None:
     far = s.ask("isf", tiny)
     reached = np.isinf(far) | (s.ask("sf", np.where(np.isinf(far), 0.0, far)) <= tiny * (1 + s.rtol))
     assert reached.all(), "sf(isf(p)) > p for p down to 1e-30."
-
-
-def derived_routes(s: Examined) -> None:
-    """Closed forms agree with what the base class derives from the survival function alone."""
-    distribution = s.distribution
-    levels = s.levels * 0.9973  # not at jumps, which the base class finds up to rounding only
-    for word, back in (("icdf", "cdf"), ("isf", "sf")):
-        derived = s.plain(getattr(Univariate, f"{word}_at")(distribution, s.native(levels)))
-        own = s.ask(f"{word}_at", levels)
-        finite = np.isfinite(own) & np.isfinite(derived)
-        reached, level = (s.ask(f"{back}_at", np.where(finite, t, 1.0)) * finite for t in (own, derived))
-        close(reached, level, s.rtol, f"{word}: level reached")
-    a, b = s.native(s.times[:, :-1]), s.native(s.times[:, 1:])
-    derived = s.plain(Univariate.integrated_sf_at(distribution, a, b))
-    own = s.ask("integrated_sf", s.times[:, :-1], s.times[:, 1:])
-    close(own, derived, s.rtol, "integrated_sf", scale=s.times[:, -1:] * 1e-3)
 
 
 def integral(s: Examined) -> None:
@@ -313,6 +296,6 @@ def bad_input(s: Examined) -> None:
 
 
 RULES: tuple[Rule, ...] = (
-    shapes, probabilities, logarithms, left_limits, quantiles, quantiles_at_the_ends, derived_routes,
-    integral, density, conditional_quantiles, simulation, censoring, survivors, one_coordinate, bad_input,
+    shapes, probabilities, logarithms, left_limits, quantiles, quantiles_at_the_ends, integral,
+    density, conditional_quantiles, simulation, censoring, survivors, one_coordinate, bad_input,
 )  # fmt: skip

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from censcore.exceptions import InvalidInputError
-from censcore_studies.kit.store import content_key, locked, read_record, read_stage, run_stage, write_record
+from censcore.store import content_key, read_record, write_record
+from censcore_studies.kit.store import locked, read_stage, run_stage
 
 
 def silent(_: str) -> None:

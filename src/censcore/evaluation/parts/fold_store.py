@@ -1,17 +1,14 @@
 """Finished folds and batches on disk, so that a long comparison goes on where it was stopped.
 
-A file holds a result as arrays (``npz``, read without pickle, so that a file from elsewhere can run no code),
-such as the forecasts of one model in one fold. It is named by a hash of everything that they depend on: data,
+A file (see :mod:`censcore.model_files`) holds a result as arrays and JSON, such as the forecasts of one model
+in one fold. It is named by a hash of everything that they depend on: data,
 folds, weights, the model with all its parameters, and the versions of the libraries. Whatever changes gives
 another name, so that results of different runs are never mixed; a damaged file counts as not there.
 """
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import io
-import json
 import sys
 import types
 from collections.abc import Callable
@@ -27,14 +24,12 @@ from censcore._validation import columns_of
 from censcore.distributions import Distribution
 from censcore.estimators.saved_models import DERIVED, decoded, encoded
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import InvalidInputError
-from censcore.files import write_atomically
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.model_files import read_model_file, write_model_file
 from censcore.outcomes.outcome import Outcome
+from censcore.store import content_key
 
-
-def path_of(folder: Path, *parts: Any) -> Path:
-    """Where what depends on these parts is kept, or would be."""
-    return folder / f"{_hash(*parts)}.npz"
+_KIND = "result"  # of files of the store
 
 
 def load_forecast(path: Path) -> tuple[Distribution, dict[str, Any]] | None:
@@ -52,22 +47,18 @@ def save_value(path: Path, value: Any) -> bool:
     """Write numbers, texts, arrays, distributions, and lists of them, in one piece; False for others."""
     arrays: dict[str, np.ndarray] = {}
     try:
-        text = json.dumps(encoded(value, arrays, path.name))
-    except InvalidInputError:
+        tree = encoded(value, arrays, path.name)
+        write_model_file(path, _KIND, arrays, {"value": tree})
+    except (InvalidInputError, InvalidTypeError):
         return False
-    content = io.BytesIO()
-    arrays["_tree"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    np.savez(content, **arrays)  # type: ignore[arg-type]  # its stub takes them for allow_pickle
-    write_atomically(path, content.getvalue())
     return True
 
 
 def load_value(path: Path, read: Callable[[Any], Any] = lambda value: value) -> Any:
     """What ``read`` makes of what was written; None where the file is missing or damaged."""
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        return read(decoded(json.loads(arrays.pop("_tree").tobytes()), arrays))
+        arrays, settings = read_model_file(path, _KIND)
+        return read(decoded(settings["value"], arrays))
     except Exception:  # a foreign or damaged file may fail in any way
         return None
 
@@ -75,24 +66,16 @@ def load_value(path: Path, read: Callable[[Any], Any] = lambda value: value) -> 
 # ---- what results depend on ------------------------------------------------------------------------
 
 
-def _hash(*parts: Any) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode()
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
-
-
 def data_key(subjects: Sample) -> str:
     """A hash of covariates (with their names and order), outcomes, weights and groups."""
     weight = b"" if subjects.weight is None else subjects.weight.tobytes()
     groups = b"" if subjects.groups is None else _described(to_numpy(subjects.groups), set(), ())
-    return _hash(_key_of_table(subjects.X, subjects.y), weight, groups)
+    return content_key(_key_of_table(subjects.X, subjects.y), weight, groups)
 
 
 def _key_of_table(X: Any, y: Any) -> str:
-    return _hash(
-        _described(_parts_of(y), set(), ()), _described(X, set(), ()), list(getattr(X, "columns", []))
+    return content_key(
+        _described(_parts_of(y), set(), ()), _described(X, set(), ()), str(list(getattr(X, "columns", [])))
     )
 
 
@@ -116,7 +99,7 @@ def model_key(name: str, model: Any, y: Any) -> str:
             "Use an estimator with plain parameters (numbers, texts, arrays, estimators, functions), "
             "or leave out store=."
         ) from error
-    return _hash(*parts, sorted((library, _version(library)) for library in libraries))
+    return content_key(*parts, sorted((library, _version(library)) for library in libraries))
 
 
 class _Indescribable(Exception):
@@ -148,7 +131,7 @@ def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
         array = to_numpy(value)
         if array.dtype.kind == "O":
             return f"array{array.shape}{_described(array.ravel().tolist(), libraries, inside)}"
-        return f"array{array.shape}{array.dtype}{_hash(np.ascontiguousarray(array).tobytes())}"
+        return f"array{array.shape}{array.dtype}{content_key(np.ascontiguousarray(array).tobytes())}"
     if isinstance(value, types.ModuleType):
         libraries.add(value.__name__.split(".")[0])
         return value.__name__
@@ -168,7 +151,7 @@ def _qualified(kind: type, libraries: set[str]) -> str:
     source = ""
     if not _version(library):
         try:
-            source = _hash(inspect.getsource(kind))
+            source = content_key(inspect.getsource(kind))
         except (OSError, TypeError):  # built in, or typed into an interpreter
             source = ""
     return f"{kind.__module__}.{kind.__qualname__}{source}"

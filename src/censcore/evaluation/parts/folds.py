@@ -18,12 +18,13 @@ from censcore.distributions import Distribution, Grouped, GroupedCauses, Indepen
 from censcore.distributions.univariate import Univariate
 from censcore.estimators.pipelines import ignores_groups
 from censcore.evaluation.decisions.forecasts import forecast_fold, model_and_covariates
-from censcore.evaluation.parts.fold_store import data_key, load_forecast, model_key, path_of, save_value
+from censcore.evaluation.parts.fold_store import data_key, load_forecast, model_key, save_value
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 from censcore.files import as_path
 from censcore.processes import in_processes
 from censcore.progress import ProgressBar
+from censcore.store import path_of
 
 if TYPE_CHECKING:
     from censcore.evaluation.cross_validate import Folds

@@ -207,6 +207,19 @@ class CensoredEngression(FittedGenerators):
         """Train one network for every fold, and pool them; for use by :class:`~censcore.Stacking`.
 
         One fold alone is held out as in :meth:`fit`, which has the parameters ``censoring`` and ``groups``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        folds : sequence of (array of int, array of int)
+            Training and held-out subjects.
+
+        Returns
+        -------
+        list of tuples of estimators
+            For every fold the model of it alone, which has not seen the held-out subjects, and those that it
+            is pooled or averaged with, if any.
         """
         self._fit(X, y, sample_weight, censoring, groups, folds=folds)
         if any(history.interrupted for history in self.histories_):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from censcore.store import content_key
 from censcore_studies.aki.cohort import SPLITS, choose_cohort, find_endpoints, split_patients
 from censcore_studies.aki.engine import Engine, Resources, Say
 from censcore_studies.aki.extract import extract
@@ -16,7 +17,7 @@ from censcore_studies.aki.rows import write_rows
 from censcore_studies.aki.settings import AkiSettings
 from censcore_studies.aki.source import open_source
 from censcore_studies.aki.truth import keep_truth
-from censcore_studies.kit.store import Stage, content_key, locked, run_stage, write_json
+from censcore_studies.kit.store import Stage, locked, run_stage, write_json
 
 __all__ = ["BuildResult", "build"]
 

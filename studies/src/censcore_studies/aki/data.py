@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
+from censcore.store import content_key
 from censcore_studies.aki.arrays import choose_rows, map_arrays, write_arrays
 from censcore_studies.aki.engine import Say, path_in_sql
 from censcore_studies.aki.features import ENDPOINTS, FEATURES
 from censcore_studies.aki.preprocessing import Preprocessing
 from censcore_studies.aki.rows import OUTCOME
-from censcore_studies.kit.store import content_key, read_stage, run_stage
+from censcore_studies.kit.store import read_stage, run_stage
 
 __all__ = ["AkiRows", "Build", "open_build"]
 

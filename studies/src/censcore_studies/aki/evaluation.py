@@ -16,13 +16,14 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.progress import ProgressBar
 from censcore.scores import brier_score, clustered_mean, energy_score
+from censcore.store import content_key
 from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.engine import Say, path_in_sql, quoted, writing
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS, Method, Preset
 from censcore_studies.aki.training import device_kind, training_key
 from censcore_studies.aki.truth import Truth, open_truth
-from censcore_studies.kit.store import Stage, content_key, locked, read_stage, run_stage, write_json
+from censcore_studies.kit.store import Stage, locked, read_stage, run_stage, write_json
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from censcore.exceptions import InvalidInputError
+from censcore.store import content_key
 from censcore_studies.aki.engine import Engine, Say, read_sql
 from censcore_studies.aki.settings import SourceSettings
 from censcore_studies.aki.source import SourceFile, release
-from censcore_studies.kit.store import Stage, content_key, run_stage
+from censcore_studies.kit.store import Stage, run_stage
 
 __all__ = ["extract"]
 

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
+from censcore.store import content_key
 from censcore_studies.aki.engine import Engine, Say
 from censcore_studies.aki.features import FEATURES
-from censcore_studies.kit.store import Stage, content_key, run_stage, write_json
+from censcore_studies.kit.store import Stage, run_stage, write_json
 
 __all__ = ["Preprocessing", "fit_preprocessing"]
 

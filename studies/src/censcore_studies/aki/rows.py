@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
+from censcore.store import content_key
 from censcore_studies.aki.cohort import seconds
 from censcore_studies.aki.engine import Engine, Say, path_in_sql, quoted
 from censcore_studies.aki.features import (
@@ -26,7 +27,7 @@ from censcore_studies.aki.features import (
     time_to_event,
 )
 from censcore_studies.aki.settings import AkiSettings
-from censcore_studies.kit.store import Stage, content_key, run_stage
+from censcore_studies.kit.store import Stage, run_stage
 
 __all__ = ["COLUMNS", "Part", "write_rows"]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from censcore.exceptions import InvalidInputError
+from censcore.store import content_key
 from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.engine import Say
 from censcore_studies.aki.methods import METHODS, Method, Preset, preset_named
-from censcore_studies.kit.store import Stage, content_key, locked, run_stage, write_json
+from censcore_studies.kit.store import Stage, locked, run_stage, write_json
 
 if TYPE_CHECKING:
     from censcore.learning import Callback, Epoch

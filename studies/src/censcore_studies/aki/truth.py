@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
 from censcore.processes import in_processes
+from censcore.store import content_key
 from censcore_studies.aki.data import AkiRows, Build
 from censcore_studies.aki.engine import Say, path_in_sql
 from censcore_studies.aki.settings import AkiSettings, EndpointSettings
 from censcore_studies.aki.synthetic import TRUTH_COLUMNS
 from censcore_studies.aki.synthetic_stays import PACES
 from censcore_studies.aki.synthetic_truth import ChartedStay, draw_remaining
-from censcore_studies.kit.store import content_key, file_hash, read_stage, run_stage
+from censcore_studies.kit.store import file_hash, read_stage, run_stage
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,7 +14,7 @@ from typing import Any
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.processes import in_processes
 from censcore.progress import track
-from censcore_studies.kit.store import content_key, read_record, write_record
+from censcore.store import content_key, read_record, write_record
 
 __all__ = ["Cell", "finished_cells", "run_cells"]
 

@@ -1,9 +1,8 @@
-"""Finished work on disk: found again by everything it depends on, and never shown in part.
+"""Stages of a study: folders of files in the store, each complete or not there.
 
-A *record* is a JSON file with the key of what made it and a checksum of what it holds. A small result is a
-record of its own (see :mod:`censcore_studies.kit.cells`); a large one is a *stage*, a folder of files with a
-record ``stage.json`` that lists them. A record that is missing, damaged, of another key or that no longer
-describes its files counts as not there, and its work is done again.
+A small result is a record (see :mod:`censcore.store` and :mod:`censcore_studies.kit.cells`); a large one is a
+*stage*, a folder of files with a record ``stage.json`` that lists them. A stage that is missing, damaged, of
+another key or with other files than its record says counts as not there, and its work is done again.
 
 Everything is written beside its place and moved there when it is complete: a process that is killed, even by
 force, loses the work that was under way and nothing else.
@@ -24,70 +23,23 @@ from typing import IO, Any
 
 from censcore.exceptions import InvalidInputError
 from censcore.files import storing, write_atomically
+from censcore.store import read_record, write_record
 
 __all__ = [
     "Stage",
-    "content_key",
     "file_hash",
     "locked",
-    "read_record",
     "read_stage",
     "run_stage",
     "write_json",
-    "write_record",
 ]
 
 _RECORD = "stage.json"
 
 
-def content_key(*parts: Any) -> str:
-    """A hash of JSON values, whatever the order of their names.
-
-    Examples
-    --------
-    >>> from censcore_studies.kit.store import content_key
-    >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
-    True
-    """
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def write_json(path: Path, content: Any) -> None:
     """Write JSON without NaN or infinity, in one piece."""
     write_atomically(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False))
-
-
-def write_record(path: Path, key: str, content: Mapping[str, Any]) -> None:
-    """Write a record: ``content``, the key of what made it, and a checksum of both."""
-    record = json.loads(json.dumps({**content, "key": key}))
-    write_atomically(path, json.dumps({**record, "checksum": content_key(record)}, indent=1))
-
-
-def read_record(path: Path, key: str | None = None) -> dict[str, Any] | None:
-    """The content of a record; None where it is missing, damaged or made from something else than ``key``.
-
-    Without ``key`` any record that is whole will do, and its key is part of what is returned.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from censcore_studies.kit.store import content_key, read_record, write_record
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path, key = Path(folder, "mean.json"), content_key({"n": 100, "seed": 0})
-    ...     write_record(path, key, {"mean": 0.25})
-    ...     read_record(path, key), read_record(path, content_key({"n": 200, "seed": 0}))
-    ({'mean': 0.25}, None)
-    """
-    try:
-        record = json.loads(path.read_text("utf-8"))
-        checksum = record.pop("checksum")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    if checksum != content_key(record) or key not in (None, record.get("key")):
-        return None
-    return record if key is None else {name: value for name, value in record.items() if name != "key"}
 
 
 @dataclass(frozen=True)
@@ -128,7 +80,7 @@ def run_stage(
     name : str
         Place of the stage below it.
     key : str
-        Hash of everything the result depends on, see :func:`content_key`.
+        Hash of everything the result depends on, see :func:`censcore.store.content_key`.
     make : callable
         Writes files into the folder it is given and returns a summary of JSON values.
     say : callable

@@ -13,8 +13,8 @@ from pandas.api.types import is_numeric_dtype
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.scores import integrated_brier_score
+from censcore.store import content_key
 from censcore_studies.kit.cells import Cell, run_cells
-from censcore_studies.kit.store import content_key
 from censcore_studies.neutral_benchmark.convention import (
     VARIANTS,
     censoring_curve,

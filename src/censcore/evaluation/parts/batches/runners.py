@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from censcore.evaluation.parts.fold_store import load_value, model_key, path_of, save_value
+from censcore.evaluation.parts.fold_store import load_value, model_key, save_value
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.processes import in_processes
 from censcore.progress import ProgressBar
+from censcore.store import path_of
 from censcore.tables import Batch, FrameBatch
 
 PATIENCE = 5.0  # seconds in which a scheduler must answer

@@ -8,7 +8,7 @@ import pytest
 
 import censcore as cs
 from censcore import _validation as gate
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidIndexError, InvalidInputError, InvalidTypeError
 
 ACCEPTED = [
     (gate.as_names(["relapse", "death"], 2), ("relapse", "death")),
@@ -108,3 +108,24 @@ def test_what_an_error_says(call, kind, message):
 def test_columns_may_have_names_that_are_numbers():
     columns = gate.columns_of(pd.DataFrame([[1.5, 2.5]]))
     assert [(name, column.to_list()) for name, column in columns] == [(0, [1.5]), (1, [2.5])]
+
+
+@pytest.mark.parametrize(
+    ("check", "error"),
+    [
+        (lambda: gate.as_number(True, "x"), InvalidTypeError),
+        (lambda: gate.as_number("1", "x"), InvalidTypeError),
+        (lambda: gate.as_number(np.inf, "x"), InvalidInputError),
+        (lambda: gate.as_number(10**400, "x"), InvalidInputError),
+        (lambda: gate.as_count(True, "x"), InvalidTypeError),
+        (lambda: gate.as_count(np.nan, "x"), InvalidInputError),
+        (lambda: gate.as_weights([1e308, 1e308], 2), InvalidInputError),
+        (lambda: gate.as_labels([1.0, np.nan], 2), InvalidInputError),
+        (lambda: gate.as_labels(np.array(["a", 1], dtype=object), 2), InvalidTypeError),
+        (lambda: gate.check_option(["a"], "x", ("a", "b")), InvalidInputError),
+        (lambda: cs.Exponential([1.0, 2.0]).take(["a"]), InvalidIndexError),
+    ],
+)
+def test_checks_name_what_is_wrong(check, error):
+    with pytest.raises(error):
+        check()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.contracts.distributions import DISTRIBUTIONS
 
 import censcore as cs
 from censcore.exceptions import DerivativeError, InvalidInputError, InvalidTypeError
-from tests.contracts.distributions import DISTRIBUTIONS
 
 torch = pytest.importorskip("torch")
 N = 40
