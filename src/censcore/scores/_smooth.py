@@ -75,14 +75,14 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
         breaks += tuple(to_numpy(times)[0].tolist())
     if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C.steps() if steps else ())])):
         return None
-    wide, narrow = RATIOS
+    panels = panels_until(until, RATIOS[0], breaks)
     if by_risk:
-        return partial(_by_risk, inputs, panels_until(until, wide, breaks), ipcw, otherwise)
+        return partial(_by_risk, inputs, panels, ipcw, otherwise)
 
     def on_narrow(subjects: ScoringInputs) -> Array:
-        return _on_panels(subjects, _sides(C, panels_until(until, narrow, breaks), ipcw), ipcw, otherwise)
+        return _on_panels(subjects, _sides(C, panels_until(until, RATIOS[1], breaks), ipcw), ipcw, otherwise)
 
-    return partial(_on_panels, inputs, _sides(C, panels_until(until, wide, breaks), ipcw), ipcw, on_narrow)
+    return partial(_on_panels, inputs, _sides(C, panels, ipcw), ipcw, on_narrow)
 
 
 def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
-from censcore._numerics import chunked_rows
+from censcore._numerics import CHUNK_NUMBERS, chunked_rows
 from censcore.distributions import PointMass, Step, Univariate
 from censcore.scores._shared_panels import (
     NODES,
@@ -91,8 +91,7 @@ def _sums(integral: TimeIntegral) -> Array:
     def part(rows: slice) -> Array:
         return crps(rows) if end is None else on_ipcw_scale(rows, end.take(rows).location)
 
-    budget = {"budget": CACHED_NUMBERS} if end is None else {}
-    return chunked_rows(part, inputs.n, numbers, like=y, **budget)
+    return chunked_rows(part, inputs.n, numbers, y, CACHED_NUMBERS if end is None else CHUNK_NUMBERS)
 
 
 def _pieces(C: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
