@@ -50,6 +50,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "linear predictor",
         "restricted cubic spline",
     ),
+    "updating": ("recalibration", "recalibrate", "model updating", "calibration slope", "closed test"),
+    "generated/censcore.update": ("recalibration", "recalibrate", "shrinkage"),
     "generated/censcore.PublishedCox": ("model from a paper", "prognostic index", "nomogram"),
     "delayed_entry": ("left truncation", "immortal time", "late entry"),
     "five_minutes": ("churn", "customer retention", "time to failure", "quick start", "tutorial"),

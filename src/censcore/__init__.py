@@ -74,6 +74,8 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.designs.batches.outcome_table import OutcomeTable as OutcomeTable
     from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
+    from censcore.evaluation.update import Update as Update
+    from censcore.evaluation.update import update as update
     from censcore.evaluation.with_censoring import scorer as scorer
     from censcore.evaluation.with_censoring import scorers as scorers
     from censcore.learning.best_forecast import BestForecast as BestForecast
@@ -136,6 +138,7 @@ _EXPORTS = {
         "evaluation.cross_validate": "Folds cross_validate",
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",
+        "evaluation.update": "Update update",
         "evaluation.with_censoring": "scorer scorers",
         "evaluation.designs.batches.outcome_table": "OutcomeTable",
     }.items()

@@ -630,6 +630,9 @@ def sensitivity() -> Any:
     return cs.dependent_censoring_sensitivity(MODELS, Y40, times=1.0, tau=[0.0, 0.3], replicates=5)
 
 
+UPDATING: dict[str, Any] = {
+    "model": cs.PublishedCox({0: 0.5}, {1.0: 0.5}), "X": X40, "y": Y40, "time": 1.0, "cv": 2, "nested": False,
+}  # fmt: skip
 PAIRS = {"y": Y, "risk": np.linspace(1.0, 0.0, N), "censoring": C}
 EVALUATION = {
     "compare": Recipe(lambda: comparing() + comparing_more(), 0.6),
@@ -642,6 +645,8 @@ EVALUATION = {
         received(lambda: comparison("joint"), {"of": {"outcome": "event 1"}, "frame": {}}),
         received(cross_validated, {"differences": {}, "frame": {}, "folds": {}}),
     ),
+    "update": function(cs.update, 0.2, **UPDATING),
+    "Update": received(lambda: cs.update(**UPDATING), {"frame": {}}, 0.1),
     "Bootstrap": function(cs.Bootstrap, 0.2, n_splits=5, size=20, random_state=1),
     "Folds": function(cs.Folds, 0.2, cv=3, repeats=2),
     "Sample": function(cs.Sample, 0.2, X=X[:N], y=Y),

@@ -309,6 +309,23 @@ class PublishedCox(PublishedModel):
         sf = np.exp(-risk[:, None] * hazard)
         return as_forecast(sf, times=times, interpolation=self.interpolation, tail=self.tail)
 
+    def with_hazard_ratio(self, ratio: float) -> Self:
+        """Make the same model with a baseline hazard that is multiplied by a number.
+
+        Parameters
+        ----------
+        ratio : float
+            What the cumulative hazard is multiplied by.
+        """
+        ratio, known = as_number(ratio, "ratio", above=0.0), self._survival()
+        if known is None:
+            shape, scale = _weibull_parameters(self.baseline)
+            return clone(self, safe=False).set_params(baseline=Weibull(shape, scale * ratio ** (-1 / shape)))
+        times, S = known[0], known[1] ** ratio
+        curve = isinstance(self.baseline, tuple)
+        baseline = (times, S) if curve else dict(zip(times.tolist(), S.tolist(), strict=True))
+        return clone(self, safe=False).set_params(baseline=baseline)
+
     def baseline_at(self, time: float) -> float:
         """Compute the baseline survival at a time.
 

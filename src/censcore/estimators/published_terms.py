@@ -112,7 +112,7 @@ class Column:
     @property
     def labels(self) -> list[str]:
         """One label for each coefficient."""
-        found = [str(self.name)]
+        found = [self.name if isinstance(self.name, str) else f"column {self.name}"]
         for step, *given in self.steps:
             found = _labels(found[0], step, given)
         for factor in self.factors:
