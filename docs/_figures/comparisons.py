@@ -72,6 +72,11 @@ def updating() -> Figure:
 
 
 @picture
+def sample_size() -> Figure:
+    return names_of("sample_size", 1)["plan"].plot()
+
+
+@picture
 def decision_curve() -> Figure:
     return names_of("calibration", 1)["comparison"].plot("decision", time=1.0)
 

@@ -72,6 +72,8 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.cross_validate import Folds as Folds
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
     from censcore.evaluation.designs.batches.outcome_table import OutcomeTable as OutcomeTable
+    from censcore.evaluation.plan_validation import ValidationPlan as ValidationPlan
+    from censcore.evaluation.plan_validation import plan_validation as plan_validation
     from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
     from censcore.evaluation.update import Update as Update
@@ -136,6 +138,7 @@ _EXPORTS = {
         "evaluation.compare": "compare",
         "evaluation.bootstrap_validation": "Bootstrap",
         "evaluation.cross_validate": "Folds cross_validate",
+        "evaluation.plan_validation": "ValidationPlan plan_validation",
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",
         "evaluation.update": "Update update",

@@ -633,6 +633,10 @@ def sensitivity() -> Any:
 UPDATING: dict[str, Any] = {
     "model": cs.PublishedCox({0: 0.5}, {1.0: 0.5}), "X": X40, "y": Y40, "time": 1.0, "cv": 2, "nested": False,
 }  # fmt: skip
+PLANNING: dict[str, Any] = {
+    "time": 5.0, "linear_predictor": (0.0, 0.8), "risk": 0.4, "width": {"O/E": 0.5}, "assurance": None,
+    "simulations": 20,
+}  # fmt: skip
 PAIRS = {"y": Y, "risk": np.linspace(1.0, 0.0, N), "censoring": C}
 EVALUATION = {
     "compare": Recipe(lambda: comparing() + comparing_more(), 0.6),
@@ -647,6 +651,8 @@ EVALUATION = {
     ),
     "update": function(cs.update, 0.2, **UPDATING),
     "Update": received(lambda: cs.update(**UPDATING), {"frame": {}}, 0.1),
+    "plan_validation": function(cs.plan_validation, 0.3, nan=True, **PLANNING),
+    "ValidationPlan": received(lambda: cs.plan_validation(**PLANNING), {"frame": {}, "plot": {}}, 0.1),
     "Bootstrap": function(cs.Bootstrap, 0.2, n_splits=5, size=20, random_state=1),
     "Folds": function(cs.Folds, 0.2, cv=3, repeats=2),
     "Sample": function(cs.Sample, 0.2, X=X[:N], y=Y),
