@@ -13,7 +13,7 @@ import numpy as np
 
 import censcore as cs
 from censcore.estimators.closed_test import closed_test
-from censcore.evaluation.update import Ladder
+from censcore.evaluation.update import Ladder, simplest
 from censcore.exceptions import CenscoreError
 
 BETA, SHAPE, RATE, TIME = np.array([0.8, -0.5, 0.4, 0.3, -0.3, 0.2]), 1.2, 0.35, 1.0
@@ -25,9 +25,9 @@ KINDS = {
     "two effects": (1.2, SHAPE, BETA + np.array([0, 0.5, 0, 0, 0.4, 0])),
     "all effects": (1.4, 1.6, BETA + np.array([-0.4, 0.3, 0.3, -0.3, 0.4, 0.3])),
 }
-SIZES, DATA_SETS, NEW = (100, 200, 500, 1000, 2000), 40, 20_000
+SIZES, DATA_SETS, NEW = (100, 200, 500, 1000, 2000), 30, 20_000
 PUBLISHED = cs.PublishedCox(dict(enumerate(BETA)), baseline=cs.Weibull(SHAPE, RATE ** (-1 / SHAPE)))
-METHODS = ("never", "one-SE rule", "closed test", "always, shrunken", "always, plain Cox")
+METHODS = ("never", "within 1 SE", "within 1/2 SE", "closed test", "always, shrunken", "always, plain")
 
 
 def main() -> None:
@@ -47,10 +47,13 @@ def main() -> None:
             )
     mean = np.mean(cells, axis=0)
     print(f"{'mean of all cells':26s}" + "".join(f"{1e4 * regret:19.1f}" for regret in mean))
-    chosen = mean[METHODS.index("one-SE rule")]
-    print("\nThe one-SE rule as a share of each: " + ", ".join(
-        f"{name} {chosen / regret:.2f}" for name, regret in zip(METHODS, mean, strict=True)
-    ))  # fmt: skip
+    print()
+    for rule in ("within 1 SE", "within 1/2 SE"):
+        shares = mean[METHODS.index(rule)] / mean
+        words = (
+            f"{share:.2f} of {name}" for name, share in zip(METHODS, shares, strict=True) if name != rule
+        )
+        print(f"{rule}: {', '.join(words)}")
 
 
 def hazard(kind: str, X: np.ndarray) -> np.ndarray:
@@ -86,10 +89,11 @@ def one_data_set(kind: str, n: int, seed: int, new: np.ndarray, truth: np.ndarra
         closed, plain = "refit", found["refit"]
     return found | {
         "never": found["as it is"],
-        "one-SE rule": found[ladder.chosen_],
+        "within 1 SE": found[ladder.chosen_],
+        "within 1/2 SE": found[simplest(ladder.table_, 0.5)],
         "closed test": found[closed],
         "always, shrunken": found["refit"],
-        "always, plain Cox": plain,
+        "always, plain": plain,
     }
 
 

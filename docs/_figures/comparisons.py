@@ -77,6 +77,11 @@ def sample_size() -> Figure:
 
 
 @picture
+def importance() -> Figure:
+    return names_of("importance", 2)["found"].plot()
+
+
+@picture
 def decision_curve() -> Figure:
     return names_of("calibration", 1)["comparison"].plot("decision", time=1.0)
 

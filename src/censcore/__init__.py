@@ -72,6 +72,8 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.cross_validate import Folds as Folds
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
     from censcore.evaluation.designs.batches.outcome_table import OutcomeTable as OutcomeTable
+    from censcore.evaluation.importance import Importance as Importance
+    from censcore.evaluation.importance import importance as importance
     from censcore.evaluation.plan_validation import ValidationPlan as ValidationPlan
     from censcore.evaluation.plan_validation import plan_validation as plan_validation
     from censcore.evaluation.sample import Sample as Sample
@@ -138,6 +140,7 @@ _EXPORTS = {
         "evaluation.compare": "compare",
         "evaluation.bootstrap_validation": "Bootstrap",
         "evaluation.cross_validate": "Folds cross_validate",
+        "evaluation.importance": "Importance importance",
         "evaluation.plan_validation": "ValidationPlan plan_validation",
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",

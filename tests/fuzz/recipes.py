@@ -637,6 +637,10 @@ PLANNING: dict[str, Any] = {
     "time": 5.0, "linear_predictor": (0.0, 0.8), "risk": 0.4, "width": {"O/E": 0.5}, "assurance": None,
     "simulations": 20,
 }  # fmt: skip
+IMPORTANCE: dict[str, Any] = {
+    "model": cs.WeibullRegression().fit(X40, Y40), "X": X40, "y": Y40, "censoring": cs.Uniform(0.2, 3.0),
+    "permutations": 2, "horizon": 2.0,
+}  # fmt: skip
 PAIRS = {"y": Y, "risk": np.linspace(1.0, 0.0, N), "censoring": C}
 EVALUATION = {
     "compare": Recipe(lambda: comparing() + comparing_more(), 0.6),
@@ -653,6 +657,17 @@ EVALUATION = {
     "Update": received(lambda: cs.update(**UPDATING), {"frame": {}}, 0.1),
     "plan_validation": function(cs.plan_validation, 0.3, nan=True, **PLANNING),
     "ValidationPlan": received(lambda: cs.plan_validation(**PLANNING), {"frame": {}, "plot": {}}, 0.1),
+    "importance": function(cs.importance, 0.2, nan=True, **IMPORTANCE),
+    "Importance": received(
+        lambda: cs.importance(**IMPORTANCE),
+        {
+            "frame": {},
+            "plot": {},
+            "dependence": {"column": 0, "time": 1.0},
+            "plot_dependence": {"column": 0, "time": 1.0},
+        },
+        0.1,
+    ),
     "Bootstrap": function(cs.Bootstrap, 0.2, n_splits=5, size=20, random_state=1),
     "Folds": function(cs.Folds, 0.2, cv=3, repeats=2),
     "Sample": function(cs.Sample, 0.2, X=X[:N], y=Y),

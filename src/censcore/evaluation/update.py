@@ -112,6 +112,7 @@ def update(
     censoring: Any = None,
     sample_weight: Array | None = None,
     groups: Array | None = None,
+    standard_errors: float = 1.0,
     nested: bool = True,
     seed: int = 0,
 ) -> Update:
@@ -136,6 +137,9 @@ def update(
         A proper score of one time, as in :func:`compare`.
     cv, censoring, sample_weight, groups
         As in :func:`cross_validate`.
+    standard_errors : number
+        How far from the best score the chosen rung may be. With one, as the default, little data leave the
+        model as it is; with less, the update is bolder.
     nested : bool
         Cross-validate the whole procedure too, the choice included. The score of the chosen rung is
         optimistic, since it was chosen for it; the nested one is not.
@@ -182,7 +186,8 @@ def update(
     'as it is'
     """
     check_flag(nested, "nested")
-    ladder = Ladder(model, time, score, cv, censoring, seed)
+    within = as_number(standard_errors, "standard_errors", least=0.0)
+    ladder = Ladder(model, time, score, cv, censoring, within, seed)
     ladder.fit(X, y, sample_weight, groups=groups)
     return Update(
         ladder.rungs_, ladder.chosen_, float(time), score, ladder.table_,
@@ -195,18 +200,28 @@ class Ladder(SurvivalEstimator):
     """The choice of a rung as an estimator: ``fit`` chooses and fits, so that it can be cross-validated."""
 
     def __init__(
-        self, model: Any, time: float, score: str, cv: Any = 10, censoring: Any = None, seed: int = 0
+        self,
+        model: Any,
+        time: float,
+        score: str,
+        cv: Any = 10,
+        censoring: Any = None,
+        standard_errors: float = 1.0,
+        seed: int = 0,
     ) -> None:
         self.model = model
         self.time = time
         self.score = score
         self.cv = cv
         self.censoring = censoring
+        self.standard_errors = standard_errors
         self.seed = seed
 
     def __sklearn_clone__(self) -> Ladder:
         """Make a copy around the same fitted model."""
-        return type(self)(self.model, self.time, self.score, self.cv, self.censoring, self.seed)
+        return type(self)(
+            self.model, self.time, self.score, self.cv, self.censoring, self.standard_errors, self.seed
+        )
 
     def fit(
         self, X: Array | None, y: Any, sample_weight: Array | None = None, *, groups: Array | None = None
@@ -248,8 +263,7 @@ class Ladder(SurvivalEstimator):
             for name in self.rungs_
         ]
         table = pd.DataFrame(lines)
-        near = ~(table.difference > table.difference_standard_error)  # also where there is no error
-        self.chosen_ = str(table.rung[near].iloc[0])
+        self.chosen_ = simplest(table, self.standard_errors)
         self.table_ = table.assign(chosen=table.rung == self.chosen_)
         return self
 
@@ -257,6 +271,18 @@ class Ladder(SurvivalEstimator):
         """Predict by the chosen rung."""
         self.check_fitted()
         return self.rungs_[self.chosen_].predict_distribution(X)
+
+
+def simplest(table: pd.DataFrame, standard_errors: float) -> str:
+    """Name the first rung whose score is within so many standard errors of the best, or has no error.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"rung": ["as it is", "slope"], "difference": [0.2, 0.0]})
+    >>> simplest(table.assign(difference_standard_error=[0.3, 0.0]), 1.0)
+    'as it is'
+    """
+    near = ~(table.difference > standard_errors * table.difference_standard_error)
+    return str(table.rung[near].iloc[0])
 
 
 def _scored(ladder: Ladder, models: dict[str, Any], X: Any, y: Any, weight: Any, groups: Any) -> Any:
