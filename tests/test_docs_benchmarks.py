@@ -153,6 +153,31 @@ def rejections_of_calibration_in_folds() -> str:
     return f"reject a model of the right kind in {spread(rejected)} % of data sets at a nominal 5 %"
 
 
+def regrets() -> dict[str, list[float]]:
+    """Mean regrets of all methods, by the number of subjects, and over all cells."""
+    by_size: dict[str, list[list[float]]] = {}
+    line = re.compile(r"^(?:\w.*?n = (\d+)|mean of all cells) +((?: *-?[\d.]+){6})$", re.MULTILINE)
+    for n, values in line.findall(output("update")):
+        by_size.setdefault(f"{int(n):,}" if n else "all", []).append([float(x) for x in values.split()])
+    return {n: [sum(column) / len(rows) for column in zip(*rows, strict=True)] for n, rows in by_size.items()}
+
+
+def test_the_regrets_of_updates_are_those_of_the_benchmark():
+    rows = {row[0]: row[1:] for row in cells("updating.md") if len(row) == 7}
+    assert {n: rows[n] for n in regrets()} == {
+        n: [f"{value:.1f}" for value in values] for n, values in regrets().items()
+    }
+
+
+@QUOTES.on("updating.md")
+def regrets_as_shares() -> str:
+    _, one, half, *_, plain = regrets()["all"]
+    return (
+        f"its mean regret is {half / plain:.2f} of that of fitting a Cox regression anew, where one standard "
+        f"error has {one / plain:.2f}"
+    )
+
+
 @pytest.mark.parametrize(("page", "quote"), QUOTES, ids=lambda value: getattr(value, "__name__", value))
 def test_the_sentence_is_on_the_page(page, quote):
     assert stands_on(page, quote), quote()

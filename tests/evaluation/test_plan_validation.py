@@ -238,6 +238,13 @@ class TestErrors:
                 time=5.0, linear_predictor=np.linspace(0, 1, 40), risk=0.2, versus=np.zeros(30), power=0.8
             )
 
+    def test_a_linear_predictor_that_does_not_vary_has_no_slope(self):
+        for measure in ("calibration slope", "AUC"):
+            with pytest.raises(InvalidInputError, match=f"{measure}: got no estimate"):
+                cs.plan_validation(
+                    time=5.0, linear_predictor=(0.0, 0.0), risk=0.2, width={measure: 0.1}, simulations=20
+                )
+
     def test_nothing_to_plan(self):
         with pytest.raises(InvalidInputError, match="nothing to plan"):
             cs.plan_validation(time=5.0, linear_predictor=(0.0, 0.8), risk=0.2, width={})

@@ -35,7 +35,18 @@ from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError, InvalidTypeError
 
 
-class PublishedModel(SurvivalEstimator):
+class _Known(SurvivalEstimator):
+    """Models that have nothing to learn."""
+
+    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
+        """Return the model as it is: everything is known, so that it can take part in a cross-validation."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class PublishedModel(_Known):
     """Base class of models whose coefficients are known: ``fit`` learns nothing.
 
     Parameters
@@ -60,13 +71,6 @@ class PublishedModel(SurvivalEstimator):
     ranges: Any
     outside: str
 
-    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Return the model as it is: everything is known, so that it can take part in a cross-validation."""
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
     def _check(self) -> None:
         """Read all parameters once, so that a mistake is an error before there are data."""
         self._terms()
@@ -85,10 +89,10 @@ class PublishedModel(SurvivalEstimator):
         return {name: (float(pair[0]), float(pair[1])) for name, pair in ends.items()}
 
     def _terms(self) -> list[Term]:
-        if not isinstance(self.coefficients, Mapping) or not self.coefficients:
+        given = self.coefficients
+        if not isinstance(given, Mapping) or not given:
             raise InvalidTypeError(
-                "coefficients: got "
-                f"{type(self.coefficients).__name__}, expected a dict of at least one, {{'age': 0.02, ...}}."
+                f"coefficients: got {type(given).__name__}, expected a dict of at least one, {{'age': 0.02}}."
             )
         means = self.center if isinstance(self.center, Mapping) else {}
         unknown = [str(key) for key in means if key not in self.coefficients]
@@ -326,17 +330,6 @@ class PublishedCox(PublishedModel):
         baseline = (times, S) if curve else dict(zip(times.tolist(), S.tolist(), strict=True))
         return clone(self, safe=False).set_params(baseline=baseline)
 
-    def baseline_at(self, time: float) -> float:
-        """Compute the baseline survival at a time.
-
-        Parameters
-        ----------
-        time : float
-            One at which the baseline is known.
-        """
-        only = clone(self, safe=False).set_params(coefficients={0: 0.0}, center=None, ranges=None)
-        return float(only.predict_distribution(np.zeros((1, 1))).sf(as_number(time, "time"))[0])
-
     @property
     def equation(self) -> str:
         """The model in one line."""
@@ -437,7 +430,7 @@ class PublishedAFT(PublishedModel):
         return f"log T = {self.intercept:.4g} {words} + {self.scale:.4g} e, T {self.distribution}"
 
 
-class PublishedCauses(SurvivalEstimator):
+class PublishedCauses(_Known):
     """Competing risks from a paper: one published model of the hazard of each cause.
 
     Cumulative incidences follow from the hazards of all causes over time, so every model must have a
@@ -490,13 +483,6 @@ class PublishedCauses(SurvivalEstimator):
                     f"models: got a baseline of {name!r} at one time, expected a curve. A cumulative "
                     "incidence depends on the hazards of all causes until then."
                 )
-
-    def fit(self, X: Array | None, y: Any, sample_weight: Array | None = None) -> Self:
-        """Return the model as it is: there is nothing to learn."""
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     def predict_distribution(self, X: Array | None = None) -> CauseSpecificHazards:
         """Predict the distribution of time and cause."""

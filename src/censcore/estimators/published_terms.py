@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -119,17 +119,12 @@ class Column:
             found = [f"{a} * {b}" for a in found for b in factor.labels]
         return found
 
-    @property
-    def sources(self) -> list[str | int]:
-        """The columns of X that are read."""
-        return list(dict.fromkeys([self.name, *(factor.name for factor in self.factors)]))
-
     def values(self, X: Any) -> np.ndarray:
         """One number for each subject and coefficient, (n, q)."""
         raw = column_of(X, self.name)
         _check_known(raw, self.name)
         if self.steps and self.steps[0][0] == "equals":
-            x = np.column_stack([_is_level(raw, level) for level in self.steps[0][1:]]).astype(np.float64)
+            x = np.array([[float(value == level) for level in self.steps[0][1:]] for value in raw.tolist()])
         else:
             x = _as_numbers(raw, self.name)[:, None]
             for step, *given in self.steps:
@@ -278,19 +273,19 @@ def _as_numbers(raw: np.ndarray, name: str | int) -> np.ndarray:
     return to_numpy(raw).astype(np.float64)
 
 
-def _is_level(raw: np.ndarray, level: Any) -> np.ndarray:
-    """Whether values are a level; a number is not the text that prints it."""
-    return np.array([type(value) is not type(None) and value == level for value in raw.tolist()], dtype=bool)
+#: Transformations to one column, and how they are printed.
+_FORMULAS: dict[str, tuple[Callable[..., np.ndarray], str]] = {
+    "minus": (np.subtract, "({x} - {0:g})"),
+    "over": (np.divide, "({x}/{0:g})"),
+    "log": (np.log, "log({x})"),
+    "power": (np.power, "{x}^{0:g}"),
+}
 
 
 def _transformed(x: np.ndarray, step: str, given: list[Any], name: str | int) -> np.ndarray:
     """One transformation of a column of numbers (n, 1), to (n, q)."""
     if step == "capped":
         return np.clip(x, *given)
-    if step == "minus":
-        return x - given[0]
-    if step == "over":
-        return x / given[0]
     if step == "bands":
         *cuts, closed = given
         band = np.digitize(x, cuts, right=closed == "right")
@@ -298,7 +293,7 @@ def _transformed(x: np.ndarray, step: str, given: list[Any], name: str | int) ->
     if step == "spline":
         return restricted_cubic_spline(x[:, 0], np.array(given))
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.log(x) if step == "log" else x ** given[0]
+        value = _FORMULAS[step][0](x, *given)
     bad = np.flatnonzero(~np.isfinite(value[:, 0]) & np.isfinite(x[:, 0]))
     if bad.size:
         raise InvalidInputError(
@@ -313,11 +308,9 @@ def restricted_cubic_spline(x: np.ndarray, knots: np.ndarray) -> np.ndarray:
     def cubed(knot: float) -> np.ndarray:
         return np.maximum(x - knot, 0.0) ** 3
 
-    *_, before, last = knots
-    width = last - before
-    bends = [
-        cubed(t) - cubed(before) * (last - t) / width + cubed(last) * (before - t) / width for t in knots[:-2]
-    ]
+    *inner, before, last = knots
+    a, b = (last - np.array(inner)) / (last - before), (before - np.array(inner)) / (last - before)
+    bends = [cubed(t) - cubed(before) * a[j] + cubed(last) * b[j] for j, t in enumerate(inner)]
     return np.column_stack([x, *(bend / (last - knots[0]) ** 2 for bend in bends)])
 
 
@@ -327,14 +320,8 @@ def _labels(x: str, step: str, given: list[Any]) -> list[str]:
         low, high = given
         x = x if low is None else f"max({x}, {low:g})"
         return [x if high is None else f"min({x}, {high:g})"]
-    if step == "minus":
-        return [f"({x} - {given[0]:g})"]
-    if step == "over":
-        return [f"({x}/{given[0]:g})"]
-    if step == "log":
-        return [f"log({x})"]
-    if step == "power":
-        return [f"{x}^{given[0]:g}"]
+    if step in _FORMULAS:
+        return [_FORMULAS[step][1].format(*given, x=x)]
     if step == "equals":
         return [f"[{x} = {level}]" for level in given]
     if step == "bands":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ WIDTHS = (
     "standardised net benefit",
 )  # fmt: skip
 SCORES = ("brier_score", "binomial_log_score")
-MOST = 100_000  # subjects of a simulated study; beyond, its widths are those of this size, scaled
+MOST = 20_000  # subjects of a simulated study; beyond, its widths are those of this size, scaled
 ROUNDS = 4  # of the search for a size
 _NODES = 200  # of the distribution of the linear predictor, in closed forms
 _GRID = 400  # times in closed forms
@@ -90,7 +90,7 @@ class Population:
         return Validated(np.minimum(T, C), T <= C, self.risk(lp), self.time, versus)
 
     @cached_property
-    def _nodes(self) -> np.ndarray:
+    def nodes(self) -> np.ndarray:
         """The linear predictor at equally likely points."""
         if isinstance(self.linear_predictor, tuple):
             mean, sd = self.linear_predictor
@@ -107,7 +107,7 @@ class Population:
         """Survival of the nodes (m, q + 1) and of all, and P(C >= t) between these times (q,)."""
         t = np.linspace(0.0, self.time, _GRID + 1)
         log_S0 = np.asarray(self.baseline.logsf(t)).reshape(-1)
-        S = np.exp(np.exp(self._nodes)[:, None] * log_S0)
+        S = np.exp(np.exp(self.nodes)[:, None] * log_S0)
         return S, S.mean(axis=0), self.followed((t[1:] + t[:-1]) / 2)
 
     @property
@@ -198,10 +198,8 @@ class ValidationPlan:
             for line in self.table[self.table.measure.isin(self.curves)].itertuples():
                 sizes, widths = np.array(sorted(self.curves[line.measure])).T
                 n = np.geomspace(min(sizes.min(), line.n) / 2, max(sizes.max(), line.n) * 2, 100)
-                width = np.exp(
-                    np.interp(np.log(n), np.log(sizes), np.log(widths * np.sqrt(sizes)))
-                ) / np.sqrt(n)
-                (drawn,) = axis.plot(n, width, label=line.measure)
+                scaled = np.interp(np.log(n), np.log(sizes), widths * np.sqrt(sizes))
+                (drawn,) = axis.plot(n, scaled / np.sqrt(n), label=line.measure)
                 axis.plot(line.n, line.target, "o", color=drawn.get_color())
                 axis.plot(sizes, widths, ".", color=drawn.get_color(), alpha=0.5)
             axis.set(xscale="log", yscale="log", xlabel="subjects", ylabel="mean width of the interval")
@@ -355,11 +353,8 @@ def _population(
 ) -> Population:
     """What was assumed, checked."""
     if isinstance(L, tuple) and len(L) == 2:
-        mean, sd = (
-            as_number(L[0], "mean of linear_predictor"),
-            as_number(L[1], "its sd", least=0.0, most=20.0),
-        )
-        lp: Any = (mean, sd)
+        mean = as_number(L[0], "mean of linear_predictor")
+        lp: Any = (mean, as_number(L[1], "sd of linear_predictor", least=0.0, most=20.0))
     else:
         lp = as_numbers(L, "linear_predictor")
         if len(lp) < 20 or not np.isfinite(lp).all():
@@ -385,17 +380,13 @@ def _population(
         return at
     wanted = as_number(risk, "risk", above=0.0, below=1.0)
 
-    def excess(log_rate: float) -> float:
-        return _with_rate(at, log_rate).mean_risk - wanted
+    def with_rate(log_rate: float) -> Population:
+        return replace(at, baseline=Exponential(float(np.exp(log_rate))))
 
-    center = float(np.mean(at._nodes))
-    spread = float(np.ptp(at._nodes)) + 50.0
-    return _with_rate(at, brentq(excess, -center - spread, -center + spread, xtol=1e-12))
-
-
-def _with_rate(at: Population, log_rate: float) -> Population:
-    F = Exponential(float(np.exp(log_rate)))
-    return Population(at.linear_predictor, F, at.time, at.accrual, at.follow_up, at.lost, at.versus)
+    middle, spread = -float(np.mean(at.nodes)), float(np.ptp(at.nodes)) + 50.0
+    return with_rate(
+        brentq(lambda a: with_rate(a).mean_risk - wanted, middle - spread, middle + spread, xtol=1e-12)
+    )
 
 
 def _other(versus: Any, lp: Any) -> Any:
@@ -428,14 +419,13 @@ def _baseline(baseline: Any) -> Univariate:
 
 
 class _Search:
-    """Sizes by simulation: every size is simulated once, for all measures."""
+    """Sizes by simulation, under one population."""
 
     def __init__(
         self, at: Population, z: float, assurance: float | None, power: float | None, studies: int, seed: int
     ) -> None:
-        self.at, self.z, self.assurance, self.power, self.studies, self.seed = (
-            at, z, assurance, power, studies, seed,
-        )  # fmt: skip
+        self.at, self.z, self.assurance, self.power = at, z, assurance, power
+        self.studies, self.seed = studies, seed
         self.curves: dict[str, list[tuple[int, float]]] = {}
 
     def line(self, target: Target) -> dict[str, Any]:
@@ -471,6 +461,11 @@ class _Search:
         for _ in range(ROUNDS):
             values, errors = self._studies(target, n)
             known = np.isfinite(errors)
+            if not (errors[known] > 0).any() or (known.mean() < 0.5 and n == MOST):
+                raise InvalidInputError(
+                    f"{target.name}: got no estimate in most simulated studies of {n} subjects. The linear "
+                    "predictor must vary, and risks lie strictly between 0 and 1."
+                )
             if known.mean() < 0.5:
                 n = min(4 * n, MOST)
                 continue

@@ -98,7 +98,10 @@ def log_observed_over_expected(data: Validated) -> Estimate:
 
 def _slope(data: Validated, target: np.ndarray, weight: np.ndarray, binomial: bool) -> tuple[np.ndarray, ...]:
     """Coefficients of p = 1 - exp(-exp(a + b eta)), the scores w s (n, 2) and minus their derivative."""
-    eta = np.log(-np.log1p(-data.risk))
+    with np.errstate(divide="ignore"):
+        eta = np.log(-np.log1p(-data.risk))
+    if not np.isfinite(eta).all():
+        raise InvalidInputError("a risk of 0 or 1")
     x = np.column_stack([np.ones_like(eta), eta])
     beta = np.array([0.0, 1.0])
     for _ in range(50):
@@ -169,6 +172,8 @@ def score_difference(data: Validated, score: str) -> Estimate:
     p, q = data.risk, data.versus
     if score == "brier_score":
         s = data.case * ((1 - p) ** 2 - (1 - q) ** 2) + data.free * (p**2 - q**2)
+    elif not ((p > 0) & (p < 1) & (q > 0) & (q < 1)).all():
+        raise InvalidInputError("a risk of 0 or 1")
     else:
         s = -1.0 * data.case * np.log(p / q) - data.free * (np.log1p(-p) - np.log1p(-q))
     return _estimate(*data.mean(s))
