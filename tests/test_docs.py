@@ -145,7 +145,7 @@ def test_code_blocks_run_with_networks_of_one_epoch(page, tmp_path, monkeypatch)
 WITHOUT_PICTURE = {
     "api", "bibliography", "changelog", "cite", "conformance", "contributing", "faq", "glossary", "install",
     "releasing", "what_works", "user_guide", "evidence", "guarantees", "guide_start", "guide_scores",
-    "guide_comparing", "guide_data", "guide_models", "guide_project",
+    "guide_comparing", "guide_data", "guide_models", "guide_project", "guide_validating",
 }  # fmt: skip
 
 

@@ -222,3 +222,23 @@ def ablations() -> list[str]:
         )
         shown.append(f"{found[name]:.2f} ± {found[f'{name}_se']:.2f}")
     return shown
+
+
+def _regrets() -> dict[str, list[float]]:
+    """Mean regrets of all ways to update a model, by the number of subjects, and over all cells."""
+    by_size: dict[str, list[list[float]]] = {}
+    line = re.compile(r"^(?:\w.*?n = (\d+)|mean of all cells) +((?: *-?[\d.]+){6})$", re.MULTILINE)
+    for n, values in line.findall(output("update")):
+        by_size.setdefault(n or "all", []).append([float(x) for x in values.split()])
+    return {n: [sum(column) / len(rows) for column in zip(*rows, strict=True)] for n, rows in by_size.items()}
+
+
+@on("updating.md")
+def regrets_of_updates() -> list[str]:
+    return [f"{value:.1f}" for values in _regrets().values() for value in values]
+
+
+@on("updating.md")
+def regrets_as_shares() -> list[str]:
+    _, one, half, *_, plain = _regrets()["all"]
+    return [f"{half / plain:.2f}", f"{one / plain:.2f}"]

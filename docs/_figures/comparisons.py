@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 import censcore as cs
 from censcore.cli.demo import demo_comparison
 from censcore.evaluation.report.style import new_figure, styled
-from kit import GREY, INK, M0, M1, M2, names_of, picture
+from kit import FAINT, GREY, INK, M0, M1, M2, names_of, picture
 
 
 @picture
@@ -41,6 +41,44 @@ def comparing() -> Figure:
 @picture
 def calibration_curve() -> Figure:
     return names_of("calibration", 1)["comparison"].plot("calibration", time=1.0)
+
+
+@picture
+def published_model() -> Figure:
+    page = names_of("validation", 1)
+    comparison = cs.compare(
+        {"Rotterdam": page["rotterdam"]}, page["y"], cs.Censoring(cs.KaplanMeier()), X=page["trial"],
+        times=[5.0], horizon=5.0, scores="brier_score:ipcw", time_unit="years",
+    )  # fmt: skip
+    return comparison.plot("calibration", time=5.0)
+
+
+@picture
+def updating() -> Figure:
+    """Differences to the best rung, with one standard error."""
+    table = names_of("updating", 2)["found"].frame().iloc[::-1]
+    colours = [M0 if chosen else GREY for chosen in table.chosen]
+    with styled():
+        figure = new_figure(6.5, 2.8)
+        ax = figure.subplots()
+        ax.errorbar(
+            table.difference, range(5), xerr=table.difference_standard_error, fmt="none", ecolor=colours
+        )
+        ax.scatter(table.difference, range(5), c=colours, zorder=3)
+        ax.axvline(0.0, color=FAINT, zorder=0)
+        ax.set_yticks(range(5), table.rung)
+        ax.set_xlabel("binomial log score less that of the best, ± standard error")
+    return figure
+
+
+@picture
+def sample_size() -> Figure:
+    return names_of("sample_size", 1)["plan"].plot()
+
+
+@picture
+def importance() -> Figure:
+    return names_of("importance", 2)["found"].plot()
 
 
 @picture

@@ -49,11 +49,15 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import LogLogisticRegression as LogLogisticRegression
     from censcore.estimators import LogNormalRegression as LogNormalRegression
     from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
+    from censcore.estimators import PublishedAFT as PublishedAFT
+    from censcore.estimators import PublishedCauses as PublishedCauses
+    from censcore.estimators import PublishedCox as PublishedCox
     from censcore.estimators import Stacking as Stacking
     from censcore.estimators import Turnbull as Turnbull
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
+    from censcore.estimators import column as column
     from censcore.estimators import conformal_lower_bound as conformal_lower_bound
     from censcore.estimators import from_draws as from_draws
     from censcore.estimators import from_risk as from_risk
@@ -68,12 +72,18 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.cross_validate import Folds as Folds
     from censcore.evaluation.cross_validate import cross_validate as cross_validate
     from censcore.evaluation.evaluation import Evaluation as Evaluation
+    from censcore.evaluation.importance import Importance as Importance
+    from censcore.evaluation.importance import importance as importance
     from censcore.evaluation.outcome_table import OutcomeTable as OutcomeTable
     from censcore.evaluation.parts.bootstrap import Bootstrap as Bootstrap
+    from censcore.evaluation.plan_validation import ValidationPlan as ValidationPlan
+    from censcore.evaluation.plan_validation import plan_validation as plan_validation
     from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
     from censcore.evaluation.sklearn_scorers import scorer as scorer
     from censcore.evaluation.sklearn_scorers import scorers as scorers
+    from censcore.evaluation.update import Update as Update
+    from censcore.evaluation.update import update as update
     from censcore.learning.best_forecast import BestForecast as BestForecast
     from censcore.learning.copula_weibull import CopulaWeibull as CopulaWeibull
     from censcore.learning.engression import CensoredEngression as CensoredEngression
@@ -117,7 +127,7 @@ _EXPORTS = {
             KaplanMeier WeibullRegression LogNormalRegression LogLogisticRegression CoxRegression
             PiecewiseExponentialRegression Turnbull Adapted BoostedHazards Censoring as_forecast
             from_draws from_risk conformal_lower_bound AalenJohansen CauseSpecific FineGray Stacking
-            JointFromMargins as_competing_forecast
+            JointFromMargins as_competing_forecast PublishedCox PublishedAFT PublishedCauses column
         """,
         "learning.engression": "CensoredEngression",
         "learning.mixture_density_network": "MixtureDensityNetwork",
@@ -133,10 +143,13 @@ _EXPORTS = {
         "evaluation.evaluation": "Evaluation",
         "evaluation.parts.bootstrap": "Bootstrap",
         "evaluation.cross_validate": "Folds cross_validate",
+        "evaluation.importance": "Importance importance",
+        "evaluation.plan_validation": "ValidationPlan plan_validation",
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",
         "evaluation.sklearn_scorers": "scorer scorers",
         "evaluation.outcome_table": "OutcomeTable",
+        "evaluation.update": "Update update",
     }.items()
 }
 _SUBMODULES = [

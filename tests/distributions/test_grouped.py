@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from censcore.distributions import Censored, Exponential, Grouped, PointMass, Step
+from censcore.distributions.at_one_time import AtOneTime
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 SHORT = Step([1.0, 3.0], sf=[0.7, 0.1])
@@ -108,6 +109,13 @@ def test_censored_at_one_time_stays_grouped(distribution):
 def test_samples(distribution):
     draws = distribution.sample(20_000, seed=0)
     np.testing.assert_allclose((draws > 1.0).mean(axis=1), distribution.sf(1.0), atol=0.015)
+
+
+def test_what_is_known_at_one_time_in_some_groups_is_known_there():
+    known = AtOneTime(2.0, sf=[0.8, 0.6])
+    assert Grouped([known, SHORT], [0, 1, 0]).only_time == 2.0
+    assert Grouped([SHORT, known], [0, 1, 1]).sf(2.0).tolist() == [0.7, 0.8, 0.6]
+    assert Grouped([SHORT, LONG], [0, 1]).only_time is None
 
 
 @pytest.mark.parametrize(

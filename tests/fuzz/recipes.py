@@ -493,6 +493,22 @@ ESTIMATORS = {
     "JointGridModel": neural(
         "JointGridModel", Y12_2, random_state=0, bins=3, epochs=1, max_iter=2, hidden=(4,)
     ),
+    "PublishedCox": estimator(
+        cs.PublishedCox,
+        coefficients={0: 0.3, 1: 0.1},
+        baseline={1.0: 0.9, 2.0: 0.7},
+        ranges={0: (-2, 2)},
+        unread=("y", "sample_weight"),
+    ),
+    "PublishedAFT": estimator(
+        cs.PublishedAFT, coefficients={0: 0.3}, intercept=1.0, scale=0.8, unread=("y", "sample_weight")
+    ),
+    "PublishedCauses": estimator(
+        cs.PublishedCauses,
+        models={"a": cs.PublishedCox({0: 0.3}, cs.Exponential(0.2))},
+        unread=("y", "sample_weight"),
+    ),
+    "column": function(cs.column, name="age"),
     "WithCensoring": estimator(evaluation.WithCensoring, model=cs.WeibullRegression(alpha=0.1), share=0.3),
 }
 
@@ -619,6 +635,17 @@ def sensitivity() -> Any:
     return cs.dependent_censoring_sensitivity(MODELS, Y40, times=1.0, tau=[0.0, 0.3], replicates=5)
 
 
+UPDATING: dict[str, Any] = {
+    "model": cs.PublishedCox({0: 0.5}, {1.0: 0.5}), "X": X40, "y": Y40, "time": 1.0, "cv": 2, "nested": False,
+}  # fmt: skip
+PLANNING: dict[str, Any] = {
+    "time": 5.0, "linear_predictor": (0.0, 0.8), "risk": 0.4, "width": {"O/E": 0.5}, "assurance": None,
+    "simulations": 20,
+}  # fmt: skip
+IMPORTANCE: dict[str, Any] = {
+    "model": cs.WeibullRegression().fit(X40, Y40), "X": X40, "y": Y40, "censoring": cs.Uniform(0.2, 3.0),
+    "permutations": 2, "horizon": 2.0,
+}  # fmt: skip
 PAIRS = {"y": Y, "risk": np.linspace(1.0, 0.0, N), "censoring": C}
 EVALUATION = {
     "compare": Recipe(lambda: comparing() + comparing_more(), 0.6),
@@ -641,6 +668,21 @@ EVALUATION = {
         horizon=1.0,
     ),
     "Evaluation": received(evaluated, {"frame": {}, "estimate": {"score": "crps"}, "to_json": {}}, 0.2),
+    "update": function(cs.update, 0.2, **UPDATING),
+    "Update": received(lambda: cs.update(**UPDATING), {"frame": {}}, 0.1),
+    "plan_validation": function(cs.plan_validation, 0.3, nan=True, **PLANNING),
+    "ValidationPlan": received(lambda: cs.plan_validation(**PLANNING), {"frame": {}, "plot": {}}, 0.1),
+    "importance": function(cs.importance, 0.2, nan=True, **IMPORTANCE),
+    "Importance": received(
+        lambda: cs.importance(**IMPORTANCE),
+        {
+            "frame": {},
+            "plot": {},
+            "dependence": {"column": 0, "time": 1.0},
+            "plot_dependence": {"column": 0, "time": 1.0},
+        },
+        0.1,
+    ),
     "Bootstrap": function(cs.Bootstrap, 0.2, n_splits=5, size=20, random_state=1),
     "Folds": function(cs.Folds, 0.2, cv=3, repeats=2),
     "Sample": function(cs.Sample, 0.2, X=X[:N], y=Y),

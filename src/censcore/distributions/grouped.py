@@ -81,7 +81,7 @@ class Grouped(Univariate):
     @property
     def only_time(self) -> float | None:
         """The one time at which the probabilities of all groups are known; None where there is none."""
-        times = {F.only_time for _, F in self.groups()}
+        times = {F.only_time for _, F in self.groups()} - {None}  # curves are known there too
         return times.pop() if len(times) == 1 else None
 
     def __len__(self) -> int:
