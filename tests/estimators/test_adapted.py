@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV
 
 import censcore as cs
 from censcore.estimators import Adapted
@@ -155,12 +156,10 @@ def test_the_training_outcomes_tell_whether_curves_have_steps():
     np.testing.assert_allclose(C.sf(t), np.repeat(exact.sf(t), 80, axis=0))
 
 
-def test_a_search_sets_options_of_a_lifelines_model(data):
+def test_a_search_chooses_among_models_of_lifelines(data):
     lifelines = pytest.importorskip("lifelines")
-    fitter = lifelines.CoxPHFitter(penalizer=0.5)
-    adapted = cs.Adapted(fitter)
-    assert adapted.get_params()["model__penalizer"] == 0.5
-    changed = clone(adapted).set_params(model__penalizer=2.0)
-    assert (changed.model.penalizer, fitter.penalizer) == (2.0, 0.5)
-    with pytest.raises(cs.exceptions.InvalidInputError, match="expected one of"):
-        adapted.set_params(model__penaliser=1.0)
+    X, y = data
+    fitters = [lifelines.CoxPHFitter(penalizer=penalizer) for penalizer in (0.1, 1e3)]
+    model = cs.WithCensoring(cs.Adapted(fitters[1]))
+    search = GridSearchCV(model, {"model__model": fitters}, scoring=cs.scorer("crps"), cv=2)
+    assert search.fit(X, y).best_params_["model__model"].penalizer == 0.1

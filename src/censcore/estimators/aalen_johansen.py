@@ -83,7 +83,7 @@ class AalenJohansen(CurveInference):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, another outcome that the class takes, structured array or frame
+        y : CompetingRisks or frame
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
@@ -116,7 +116,7 @@ class AalenJohansen(CurveInference):
 
         Returns
         -------
-        Distribution
+        CumulativeIncidence
             One distribution per subject of X, or one for all subjects where covariates play no part.
         """
         self.check_fitted()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, clone
@@ -17,7 +16,7 @@ from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.libraries import fit_model, takes_entry
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.survival_estimator import NotFitted, SurvivalEstimator, one_event_time
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.outcomes.outcome import Outcome
 
@@ -66,28 +65,6 @@ class Adapted(SurvivalEstimator):
     def __init__(self, model: Any, interpolation: str = "auto") -> None:
         self.model = model
         self.interpolation = interpolation
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters; those of the model, of any library, are called ``model__penalizer``, say."""
-        params: dict[str, Any] = super().get_params(deep)
-        if deep and not hasattr(self.model, "get_params"):
-            params |= {f"model__{name}": getattr(self.model, name) for name in _options(self.model)}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a model that is no scikit-learn estimator are set on a copy."""
-        if "model" in params:
-            self.model = params.pop("model")
-        inner = {} if hasattr(self.model, "set_params") else {k: v for k, v in params.items() if "__" in k}
-        super().set_params(**{name: value for name, value in params.items() if name not in inner})
-        if inner:
-            self.model = copy.deepcopy(self.model)
-        for name, value in inner.items():
-            option = name.removeprefix("model__")
-            if option not in (known := _options(self.model)):
-                raise InvalidInputError(f"{name}: got no such parameter, expected one of {', '.join(known)}.")
-            setattr(self.model, option, value)
-        return self
 
     @property
     def represents_atoms(self) -> bool:
@@ -166,11 +143,6 @@ class Adapted(SurvivalEstimator):
             ) from error
         reference: Any = getattr(self, "_reference", None)
         return distribution.like(reference) if is_torch(reference) else distribution
-
-
-def _options(model: Any) -> list[str]:
-    """The arguments that a model of another library was made with and still holds."""
-    return [name for name in inspect.signature(type(model)).parameters if name in vars(model)]
 
 
 def as_estimator(model: Any) -> Any:

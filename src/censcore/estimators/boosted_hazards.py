@@ -363,7 +363,7 @@ class BoostedHazards(SurvivalEstimator):
 
         Returns
         -------
-        Distribution
+        PiecewiseExponential
             One distribution per subject of X, or one for all subjects where covariates play no part.
         """
         self.check_fitted()

@@ -125,7 +125,7 @@ class CauseSpecific(SurvivalEstimator):
 
         Returns
         -------
-        Distribution
+        CauseSpecificHazards
             One distribution per subject of X, or one for all subjects where covariates play no part.
         """
         self.check_fitted()

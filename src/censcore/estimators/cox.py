@@ -161,7 +161,7 @@ class CoxRegression(CoefficientInference):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, another outcome that the class takes, structured array or frame
+        y : RightCensored, structured array or frame
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.

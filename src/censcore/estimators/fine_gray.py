@@ -101,7 +101,7 @@ class FineGray(CoxRegression):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, another outcome that the class takes, structured array or frame
+        y : CompetingRisks, frame, or one cause, ``y.cause(j)``
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.

@@ -51,7 +51,7 @@ class IntervalRegression(CoefficientInference):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, another outcome that the class takes, structured array or frame
+        y : RightCensored or IntervalCensored, structured array or frame
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.

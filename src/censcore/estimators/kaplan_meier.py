@@ -83,7 +83,7 @@ class KaplanMeier(CurveInference):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, another outcome that the class takes, structured array or frame
+        y : RightCensored, structured array or frame
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
@@ -212,7 +212,7 @@ class DropOut(KaplanMeier):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, another outcome that the class takes, structured array or frame
+        y : RightCensored, structured array or frame
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.

@@ -132,7 +132,7 @@ class PiecewiseExponentialRegression(IntervalRegression):
 
         Returns
         -------
-        Distribution
+        PiecewiseExponential
             One distribution per subject of X, or one for all subjects where covariates play no part.
         """
         self.check_fitted()

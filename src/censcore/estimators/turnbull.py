@@ -99,7 +99,7 @@ class Turnbull(SurvivalEstimator):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, another outcome that the class takes, structured array or frame
+        y : IntervalCensored or RightCensored, structured array or frame
             The outcome.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.

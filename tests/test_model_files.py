@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileError
 from censcore.model_files import _unpacked, read_model_file, write_model_file
+from tests.learning.small_trainings import engression
 
 
 @pytest.fixture
