@@ -34,6 +34,8 @@ from censcore.estimators.published_terms import Term, column
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError, InvalidTypeError
 
+_FARTHEST = 200  # from zero that a linear predictor may be; beyond, forecasts have no digits
+
 
 class _Known(SurvivalEstimator):
     """Models that have nothing to learn."""
@@ -138,7 +140,14 @@ class PublishedModel(_Known):
             As for :meth:`predict_distribution`.
         """
         shift = 0.0 if self.center is None or isinstance(self.center, Mapping) else float(self.center)
-        return self.design(X) @ self.coef_ - shift
+        eta: np.ndarray = self.design(X) @ self.coef_ - shift
+        far = np.flatnonzero(~(np.abs(eta) <= _FARTHEST))
+        if far.size:
+            raise InvalidInputError(
+                f"X: got a linear predictor of {eta[far[0]]:.3g} for {name_subjects(far)}, expected one "
+                f"between -{_FARTHEST} and {_FARTHEST}. Check the units of the covariates, and the center."
+            )
+        return eta
 
     def _check_ranges(self, X: Any) -> None:
         for name, (least, most) in self._ends().items():
