@@ -92,16 +92,17 @@ class Importance:
 
     def plot(self) -> Figure:
         """Draw the rises with their simultaneous intervals."""
-        from censcore.evaluation.report.style import new_figure, styled
+        from censcore.evaluation.report.style import FAINT, TEAL, new_figure, styled
 
         lines = self.table.iloc[::-1]
         with styled():
             figure = new_figure(6.5, 1.2 + 0.32 * len(lines))
             axis = figure.subplots()
             places = np.arange(len(lines))
-            axis.hlines(places, lines.low, lines.high)
-            axis.plot(lines.importance, places, "o")
-            axis.axvline(0.0, color="grey", linewidth=0.8, zorder=0)
+            axis.hlines(places, lines.low, lines.high, color=TEAL)
+            axis.plot(lines.importance, places, "o", color=TEAL)
+            axis.axvline(0.0, color=FAINT, zorder=0)
+            axis.set_ylim(-0.5, len(lines) - 0.5)
             axis.set_yticks(places, lines.column)
             axis.set_xlabel(f"rise of {self.score} when permuted")
         return figure
@@ -161,7 +162,7 @@ class Importance:
         column, time, values
             As in :meth:`dependence`.
         """
-        from censcore.evaluation.report.style import new_figure, styled
+        from censcore.evaluation.report.style import TEAL, new_figure, styled
 
         table = self.dependence(column, time, values)
         name = column if isinstance(column, str) else f"column {column}"
@@ -169,10 +170,12 @@ class Importance:
             figure = new_figure(5.5, 3.4)
             axis = figure.subplots()
             if all(isinstance(value, str) for value in table.value):
-                axis.errorbar(table.value, table.risk, yerr=(table.high - table.low) / 2, fmt="o")
+                axis.errorbar(table.value, table.risk, yerr=(table.high - table.low) / 2, fmt="o", color=TEAL)
             else:
-                axis.plot(table.value, table.risk)
-                axis.fill_between(table.value.astype(float), table.low, table.high, alpha=0.2)
+                axis.plot(table.value, table.risk, color=TEAL)
+                axis.fill_between(
+                    table.value.astype(float), table.low, table.high, alpha=0.2, color=TEAL, linewidth=0
+                )
             axis.set(xlabel=name, ylabel="mean risk", ylim=(0.0, None))
         return figure
 
