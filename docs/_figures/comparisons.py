@@ -48,7 +48,7 @@ def published_model() -> Figure:
     page = names_of("validation", 1)
     comparison = cs.compare(
         {"Rotterdam": page["rotterdam"]}, page["y"], cs.Censoring(cs.KaplanMeier()), X=page["trial"],
-        times=[5.0], horizon=5.0, scores="brier_score:ipcw", time_unit="years",
+        times=[5.0], horizon=5.0, scores="brier_score:ipcw", reference=None, time_unit="years",
     )  # fmt: skip
     return comparison.plot("calibration", time=5.0)
 

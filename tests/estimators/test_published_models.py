@@ -352,6 +352,11 @@ class TestErrors:
         with pytest.raises((InvalidInputError, InvalidTypeError), match=words):
             make(cs.column("age"))
 
+    def test_a_unit_that_cannot_be(self):
+        model = cs.PublishedCox({"age": 0.1}, {5: 0.9})
+        with pytest.raises(InvalidInputError, match=r"linear predictor of 2.5e\+03 for 3 subjects"):
+            model.predict_distribution(X.assign(age=[25_000.0, 60_000, 9e9]))
+
     def test_causes_need_curves(self):
         one_time = cs.PublishedCox({"age": 0.1}, {5: 0.9})
         with pytest.raises(InvalidInputError, match="baseline of 'death' at one time, expected a curve"):

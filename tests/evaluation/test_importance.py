@@ -241,3 +241,9 @@ def test_each_mistake_is_named(given, words):
         options.pop("censoring")
     with pytest.raises((InvalidInputError, InvalidTypeError), match=words):
         cs.importance(**options)
+
+
+def test_every_subject_is_tested():
+    halves = [(np.arange(100), np.arange(100, 200))]
+    with pytest.raises(InvalidInputError, match="folds that test 100 of 200 subjects"):
+        cs.importance(cs.CoxRegression(), X, Y, cv=halves, columns=["a"], permutations=2)

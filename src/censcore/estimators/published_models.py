@@ -34,6 +34,8 @@ from censcore.estimators.published_terms import Term, column
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError, InvalidTypeError
 
+_FARTHEST = 200  # from zero that a linear predictor may be; beyond, forecasts have no digits
+
 
 class _Known(SurvivalEstimator):
     """Models that have nothing to learn."""
@@ -138,7 +140,14 @@ class PublishedModel(_Known):
             As for :meth:`predict_distribution`.
         """
         shift = 0.0 if self.center is None or isinstance(self.center, Mapping) else float(self.center)
-        return self.design(X) @ self.coef_ - shift
+        eta: np.ndarray = self.design(X) @ self.coef_ - shift
+        far = np.flatnonzero(~(np.abs(eta) <= _FARTHEST))
+        if far.size:
+            raise InvalidInputError(
+                f"X: got a linear predictor of {eta[far[0]]:.3g} for {name_subjects(far)}, expected one "
+                f"between -{_FARTHEST} and {_FARTHEST}. Check the units of the covariates, and the center."
+            )
+        return eta
 
     def _check_ranges(self, X: Any) -> None:
         for name, (least, most) in self._ends().items():
@@ -201,12 +210,25 @@ class PublishedCox(PublishedModel):
 
     Parameters
     ----------
+    coefficients : dict
+        The linear predictor, as the paper prints it. A key is the name of a column of X (or its number in an
+        array), a :func:`censcore.column` with its transformation, or a tuple of these, which is their
+        product. A value is the coefficient; for a category a dict with the coefficient of every level, that
+        of the reference being 0; for what has several coefficients (splines, bands) their list.
     baseline : dict, pair of arrays, or distribution
         :math:`S_0`: {time: survival} at one time or several; a curve (times, survival) with all its jumps,
         as Breslow's estimate has them; or a :class:`~censcore.Weibull` or :class:`~censcore.Exponential`
         distribution. Of a cumulative hazard H pass exp(-H).
     interpolation, tail : str
         How a baseline at several times is read between and beyond them, as in :func:`censcore.as_forecast`.
+    center : number or dict, optional
+        What is subtracted: a number from the linear predictor, or means from columns, by the keys of
+        ``coefficients``. 0 if omitted.
+    ranges : dict, optional
+        Name of a column -> (least, most) value that the model is meant for.
+    outside : "warn" or "raise"
+        Whether a value outside its range is an :class:`~censcore.exceptions.ExtrapolationWarning` or an
+        error; both name the column and the subjects.
 
     Notes
     -----
@@ -370,12 +392,25 @@ class PublishedAFT(PublishedModel):
 
     Parameters
     ----------
+    coefficients : dict
+        The linear predictor, as the paper prints it. A key is the name of a column of X (or its number in an
+        array), a :func:`censcore.column` with its transformation, or a tuple of these, which is their
+        product. A value is the coefficient; for a category a dict with the coefficient of every level, that
+        of the reference being 0; for what has several coefficients (splines, bands) their list.
     intercept : number
         :math:`\beta_0`.
     scale : number
         :math:`\sigma`; for Weibull and log-logistic 1 / shape.
     distribution : {"weibull", "log-normal", "log-logistic"}
         Of T.
+    center : number or dict, optional
+        What is subtracted: a number from the linear predictor, or means from columns, by the keys of
+        ``coefficients``. 0 if omitted.
+    ranges : dict, optional
+        Name of a column -> (least, most) value that the model is meant for.
+    outside : "warn" or "raise"
+        Whether a value outside its range is an :class:`~censcore.exceptions.ExtrapolationWarning` or an
+        error; both name the column and the subjects.
 
     See Also
     --------

@@ -20,7 +20,7 @@ from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validate import Folds, cross_validate
 from censcore.evaluation.inference.adjustment import adjust
-from censcore.evaluation.inference.estimates import UNITS, Estimate
+from censcore.evaluation.inference.estimates import UNITS, Estimate, beside, shares
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -92,16 +92,17 @@ class Importance:
 
     def plot(self) -> Figure:
         """Draw the rises with their simultaneous intervals."""
-        from censcore.evaluation.report.style import new_figure, styled
+        from censcore.evaluation.report.style import FAINT, TEAL, new_figure, styled
 
         lines = self.table.iloc[::-1]
         with styled():
             figure = new_figure(6.5, 1.2 + 0.32 * len(lines))
             axis = figure.subplots()
             places = np.arange(len(lines))
-            axis.hlines(places, lines.low, lines.high)
-            axis.plot(lines.importance, places, "o")
-            axis.axvline(0.0, color="grey", linewidth=0.8, zorder=0)
+            axis.hlines(places, lines.low, lines.high, color=TEAL)
+            axis.plot(lines.importance, places, "o", color=TEAL)
+            axis.axvline(0.0, color=FAINT, zorder=0)
+            axis.set_ylim(-0.5, len(lines) - 0.5)
             axis.set_yticks(places, lines.column)
             axis.set_xlabel(f"rise of {self.score} when permuted")
         return figure
@@ -161,7 +162,7 @@ class Importance:
         column, time, values
             As in :meth:`dependence`.
         """
-        from censcore.evaluation.report.style import new_figure, styled
+        from censcore.evaluation.report.style import TEAL, new_figure, styled
 
         table = self.dependence(column, time, values)
         name = column if isinstance(column, str) else f"column {column}"
@@ -169,10 +170,12 @@ class Importance:
             figure = new_figure(5.5, 3.4)
             axis = figure.subplots()
             if all(isinstance(value, str) for value in table.value):
-                axis.errorbar(table.value, table.risk, yerr=(table.high - table.low) / 2, fmt="o")
+                axis.errorbar(table.value, table.risk, yerr=(table.high - table.low) / 2, fmt="o", color=TEAL)
             else:
-                axis.plot(table.value, table.risk)
-                axis.fill_between(table.value.astype(float), table.low, table.high, alpha=0.2)
+                axis.plot(table.value, table.risk, color=TEAL)
+                axis.fill_between(
+                    table.value.astype(float), table.low, table.high, alpha=0.2, color=TEAL, linewidth=0
+                )
             axis.set(xlabel=name, ylabel="mean risk", ylim=(0.0, None))
         return figure
 
@@ -274,17 +277,12 @@ def importance(
     B, seed = as_count(permutations, "permutations", least=2), as_seed(seed)
     confidence = as_confidence(confidence)
     named, sample = _named(columns, X), Sample.scored(y, X, sample_weight, groups)
-    n = count_rows(X)
     runs = _Runs(model, sample, B, cv, seed, {
         "scores": score, "times": times, "horizon": horizon, "reference": None, "discrimination": False,
         "censoring": censoring, "seed": seed, "progress": False,
     } | ({} if train is None else {"train": train}))  # fmt: skip
-    parts = [runs.rise(j, group) for j, group in enumerate(named.values())]
-    together = Estimate(
-        np.array([part.value for part in parts]),
-        np.column_stack([part.influence for part in parts]),
-        rows=parts[0].rows,
-    )
+    rises, noise = zip(*(runs.rise(j, group) for j, group in enumerate(named.values())), strict=True)
+    together = beside(rises)
     adjusted = adjust([together], "max-t", confidence, seed)
     low, high = together.interval(adjusted.confidence)
     import pandas as pd
@@ -292,26 +290,13 @@ def importance(
     table = pd.DataFrame({
         "column": list(named), "importance": together.value, "standard_error": together.standard_error,
         "low": low, "high": high, "p_value": together.p_value, "p_adjusted": adjusted.p_value,
-        "share": together.value / parts[0].loss, "permutation_error": [part.noise for part in parts],
+        "share": together.value / runs.loss, "permutation_error": noise,
     })  # fmt: skip
     table = table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
     return Importance(
-        parts[0].score, parts[0].loss, table, together, None if cv is not None else model, X,
-        np.full(n, 1 / n) if runs.weight is None else runs.weight, parts[0].time, confidence, runs.notes,
+        runs.score, runs.loss, table, together, None if cv is not None else model, X,
+        shares(sample.weight, runs.n), runs.time, confidence, runs.notes,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Rise:
-    """The rise of one group of columns."""
-
-    value: float
-    influence: np.ndarray
-    rows: Any
-    noise: float
-    loss: float
-    score: str
-    time: float | None
 
 
 class _Runs:
@@ -323,8 +308,9 @@ class _Runs:
         self.model, self.sample, self.B, self.cv, self.seed = model, sample, B, cv, seed
         self.options = options | {"sample_weight": sample.weight, "groups": sample.groups}
         self.n = count_rows(sample.X)
-        w = None if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
-        self.weight = None if w is None else w / w.sum()
+        self.weight = None if sample.weight is None else shares(sample.weight, self.n)
+        self.score, self.loss = "", np.nan
+        self.time: float | None = None
         self.donors = np.zeros((B, self.n), dtype=np.intp)
         self.fitted: dict[bytes, Any] = {}
         self.notes: list[str] = []
@@ -333,41 +319,39 @@ class _Runs:
         if cv is not None and "train" in options:
             raise InvalidInputError("train: got it together with cv, whose folds are the training subjects.")
 
-    def rise(self, j: int, group: list[Any]) -> _Rise:
-        """The mean rise over the permutations, with its influence."""
+    def rise(self, j: int, group: list[Any]) -> tuple[Estimate, float]:
+        """The mean rise over the permutations with its influence, and the error of the permutations."""
         comparison = self._folds(j, group) if self.cv is not None else self._fixed(j, group)
-        score = comparison.scores[0].name
-        base = comparison.estimate(AS_IT_IS, score)
+        score, units = comparison.scores[0], comparison.decided.scope.units
+        names = [AS_IT_IS, *map(str, range(self.B))]
+        base, *rises = [comparison.estimate(name, score.name) for name in names]
         if base is None or len(base.value) != 1 or not np.isfinite(base.value[0]):
-            why = f" ({'; '.join(comparison.notes)})" if base is None else ""
             raise InvalidInputError(
-                f"score: got {score!r}, expected a score with one finite mean: of a score of times give one, "
-                f"times=[t].{why}"
+                f"score: got {score.name!r}, expected a score with one finite mean: of a score of times give "
+                f"one, times=[t]. {' '.join(comparison.notes) if base is None else ''}"
             )
-        if not self.notes:
-            self.notes += comparison.notes
-        losses = comparison.losses.values
-        d = np.stack([losses[str(b), score][:, 0] - losses[AS_IT_IS, score][:, 0] for b in range(self.B)])
-        rises = [comparison.estimate(str(b), score) for b in range(self.B)]
         if any(rise is None or not np.isfinite(rise.value[0]) for rise in rises):
             raise InvalidInputError(
-                f"{score}: got an infinite loss of {group} when permuted, expected finite ones. Use a "
+                f"{score.name}: got an infinite loss of {group} when permuted, expected finite ones. Use a "
                 "bounded score such as 'crps' or 'brier_score'."
             )
-        value = float(np.mean([rise.value[0] for rise in rises if rise is not None]) - base.value[0])
-        influence = np.mean([rise.influence[:, 0] for rise in rises if rise is not None], axis=0)
-        influence = influence - base.influence[:, 0]
         share = comparison.subsets[0].weight
-        given = np.zeros(self.n)  # what the values of a subject do to others
-        for donors, rise_b in zip(self.donors, d, strict=True):
-            np.add.at(given, donors, share * (rise_b - value) / self.B)
-        units = comparison.decided.scope.units
-        by_unit = np.bincount(units.scored, given, minlength=units.count)
-        influence[: len(base.rows[UNITS])] += by_unit[base.rows[UNITS]]
-        at = comparison.scores[0].at(comparison.cases[AS_IT_IS])
-        time = float(at[0]) if comparison.scores[0].axis == "time" else None
+        if len(share) != self.n:
+            raise InvalidInputError(
+                f"cv: got folds that test {len(share)} of {self.n} subjects, expected all of them, once each."
+            )
+        self.notes, self.score, self.loss = list(comparison.notes), score.name, float(base.value[0])
+        self.time = float(score.at(comparison.cases[AS_IT_IS])[0]) if score.axis == "time" else None
+        known = [rise for rise in rises if rise is not None]
+        value = np.mean([rise.value for rise in known], axis=0) - base.value
+        influence = np.mean([rise.influence for rise in known], axis=0) - base.influence
+        first, *others = (comparison.losses.values[name, score.name][:, 0] for name in names)
+        d = np.stack(others) - first
+        given = np.bincount(self.donors.ravel(), (share * (d - value)).ravel(), minlength=self.n) / self.B
+        by_unit = np.bincount(units.scored, given, minlength=units.count)  # what values do to others
+        influence[: len(base.rows[UNITS]), 0] += by_unit[base.rows[UNITS]]
         noise = float(np.sqrt(_interaction(d, self.donors) * np.sum(share**2) / self.B))
-        return _Rise(value, influence, base.rows, noise, float(base.value[0]), score, time)
+        return Estimate(value, influence, rows=base.rows), noise
 
     def _fixed(self, j: int, group: list[Any]) -> Comparison:
         X = self.sample.X
@@ -417,10 +401,11 @@ class _Runs:
 
 def _interaction(d: np.ndarray, donors: np.ndarray) -> float:
     """The variance of d that is neither of its row nor of its column: what permutations leave to chance."""
-    own = d.var(axis=0, ddof=1).mean()
-    of_donor = [d[donors == k] for k in np.unique(donors)]
-    given = float(np.mean([values.var(ddof=1) for values in of_donor if len(values) > 1]))
-    return max(float(own + given - d.var()), 0.0)
+    count, total, squares = (np.bincount(donors.ravel(), v.ravel()) for v in (np.ones_like(d), d, d**2))
+    several = count > 1
+    spread = squares[several] - total[several] ** 2 / count[several]
+    of_donor = float(np.mean(spread / (count[several] - 1)))
+    return max(float(d.var(axis=0, ddof=1).mean()) + of_donor - float(d.var()), 0.0)
 
 
 # ---- columns ---------------------------------------------------------------------------------------

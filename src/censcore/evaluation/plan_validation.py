@@ -190,19 +190,26 @@ class ValidationPlan:
 
     def plot(self) -> Figure:
         """Draw the mean width of the intervals against the number of subjects, with the targets."""
-        from censcore.evaluation.report.style import new_figure, styled
+        from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+        from censcore.evaluation.report.style import PALETTE, new_figure, styled
 
         with styled():
             figure = new_figure(6.5, 3.6)
             axis = figure.subplots()
-            for line in self.table[self.table.measure.isin(self.curves)].itertuples():
+            shown = self.table[self.table.measure.isin(self.curves)]
+            for i, line in enumerate(shown.itertuples()):
                 sizes, widths = np.array(sorted(self.curves[line.measure])).T
                 n = np.geomspace(min(sizes.min(), line.n) / 2, max(sizes.max(), line.n) * 2, 100)
                 scaled = np.interp(np.log(n), np.log(sizes), widths * np.sqrt(sizes))
-                (drawn,) = axis.plot(n, scaled / np.sqrt(n), label=line.measure)
-                axis.plot(line.n, line.target, "o", color=drawn.get_color())
-                axis.plot(sizes, widths, ".", color=drawn.get_color(), alpha=0.5)
+                colour = PALETTE[f"m{i % 8}"][0]
+                axis.plot(n, scaled / np.sqrt(n), label=line.measure, color=colour)
+                axis.plot(line.n, line.target, "o", color=colour)
             axis.set(xscale="log", yscale="log", xlabel="subjects", ylabel="mean width of the interval")
+            for of, form in ((axis.xaxis, "{x:,.0f}"), (axis.yaxis, "{x:g}")):
+                of.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                of.set_major_formatter(StrMethodFormatter(form))
+                of.set_minor_formatter(NullFormatter())
             axis.legend()
         return figure
 
