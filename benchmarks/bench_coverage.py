@@ -184,8 +184,8 @@ class Population:
 
     def _nodes(self, F: Univariate, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         edges = [np.linspace(0, self.horizon, 60), q.reshape(-1)]
-        if F._degree == 0:
-            edges.append(F._steps()[0].reshape(-1))
+        if F.form == "steps":
+            edges.append(F.steps()[0].reshape(-1))
         if self.process.step:
             edges.append(np.arange(0, self.horizon, self.process.step))
         if self.process.entry is not None:
@@ -317,7 +317,7 @@ def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict
     if process.entry is not None:
         distributions = {m: F.given_survival(process.entry[of.states]) for m, F in distributions.items()}
     return {
-        m: of.expected(F, case.times, case.levels, density=not process.step and F._degree is None)
+        m: of.expected(F, case.times, case.levels, density=not process.step and F.form == "smooth")
         for m, F in distributions.items()
     }
 

@@ -54,7 +54,7 @@ def compare(dtype: Any) -> None:
         return cs.crps(seen.censor_at(end), cs.Ensemble(x), C, horizon=end)
 
     worst = np.abs(uncensored() - peer()).max()
-    jumps = int(C.marginal(0)._steps()[0].shape[1])
+    jumps = int(C.marginal(0).steps()[0].shape[1])
     title = f"{SUBJECTS:,} x {MEMBERS:,} {np.dtype(dtype).name} (largest difference {worst:.0e})"
     print_ratios(
         title,

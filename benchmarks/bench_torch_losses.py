@@ -50,7 +50,7 @@ class Data:
         members = scale[:BATCH, None, None] * rng.weibull(1.5, (BATCH, MEMBERS, 2))
         self.members = torch.tensor(members, dtype=torch.float32).requires_grad_()
         # what a loss by hand needs: a grid up to the end of C, and P(C > t) there
-        end = float(self.C._end())
+        end = float(self.C.support_end())
         self.grid = ((torch.arange(GRID) + 0.5) / GRID * end)[None]
         self.G = self.C.sf(self.grid)
         self.weight = self.y.event / self.C.sf_left(self.y.time)

@@ -13,7 +13,7 @@ def text_of(path: Path) -> str:
 
 
 @cache
-def nodes_of(source: str) -> list[ast.Import | ast.ImportFrom | ast.Call]:
-    """The imports and the calls in a source, in the order of ``ast.walk``."""
-    wanted = (ast.Import, ast.ImportFrom, ast.Call)
+def nodes_of(source: str) -> list[ast.AST]:
+    """The imports, calls, classes and attributes in a source, in the order of ``ast.walk``."""
+    wanted = (ast.Import, ast.ImportFrom, ast.Call, ast.ClassDef, ast.Attribute)
     return [node for node in ast.walk(ast.parse(source)) if isinstance(node, wanted)]

@@ -91,6 +91,90 @@ def test_private_imports_are_recognised(line, home, allowed):
     assert (foreign_private_names(line, home) == []) is allowed
 
 
+def is_own(attribute: ast.Attribute) -> bool:
+    return getattr(attribute.value, "id", "") in ("self", "cls")
+
+
+def members(source: str) -> Iterator[str]:
+    """Names that the classes of a module define, or set on themselves."""
+    for node in nodes_of(source):
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield part.name
+                elif isinstance(part, ast.Assign | ast.AnnAssign):
+                    targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+                    yield from (
+                        name.id for at in targets for name in ast.walk(at) if isinstance(name, ast.Name)
+                    )
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node):
+            yield node.attr
+
+
+#: Functions that take the name of an attribute.
+BY_NAME = {"getattr", "hasattr", "setattr", "delattr", "attrgetter", "methodcaller"}
+
+
+def private_attributes(source: str) -> Iterator[str]:
+    """Attributes with an underscore that a module asks of any object, by a dot or by their name.
+
+    Those of torch and sys, which have names like ours, do not count.
+    """
+    for node in nodes_of(source):
+        names = []
+        if isinstance(node, ast.Attribute):
+            root: ast.expr = node
+            while isinstance(root, ast.Attribute | ast.Subscript):
+                root = root.value
+            names = [] if getattr(root, "id", "") in ("torch", "sys") else [node.attr]
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            given = node.args if called in BY_NAME else []
+            names = [
+                part.value for part in given if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ]
+        yield from (name for name in names if name.startswith("_") and not name.startswith("__"))
+
+
+def foreign_private_attributes(sources: dict[str, list[str]]) -> dict[str, set[str]]:
+    """Private attributes that each package asks for, and that classes of other packages alone have."""
+    own = {home: {name for text in texts for name in members(text)} for home, texts in sources.items()}
+    ours = set().union(*own.values())
+    asked = {
+        home: {name for text in texts for name in private_attributes(text)} for home, texts in sources.items()
+    }
+    return {home: found for home, names in asked.items() if (found := (names & ours) - own[home])}
+
+
+def test_packages_ask_public_attributes_of_each_other():
+    """What one package asks of the classes of another is public: a contract, not a habit."""
+    sources: dict[str, list[str]] = {}
+    for path in MODULES:
+        sources.setdefault(home_of(path), []).append(text_of(path))
+    assert foreign_private_attributes(sources) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("F._sf(t)", False),
+        ("forecast.marginal(0)._sf(t)", False),
+        ("getattr(F, '_levels', None)", False),
+        ("F._levels = x", False),
+        ("class Mine(Curve):\n    def sf(self, t):\n        return self._sf(t)", False),
+        ("class Mine(Curve):\n    def _sf(self, t):\n        return self._sf(t)", True),
+        ("F.sf_at(t)", True),
+        ("torch._levels", True),
+        ("model._of_another_library", True),
+        ("def _sf(t):\n    return F._sf(t)", False),  # a function of the same name is not the attribute
+    ],
+)
+def test_private_attributes_of_other_packages_are_recognised(line, allowed):
+    curve = "class Curve:\n    _levels: Array\n    def _sf(self, t):\n        return self._levels"
+    found = foreign_private_attributes({"censcore.distributions": [curve], "censcore.scores": [line]})
+    assert (found == {}) is allowed
+
+
 def of_other_tests(source: str) -> list[str]:
     """What a test imports that is no ordinary module: a conftest, a test, the folder of the studies.
 

@@ -265,8 +265,8 @@ def test_tensors_choose_subjects_of_arrays_too(rows):
     np.testing.assert_array_equal(y.take(torch.tensor(rows)).time, y.take(rows).time)
     for one in (F, F.marginal(0), F.censor_at([1.0, 2.0, 3.0])):
         assert one.take(torch.tensor(rows)).shape == one.take(rows).shape
-    edges = F.marginal(0)._panel_edges()  # what is remembered of all subjects goes with those who are chosen
-    np.testing.assert_array_equal(F.marginal(0).take(torch.tensor(rows))._panel_edges(), edges[rows])
+    edges = F.marginal(0).panel_edges()  # what is remembered of all subjects goes with those who are chosen
+    np.testing.assert_array_equal(F.marginal(0).take(torch.tensor(rows)).panel_edges(), edges[rows])
 
 
 def test_numbers_that_single_precision_does_not_hold():

@@ -301,12 +301,12 @@ def test_outcomes_move_and_collate(name):
     y = OUTCOMES[name]()
     single = y.to(torch.float32)
     assert all(array.dtype != np.float64 for array in arrays_of(single).values())
-    assert torch.is_tensor(single._reference)
-    assert single._reference.dtype == torch.float32
+    assert torch.is_tensor(single.reference)
+    assert single.reference.dtype == torch.float32
     pairs = [(torch.zeros(2), y[i]) for i in (2, 0, 1)]
     _, batch = next(iter(torch.utils.data.DataLoader(pairs, batch_size=3)))
     assert type(batch) is type(y)
-    assert torch.is_tensor(batch._reference)
+    assert torch.is_tensor(batch.reference)
     expected = arrays_of(y.take([2, 0, 1]))
     for key, array in arrays_of(batch).items():
         assert len(array) == 3

@@ -262,3 +262,16 @@ def tail(f: Function, end: Array) -> Array:
     rest = end * here / (xp.where(falls & ~endless, p, 2 * one) - 1)
     rest = xp.where(falls, rest, 0.0)
     return xp.where(endless, np.inf, rest)[:, 0]
+
+
+def area(C: Any, a: Array, b: Array) -> Array:
+    r""":math:`\int_a^b G(s)\,ds` for a <= b, never below zero: differences of areas may be, by rounding."""
+    between = C.integrated_sf_at(a, b)
+    xp = namespace(between)
+    return xp.where(between > 0, between, 0.0)
+
+
+def times_area(height: Array, width: Array) -> Array:
+    """Their product, zero where the height is, however wide."""
+    xp = namespace(height)
+    return height * xp.where(height > 0, width, 0.0)

@@ -24,56 +24,56 @@ INF = float("inf")
 
 
 class AtomWithoutLeftLimit(PointMass):
-    def _sf_left(self, t):
-        return self._sf(t)
+    def sf_left_at(self, t):
+        return self.sf_at(t)
 
 
 class LeftContinuousSurvival(PointMass):
-    def _sf(self, t):
-        return self._sf_left(t)
+    def sf_at(self, t):
+        return self.sf_left_at(t)
 
-    def _cdf(self, t):
-        return 1 - self._sf_left(t)
+    def cdf_at(self, t):
+        return 1 - self.sf_left_at(t)
 
 
 class LateQuantiles(Weibull):
-    def _icdf(self, p):
-        return 1.001 * super()._icdf(p)
+    def icdf_at(self, p):
+        return 1.001 * super().icdf_at(p)
 
 
 class EarlyTailQuantiles(Weibull):
-    def _isf(self, p):
-        return 0.999 * super()._isf(p)
+    def isf_at(self, p):
+        return 0.999 * super().isf_at(p)
 
 
 class QuantilesAfterTheFlatPart(Step):
-    def _icdf(self, p):
-        return np.where(np.isclose(p, 0.5), 3.0, super()._icdf(p))
+    def icdf_at(self, p):
+        return np.where(np.isclose(p, 0.5), 3.0, super().icdf_at(p))
 
 
 class QuantileZeroAtTheLowEnd(Uniform):
-    def _icdf(self, p):
+    def icdf_at(self, p):
         return self._low + p * (self._high - self._low)
 
 
 class WrongIntegral(Exponential):
-    def _integrated_sf(self, a, b):
-        return 1.0001 * super()._integrated_sf(a, b)
+    def integrated_sf_at(self, a, b):
+        return 1.0001 * super().integrated_sf_at(a, b)
 
 
 class FiniteMeanDespiteCure(Mixture):
-    def _integrated_sf(self, a, b):
-        return super()._integrated_sf(a, np.minimum(b, 1e6))
+    def integrated_sf_at(self, a, b):
+        return super().integrated_sf_at(a, np.minimum(b, 1e6))
 
 
 class ForgottenMassAtInfinity(Mixture):
-    def _mass_at_infinity(self):
-        return 0 * super()._mass_at_infinity()
+    def prob_never(self):
+        return 0 * super().prob_never()
 
 
 class WrongDensity(LogNormal):
-    def _logpdf(self, t):
-        return super()._logpdf(t) + 1e-4
+    def logpdf_at(self, t):
+        return super().logpdf_at(t) + 1e-4
 
 
 class UndeclaredDensity(Gamma):
@@ -81,52 +81,52 @@ class UndeclaredDensity(Gamma):
 
 
 class WrongLogSurvival(Gamma):
-    def _logsf(self, t):
-        return super()._logsf(t) * (1 + 1e-9)
+    def logsf_at(self, t):
+        return super().logsf_at(t) * (1 + 1e-9)
 
 
 class ProbabilitiesThatDoNotAddUp(Weibull):
-    def _cdf(self, t):
-        return super()._cdf(t) * (1 - 1e-10)
+    def cdf_at(self, t):
+        return super().cdf_at(t) * (1 - 1e-10)
 
 
 class SurvivalAtInfinity(Exponential):
-    def _sf(self, t):
-        return np.maximum(super()._sf(t), 1e-12)
+    def sf_at(self, t):
+        return np.maximum(super().sf_at(t), 1e-12)
 
 
 class UndeclaredJump(Univariate):
     """Survival jumps at 1, where it says that nothing happens."""
 
     def __init__(self):
-        self._store(rate=np.ones(1))
+        self.store(rate=np.ones(1))
         self._rate = self._rate[:, None]
 
-    def _sf(self, t):
+    def sf_at(self, t):
         return np.exp(-self._rate * t) * np.where(t < 1, 1.0, 0.5)
 
-    def _logpdf(self, t):
+    def logpdf_at(self, t):
         return np.log(self._rate) - self._rate * t + np.where(t < 1, 0.0, np.log(0.5))
 
 
 class UnconditionalQuantiles(Weibull):
-    def _icdf_beyond(self, y, p):
-        return np.maximum(y, self._icdf(p))
+    def icdf_beyond_at(self, y, p):
+        return np.maximum(y, self.icdf_at(p))
 
 
 class DrawsOfAnotherLaw(Weibull):
-    def _sample(self, m, rng):
-        return 1.2 * super()._sample(m, rng)
+    def draw(self, m, rng):
+        return 1.2 * super().draw(m, rng)
 
 
 class DrawsWithoutSeed(Weibull):
-    def _sample(self, m, rng):
-        return super()._sample(m, np.random.default_rng())
+    def draw(self, m, rng):
+        return super().draw(m, np.random.default_rng())
 
 
 class OneRowOfDraws(Weibull):
-    def _sample(self, m, rng):
-        return super()._sample(m, rng)[:1]
+    def draw(self, m, rng):
+        return super().draw(m, rng)[:1]
 
 
 class DeafToRows(Weibull):
@@ -136,12 +136,12 @@ class DeafToRows(Weibull):
 
 class RepeatedWhenShared(Weibull):
     def take(self, rows):
-        return self._map(lambda array: array[np.zeros_like(rows)])
+        return self.mapped(lambda array: array[np.zeros_like(rows)])
 
 
 class TakesAnything(Weibull):
     def sf(self, t):
-        return self._sf(np.atleast_2d(t))
+        return self.sf_at(np.atleast_2d(t))
 
 
 class DropsAxes(Weibull):
@@ -169,14 +169,14 @@ class NaNGradient(Univariate):
     """Right in value; the textbook formula has a NaN gradient at time zero for shapes below one."""
 
     def __init__(self, shape, scale):
-        self._store(shape=shape, scale=scale)
+        self.store(shape=shape, scale=scale)
         self._shape, self._scale = self._shape[:, None], self._scale[:, None]
 
-    def _sf(self, t):
-        return self._xp.exp(-((t / self._scale) ** self._shape))
+    def sf_at(self, t):
+        return self.xp.exp(-((t / self._scale) ** self._shape))
 
-    def _logpdf(self, t):
-        return Weibull(self._shape[:, 0], self._scale[:, 0])._logpdf(t)
+    def logpdf_at(self, t):
+        return Weibull(self._shape[:, 0], self._scale[:, 0]).logpdf_at(t)
 
 
 class OtherNumbersInTorch(Weibull):
@@ -247,13 +247,13 @@ class FirstIsTheFirstCoordinate(Independent):
 
 
 class IndependentDraws(Copula):
-    def _sample(self, m, rng):
-        return Independent(self._marginals)._sample(m, rng)
+    def draw(self, m, rng):
+        return Independent(self.marginals).draw(m, rng)
 
 
 class WrongLikelihood(Copula):
-    def _log_likelihood(self, t, event):
-        return super()._log_likelihood(t, event) + 0.01 * event.sum(-1)
+    def log_likelihood_at(self, t, event):
+        return super().log_likelihood_at(t, event) + 0.01 * event.sum(-1)
 
 
 class Uncut(Independent):
@@ -283,8 +283,8 @@ def test_only_distributions_are_checked():
 
 def test_all_broken_rules_are_named_at_once():
     class Both(WrongIntegral):
-        def _icdf(self, p):
-            return 1.001 * super()._icdf(p)
+        def icdf_at(self, p):
+            return 1.001 * super().icdf_at(p)
 
     with pytest.raises(AssertionError) as caught:
         check_distribution(Both([0.5, 2.0]))

@@ -110,7 +110,7 @@ def test_gradients_are_never_nan(family, data):
         leaves.append(torch.as_tensor(np.array(array)))
         return leaves[-1].requires_grad_(bool(np.isfinite(array).all()))
 
-    distribution = distribution._map(leaf)._bound()
+    distribution = distribution.mapped(leaf)
     t = torch.tensor([data.draw(times)], dtype=torch.float64)
     p = torch.tensor([data.draw(levels)], dtype=torch.float64)
     cut = distribution.censor_at(1e5)

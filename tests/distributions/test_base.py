@@ -21,19 +21,19 @@ class Pareto(Univariate):
     """P(T > t) = (1 + t) ** -a, with mass at infinity if asked for: known by survival and density only."""
 
     def __init__(self, a, never=0.0):
-        self._store(a=a, never=never)
+        self.store(a=a, never=never)
         self._a, self._never = self._a.reshape(-1, 1), self._never.reshape(-1, 1)
 
-    def _sf(self, t):
-        xp = self._xp
+    def sf_at(self, t):
+        xp = self.xp
         endless = xp.isinf(t)
         s = self._never + (1 - self._never) * (1 + xp.where(endless, xp.ones_like(t), t)) ** -self._a
         return xp.where(endless, xp.zeros_like(s), s)
 
-    def _logpdf(self, t):
-        return self._xp.log((1 - self._never) * self._a) - (self._a + 1) * self._xp.log1p(t)
+    def logpdf_at(self, t):
+        return self.xp.log((1 - self._never) * self._a) - (self._a + 1) * self.xp.log1p(t)
 
-    def _mass_at_infinity(self):
+    def prob_never(self):
         return self._never[:, 0]
 
 
@@ -183,7 +183,7 @@ def test_draws_never_fall_on_an_end():
     rng = Ends(np.random.PCG64(0))
     for dtype in (np.float32, np.float64):
         distribution = Exponential(np.ones(1, dtype))
-        draws = distribution._sample(2, rng)
+        draws = distribution.draw(2, rng)
         assert np.isfinite(draws).all()
         assert (draws > 0).all()
 
@@ -214,7 +214,7 @@ def test_the_library_is_asked_once_and_left_out_of_copies(monkeypatch):
     monkeypatch.setattr("censcore.distributions.distribution.namespace", None)  # asked before, not again
     np.testing.assert_array_equal(distribution.sf(1.0), expected)
     for copied in (pickle.loads(pickle.dumps(distribution)), copy.deepcopy(distribution)):
-        assert "_xp" not in vars(copied)
+        assert "xp" not in vars(copied)
 
 
 def test_a_copy_in_another_library_has_the_namespace_of_that_library():

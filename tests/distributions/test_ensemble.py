@@ -87,7 +87,7 @@ def test_equals_the_step_distribution_of_its_jumps(rng):
     np.testing.assert_array_equal(distribution.sf(t), step.sf(t))
     np.testing.assert_array_equal(distribution.icdf_beyond(y, t), step.icdf_beyond(y, t))
     np.testing.assert_array_equal(distribution.integrated_sf(0.0, y), step.integrated_sf(0.0, y))
-    for ours, theirs in zip(distribution._steps(), step._steps(), strict=True):
+    for ours, theirs in zip(distribution.steps(), step.steps(), strict=True):
         np.testing.assert_array_equal(np.broadcast_to(ours, (4, 9)), np.broadcast_to(theirs, (4, 9)))
 
 
@@ -118,7 +118,7 @@ def test_resampling_follows_the_weights(distribution):
 def test_sorting_does_not_depend_on_blocks(monkeypatch, rng):
     samples = rng.random((101, 7))
     monkeypatch.setattr("censcore.distributions.ensemble._SORTED_AT_ONCE", 20)
-    np.testing.assert_array_equal(Ensemble(samples)._steps()[0], np.sort(samples, axis=1))
+    np.testing.assert_array_equal(Ensemble(samples).steps()[0], np.sort(samples, axis=1))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -129,16 +129,16 @@ def test_members_of_any_number_are_sorted(rng, m, dtype):
     rows[1] = 1.0
     rows[2].sort()
     rows[3] = rows[2, ::-1]
-    np.testing.assert_array_equal(Ensemble(rows)._steps()[0], np.sort(rows, axis=1))
+    np.testing.assert_array_equal(Ensemble(rows).steps()[0], np.sort(rows, axis=1))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 700), (900, 600), (2, 400_000)])
 def test_samples_stay_as_they_are(rng, shape):
     rows = rng.random(shape)
     before = rows.copy()
-    np.testing.assert_array_equal(Ensemble(rows)._steps()[0], np.sort(rows, axis=1))
+    np.testing.assert_array_equal(Ensemble(rows).steps()[0], np.sort(rows, axis=1))
     np.testing.assert_array_equal(rows, before)
-    np.testing.assert_array_equal(Ensemble(rows.T)._steps()[0], np.sort(rows.T, axis=1))
+    np.testing.assert_array_equal(Ensemble(rows.T).steps()[0], np.sort(rows.T, axis=1))
 
 
 def test_sorting_inside_the_thread_pool_does_not_wait_for_the_pool(monkeypatch, rng):

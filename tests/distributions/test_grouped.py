@@ -54,12 +54,12 @@ def test_one_grid_for_all_rows(distribution):
 
 
 def test_steps_and_breaks_serve_every_row(distribution):
-    times, sf = distribution._steps()
+    times, sf = distribution.steps()
     assert times.shape == sf.shape == (5, 4)
     assert (np.diff(times, axis=1) >= 0).all()
     np.testing.assert_array_equal(distribution.sf(times), sf)
-    assert distribution._degree == 0
-    breaks = distribution._breaks()
+    assert distribution.form == "steps"
+    breaks = distribution.breaks()
     assert breaks.shape[0] == 1
     assert set(breaks[0]) >= set(SHORT._times[0]) | set(LONG._times[0])
 
@@ -78,22 +78,22 @@ def test_distributions_with_one_row_each_keep_their_order():
     np.testing.assert_allclose(distribution.take([4, 0]).take([1]).mean(), 1 / rates[:1])
     np.testing.assert_allclose(distribution.logpdf(1.0), np.log(rates) - rates)
     assert distribution.has_density
-    assert distribution._degree is None
+    assert distribution.form == "smooth"
 
 
 def test_mixed_kinds(distribution):
     mixed = Grouped([SHORT, PointMass(2.0), Exponential(1.0)], [2, 1, 0])
     np.testing.assert_allclose(mixed.sf_left(2.0), [np.exp(-2), 1.0, 0.7])
     assert not mixed.has_density
-    assert mixed._breaks().shape == (1, 3)
-    assert Grouped([Exponential(1.0), Exponential(2.0)], [0, 1])._breaks() is None
+    assert mixed.breaks().shape == (1, 3)
+    assert Grouped([Exponential(1.0), Exponential(2.0)], [0, 1]).breaks() is None
 
 
 def test_censored(distribution):
     cut = distribution.censor_at([1.5, 1.5, 0.5, 9.0, 9.0])
     assert isinstance(cut, Censored)
     np.testing.assert_array_equal(cut.sf(T), np.where(T < [1.5, 1.5, 0.5, 9.0, 9.0], distribution.sf(T), 0))
-    times, sf = cut._steps()
+    times, sf = cut.steps()
     np.testing.assert_array_equal(cut.sf(times), sf)
 
 

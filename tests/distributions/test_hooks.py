@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import ast
+import inspect
 import re
 import sys
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import censcore as cs
 from censcore import distributions
-from censcore.distributions import ByHazard, Parametric, Step, Univariate
+from censcore.distributions import ByHazard, Joint, Parametric, Step, TimeAndCause, Univariate, contract
+from censcore.distributions.contract import Formulas
 from censcore.exceptions import InvalidTypeError, NoDensityError
 from censcore.testing import check_distribution
-
-SOURCE = Path(cs.__file__).resolve().parent
-DOCUMENTED = set(re.findall(r"``(?:\w+\.)?(_\w+)", distributions.__doc__))
 
 
 def lomax():
@@ -41,14 +37,14 @@ def test_the_example_of_the_docstring_keeps_the_contract():
 
 def test_a_density_is_there_where_it_is_written():
     class Written(lomax()):
-        def _logpdf(self, t):
+        def logpdf_at(self, t):
             return np.log(self._shape / self._scale) - (self._shape + 1) * np.log1p(t / self._scale)
 
     class Denied(Written):
         has_density = False
 
     class StillSteps(Step):
-        def _logpdf(self, t):
+        def logpdf_at(self, t):
             return 0 * t
 
     assert Written.has_density
@@ -63,7 +59,7 @@ def test_a_density_is_there_where_it_is_written():
 
 def test_a_distribution_without_storage_is_an_error_in_words():
     class Nothing(Univariate):
-        def _sf(self, t):
+        def sf_at(self, t):
             return 1 / (1 + t)
 
     for ask in (
@@ -71,7 +67,7 @@ def test_a_distribution_without_storage_is_an_error_in_words():
         lambda F: F.sample(2),
         lambda F: cs.crps(cs.RightCensored([1.0], [1]), F),
     ):
-        with pytest.raises(InvalidTypeError, match=r"Nothing holds no arrays.*self\._store"):
+        with pytest.raises(InvalidTypeError, match=r"Nothing holds no arrays.*self\.store"):
             ask(Nothing())
 
 
@@ -88,38 +84,40 @@ def test_infinite_times_are_not_asked_of_a_formula_in_public_methods():
     np.testing.assert_array_equal(F.detach().sf([[-1.0, 0.0, np.inf]]).numpy(), [[1.0, 1.0, 0.0]] * 2)
 
 
-@cache
-def nodes_of(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+CLASSES = [Univariate, Joint, TimeAndCause]
+FORMULAS = [
+    name for name in vars(Formulas) if name.endswith("_at") or name in {"breaks", "steps", "support_end"}
+]
 
 
-@cache
-def written_in(folder: Path) -> set[str]:
-    """Names with an underscore that the classes of a package define or set."""
-    names: set[str] = set()
-    for path in folder.rglob("*.py"):
-        for node in nodes_of(path):
-            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
-                names.add(node.attr)
-            elif isinstance(node, ast.ClassDef):
-                names |= {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
-                names |= {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}
-    return {name for name in names if re.match(r"_[a-z]", name)}
+def test_the_contract_lists_what_exists():
+    listed = set(re.findall(r"^``(\w+)", contract.__doc__, flags=re.MULTILINE))
+    assert len(listed) > 30
+    assert {name for name in listed if not any(hasattr(kind, name) for kind in CLASSES)} == set()
+    assert set(FORMULAS) <= listed
 
 
-def test_what_other_packages_call_is_documented():
-    hooks, called = written_in(SOURCE / "distributions"), {}
-    for path in SOURCE.rglob("*.py"):
-        if "distributions" in path.relative_to(SOURCE).parts:
-            continue
-        others = hooks - written_in(path.parent)
-        for node in nodes_of(path):
-            foreign = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") not in ("self", "cls")
-            if foreign and node.attr in others:
-                called.setdefault(node.attr, path.relative_to(SOURCE))
-    assert len(called) > 25
-    assert {name: str(path) for name, path in called.items() if name not in DOCUMENTED} == {}
+@pytest.mark.parametrize("name", [name for name in distributions.__all__ if name != "Distribution"])
+def test_public_methods_say_what_they_return(name):
+    """Those that a subclass writes have the docstring of the contract."""
+    kind = getattr(distributions, name)
+    methods = [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")]
+    documented = {name for parent in kind.__mro__ for name, thing in vars(parent).items() if thing.__doc__}
+    assert set(methods) - documented == set()
 
 
-def test_what_is_documented_exists():
-    assert DOCUMENTED - written_in(SOURCE / "distributions") <= {"_name", "_xp"}
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_are_written_as_the_contract_says(name):
+    """With the same arguments, so that scores may call any of them."""
+    expected = list(inspect.signature(getattr(Formulas, name)).parameters)
+    for kind in subclasses(Univariate):
+        written = vars(kind).get(name)
+        if inspect.isfunction(written) and written.__name__ != "<lambda>":
+            assert len(inspect.signature(written).parameters) == len(expected), kind
+
+
+def subclasses(kind):
+    for child in kind.__subclasses__():
+        if child.__module__.startswith("censcore."):
+            yield child
+        yield from subclasses(child)

@@ -44,11 +44,11 @@ def test_an_atom_takes_the_density_away():
 
 def test_degree_and_breaks_are_those_of_the_components():
     steps = Mixture([Step([1.0, 2.0], sf=[0.5, 0.0]), PointMass(3.0)], [0.5, 0.5])
-    assert steps._degree == 0
-    assert steps._breaks().tolist() == [[1.0, 2.0, 3.0]]
-    assert Mixture([PointMass(3.0), Uniform(0.0, 1.0)], [0.5, 0.5])._degree == 1
-    assert Mixture([PointMass(3.0), Weibull(1.0, 1.0)], [0.5, 0.5])._degree is None
-    assert Mixture([Weibull(1.0, 1.0), Weibull(2.0, 1.0)], [0.5, 0.5])._breaks() is None
+    assert steps.form == "steps"
+    assert steps.breaks().tolist() == [[1.0, 2.0, 3.0]]
+    assert Mixture([PointMass(3.0), Uniform(0.0, 1.0)], [0.5, 0.5]).form == "lines"
+    assert Mixture([PointMass(3.0), Weibull(1.0, 1.0)], [0.5, 0.5]).form == "smooth"
+    assert Mixture([Weibull(1.0, 1.0), Weibull(2.0, 1.0)], [0.5, 0.5]).breaks() is None
 
 
 def test_log_survival_far_beyond_underflow_is_that_of_the_heaviest_component():

@@ -68,7 +68,7 @@ def test_rows_share_the_baseline():
     taken = DISTRIBUTION[[4, 0]]
     assert taken._times.shape == (1, 40)
     np.testing.assert_array_equal(taken.risk, RISK[[4, 0]])
-    times, sf = taken._steps()
+    times, sf = taken.steps()
     assert (times.shape, sf.shape) == ((1, 40), (2, 40))
 
 

@@ -43,7 +43,7 @@ def test_infinity_is_a_piecewise_linear_distribution():
     np.testing.assert_array_equal(distribution.logpdf(t), twin.logpdf(t))
     np.testing.assert_allclose(distribution.mass_at_infinity(), [0.1, 0.1])
     np.testing.assert_array_equal(distribution.icdf(0.95), [np.inf, np.inf])
-    assert distribution._degree == 1
+    assert distribution.form == "lines"
 
 
 def test_last_puts_an_atom_at_the_last_quantile():

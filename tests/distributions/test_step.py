@@ -145,9 +145,9 @@ def test_take_and_indexing(distribution):
 
 
 def test_steps_and_breaks(distribution):
-    times, sf = distribution._steps()
+    times, sf = distribution.steps()
     np.testing.assert_array_equal(sf, SF)
-    np.testing.assert_array_equal(distribution._breaks(), times)
+    np.testing.assert_array_equal(distribution.breaks(), times)
 
 
 def test_samples_have_the_distribution(rng):
@@ -171,13 +171,13 @@ def test_censored_at_is_the_distribution_of_the_minimum(distribution, tau):
 def test_censored_at_one_time_per_row():
     distribution = Step(TIMES, sf=SF[1]).censor_at([1.5, 3.0])
     np.testing.assert_array_equal(distribution.sf(2.0), [0.0, 0.6])
-    times, sf = distribution._steps()
+    times, sf = distribution.steps()
     np.testing.assert_array_equal(distribution.sf(times), sf)
 
 
 def test_point_mass_is_a_step_distribution():
     c = PointMass([2.0, 3.0])
-    times, sf = c._steps()
+    times, sf = c.steps()
     np.testing.assert_array_equal(times, [[2.0], [3.0]])
     np.testing.assert_array_equal(sf, [[0.0], [0.0]])
 

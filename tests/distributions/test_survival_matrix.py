@@ -135,7 +135,7 @@ def test_up_to_the_horizon_lines_stand_for_the_tail():
     F = cs.as_forecast(SF, times=GRID)
     t = np.linspace(0, 8, 200)[None, :]
     lines = up_to(F, 8.0)
-    assert lines._degree == 1
+    assert lines.form == "lines"
     np.testing.assert_allclose(lines.sf(t), F.sf(t), atol=1e-4)
     np.testing.assert_array_equal(columns_of(lines), GRID[None, :])
     assert up_to(F, 2.0)._times.shape == (1, len(GRID))

@@ -137,7 +137,7 @@ class Jumps(BaseEstimator):
         return self
 
     def predict_survival_function(self, X):
-        times = self.curve_._steps()[0][0] if self.grid is None else self.grid
+        times = self.curve_.steps()[0][0] if self.grid is None else self.grid
         return pd.DataFrame(np.repeat(self.curve_.sf(times[None, :]), len(X), axis=0).T, index=times)
 
 

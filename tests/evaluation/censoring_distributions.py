@@ -29,14 +29,14 @@ def distributions(seed: int) -> dict[str, cs.Distribution]:
 class Thinned(Univariate):
     """G with 1 - dLambda(u) multiplied by a factor for each subject."""
 
-    _arrays = ("_factor",)
-    _distributions = ("_inner",)
+    array_names = ("_factor",)
+    part_names = ("_inner",)
 
     def __init__(self, C, factor, u):
         self._inner, self._factor, self._u = [C], factor[:, None], u
 
-    def _sf(self, t):
-        return self._inner[0]._sf(t) * np.where(t >= self._u, self._factor, 1.0)
+    def sf_at(self, t):
+        return self._inner[0].sf_at(t) * np.where(t >= self._u, self._factor, 1.0)
 
-    def _sf_left(self, t):
-        return self._inner[0]._sf_left(t) * np.where(t > self._u, self._factor, 1.0)
+    def sf_left_at(self, t):
+        return self._inner[0].sf_left_at(t) * np.where(t > self._u, self._factor, 1.0)

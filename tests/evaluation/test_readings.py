@@ -252,7 +252,7 @@ class AtJumps(cs.KaplanMeier):
 
     def predict_distribution(self, X=None):
         F = super().predict_distribution(X)
-        times, sf = F._steps()
+        times, sf = F.steps()
         return cs.as_forecast(np.repeat(sf, len(X), axis=0), times=times[0])
 
 

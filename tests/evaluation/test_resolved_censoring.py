@@ -175,7 +175,7 @@ def test_a_given_kaplan_meier_curve_is_recognised():
     x, y = sample(300, 6)
     train = Sample(x[100:], y[100:])
     C = cs.Censoring(cs.KaplanMeier()).fit(None, train.y).predict_distribution()
-    copied = cs.Step(*C._steps()[:1], sf=C._steps()[1])
+    copied = cs.Step(*C.steps()[:1], sf=C.steps()[1])
     for given in (C, copied):
         recognised = resolve_censoring(given, y[:100], None, train)
         assert recognised.estimated

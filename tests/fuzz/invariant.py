@@ -209,7 +209,7 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return tuple(fingerprint(part, depth + 1) for part in value[:50])
     if isinstance(value, cs.Distribution):
-        return tuple(fingerprint(getattr(value, name), depth + 1) for name in value._arrays)
+        return tuple(fingerprint(getattr(value, name), depth + 1) for name in value.array_names)
     if type(value).__module__.startswith("censcore.outcomes"):
         return fingerprint({k: v for k, v in vars(value).items() if not k.startswith("_")}, depth + 1)
     return None

@@ -20,8 +20,8 @@ def in_unit(distribution: Distribution, unit: float) -> Distribution:
     """The same distribution with times that are ``unit`` times as large."""
     other = copy.copy(distribution)
     other.__dict__.update(_remembered={})
-    other.__dict__.pop("_xp", None)
-    for name in distribution._arrays:
+    other.__dict__.pop("xp", None)
+    for name in distribution.array_names:
         array = getattr(distribution, name)
         if type(distribution).__name__ == "LogNormal" and name == "_mu":
             array = array + np.log(unit)
@@ -30,7 +30,7 @@ def in_unit(distribution: Distribution, unit: float) -> Distribution:
         else:
             assert name in WITHOUT_UNIT, f"{type(distribution).__name__}{name}: a time, a rate or neither?"
         setattr(other, name, array)
-    for name in distribution._distributions:
+    for name in distribution.part_names:
         held = getattr(distribution, name)
         parts = [in_unit(part, unit) for part in (held if isinstance(held, list) else [held])]
         setattr(other, name, parts if isinstance(held, list) else parts[0])

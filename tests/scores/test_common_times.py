@@ -34,8 +34,8 @@ def scene(kind):
 
 def by_definition(inputs):
     r""":math:`\int_0^yF^2+\delta\int_y^hS^2G/G(y-)` of each subject, piece by piece between all jumps."""
-    c, G = (values[0] for values in inputs.C._steps())
-    t, sf = inputs.F._steps()
+    c, G = (values[0] for values in inputs.C.steps())
+    t, sf = inputs.F.steps()
     found = np.empty(inputs.n)
     for i, y in enumerate(inputs.y.time):
         edges = np.unique(np.concatenate([[0.0, y], t[0], c]))
@@ -72,5 +72,5 @@ def test_the_curve_up_to_the_last_horizon_is_kept():
     y, F, C = scene("plain")
     first, again = (scoring_inputs(y, F, C, 2.5).C for _ in range(2))
     assert first is again
-    assert scoring_inputs(y, F, C, 1.5).C._end() == 1.5
-    assert scoring_inputs(y, F, C, 2.5).C._end() == 2.5
+    assert scoring_inputs(y, F, C, 1.5).C.support_end() == 1.5
+    assert scoring_inputs(y, F, C, 2.5).C.support_end() == 2.5

@@ -89,7 +89,7 @@ def test_the_crps_is_its_definition_for_every_subject(name):
 
 
 def _crps(y, event, F, C, h):
-    breaks = C._breaks()
+    breaks = C.breaks()
     stops = [] if breaks is None else np.asarray(breaks).reshape(-1).tolist()
     loss = _integral(lambda s: float(F.cdf(s)[0]) ** 2, 0.0, min(y, h), stops)
     if not event or y > h:

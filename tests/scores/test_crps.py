@@ -26,7 +26,7 @@ def integral_of_brier(y, F, C, end):
     """The Brier score integrated over all times up to ``end``, where follow-up is over."""
     edges = {0.0, end, *y.time.tolist()}
     for distribution in (F, C):
-        if (breaks := distribution._breaks()) is not None:
+        if (breaks := distribution.breaks()) is not None:
             edges |= set(np.asarray(breaks).reshape(-1).tolist())
     edges = sorted(t for t in edges if 0 <= t <= end)
     weight = y.event / np.where(y.event, C.sf_left(y.time), 1)

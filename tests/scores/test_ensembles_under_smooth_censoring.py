@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore import _kernels
-from censcore.scores import _smooth
+from censcore.scores import _step_sums
 from censcore.scores.inputs import scoring_inputs
 
 routes = importlib.import_module("censcore.scores.routes")
@@ -41,6 +41,6 @@ def test_equals_the_sum_of_areas(name, kind, monkeypatch):
     T, c = rng.weibull(1.4, N), rng.uniform(0.1, 2.4, N)
     y = cs.RightCensored(np.minimum(T, c), c >= T)
     inputs = scoring_inputs(y, F, censorings(rng)[name], 2.3)
-    loss = _smooth.jumps_method(routes.TimeIntegral(inputs), routes.exactly)()
+    loss = _step_sums.jumps_on_panels(routes.TimeIntegral(inputs), routes.exactly)()
     np.testing.assert_allclose(loss, routes.exactly(inputs), rtol=1e-8)
     np.testing.assert_allclose(routes.integrated(inputs), loss, rtol=1e-8)

@@ -32,7 +32,7 @@ FORECASTS = {
 def by_pieces(F: cs.Distribution, C: cs.Distribution, i: int, h: float) -> float:
     """Between all jumps everything is constant, so the value in the middle of a piece is exact."""
     F, C = (distribution if len(distribution) == 1 else distribution.take([i]) for distribution in (F, C))
-    edges = np.unique(np.concatenate([F._steps()[0][0], C._steps()[0][0], [0.0, h], Y.time[i : i + 1]]))
+    edges = np.unique(np.concatenate([F.steps()[0][0], C.steps()[0][0], [0.0, h], Y.time[i : i + 1]]))
     edges = edges[edges <= h]
     middle = (edges[1:] + edges[:-1]) / 2
     G, S = (np.array([distribution.sf(t)[0] for t in middle]) for distribution in (C, F))

@@ -32,10 +32,10 @@ def definition(y, F, c):
     edges = np.sort(np.concatenate([knots, fine], axis=1), axis=1)
     t = y.time[:, None]
     below = integrate(
-        lambda s: F._cdf(s) ** 2, np.sort(np.concatenate([0 * t, np.minimum(edges, t), t], 1), 1)
+        lambda s: F.cdf_at(s) ** 2, np.sort(np.concatenate([0 * t, np.minimum(edges, t), t], 1), 1)
     )
     inner = np.clip(edges, t, np.maximum(c[:, None], t))
-    return below + np.where(y.event, integrate(lambda s: F._sf(s) ** 2, np.sort(inner, axis=1)), 0.0)
+    return below + np.where(y.event, integrate(lambda s: F.sf_at(s) ** 2, np.sort(inner, axis=1)), 0.0)
 
 
 @pytest.mark.parametrize("name", list(forecasts(np.random.default_rng(0))))

@@ -98,8 +98,8 @@ def test_log_score_is_the_censored_likelihood(scenario):
 def test_integrated_ipcw_score_is_the_integral_of_the_ipcw_brier_score(rng, kind, F):
     C, end = censoring_distributions(rng)[kind], 1.3
     y = outcome_under(C, 5, rng)
-    jumps = [] if C._breaks() is None else C._breaks()[0]
-    own = [] if F._breaks() is None else F._breaks()[0]
+    jumps = [] if C.breaks() is None else C.breaks()[0]
+    own = [] if F.breaks() is None else F.breaks()[0]
     for row in range(5):
         t, d = y.time[row], y.event[row]
         reached = C.sf_left(t)[0]

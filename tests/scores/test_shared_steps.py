@@ -40,8 +40,8 @@ def censoring(y: cs.RightCensored) -> dict[str, cs.Distribution]:
 
 
 def one_for_each(F: cs.Distribution, n: int) -> cs.Step:
-    times, sf = F._steps()
-    return cs.Step._trusted(np.repeat(times, n, axis=0), np.repeat(sf, n, axis=0), falls=True)
+    times, sf = F.steps()
+    return cs.Step.trusted(np.repeat(times, n, axis=0), np.repeat(sf, n, axis=0), falls=True)
 
 
 @pytest.mark.parametrize("rounded", [False, True])
@@ -81,7 +81,7 @@ def test_an_infinite_tail_is_an_error_as_before():
 def test_single_precision_and_tensors_with_gradients():
     torch = pytest.importorskip("torch")
     y = outcome(1, 50)
-    times, sf = forecasts(outcome(2, 80))["Kaplan-Meier"]._steps()
+    times, sf = forecasts(outcome(2, 80))["Kaplan-Meier"].steps()
     exact = cs.crps(y, cs.Step(times[0], sf=sf[0]), cs.Uniform(0.0, 2.5), horizon=1.2)
     low = cs.crps(
         cs.RightCensored(y.time.astype(np.float32), y.event),
@@ -113,6 +113,6 @@ def test_work_grows_with_the_number_of_subjects_and_not_with_its_square(monkeypa
     for name in ("_step_below", "_step_beyond"):
         monkeypatch.setattr(_squares, name, never)
     for scale in ("localized", "ipcw"):
-        assert cs.scores.routes(y, F, C, 1.5, scale=scale).taken == ("one curve",)
+        assert cs.scores.routes(y, F, C, 1.5, scale=scale).taken == ("sums",)
     assert np.isfinite(cs.crps(y, F, C, horizon=1.5)).all()
     assert np.isfinite(cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)).all()

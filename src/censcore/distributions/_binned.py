@@ -19,7 +19,7 @@ class Binned(Polyline):
     (1, B + 1), the log probabilities of the bins and of the tail (n, B + 1), rates (1, 1) or (n, 1).
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_levels", "_times", "_log_p", "_tail_rate")
+    array_names: ClassVar[tuple[str, ...]] = ("_levels", "_times", "_log_p", "_tail_rate")
     _falls = True
     tail = "exponential"
 
@@ -36,30 +36,30 @@ class Binned(Polyline):
 
     @property
     def _left(self) -> Array:
-        return self._xp.exp(self._log_p[:, -1:])
+        return self.xp.exp(self._log_p[:, -1:])
 
     def _rising(self) -> Binned:
         """The same by P(T <= b_i), which has digits where little has happened yet."""
-        xp, last = self._xp, 1 - self._left
+        xp, last = self.xp, 1 - self._left
 
         def make() -> Binned:
             before = xp.cumulative_sum(xp.exp(self._log_p), axis=1)[:, :-2]
-            return self._replaced(_falls=False, _levels=xp.concat([xp.minimum(before, last), last], axis=1))
+            return self.replaced(_falls=False, _levels=xp.concat([xp.minimum(before, last), last], axis=1))
 
-        return self._remember("rising", make)
+        return self.remember("rising", make)
 
-    def _cdf(self, t: Array) -> Array:
-        return Polyline._cdf(self._rising(), t)
+    def cdf_at(self, t: Array) -> Array:
+        return Polyline.cdf_at(self._rising(), t)
 
-    def _icdf(self, p: Array) -> Array:
-        return self._xp.where(p < 1, Polyline._icdf(self._rising(), p), self._isf(0 * p))
+    def icdf_at(self, p: Array) -> Array:
+        return self.xp.where(p < 1, Polyline.icdf_at(self._rising(), p), self.isf_at(0 * p))
 
-    def _logsf(self, t: Array) -> Array:
-        beyond = self._log_p[:, -1:] - decay(self._rate(), self._excess(t))
-        return self._xp.where(t > self._last, beyond, safe_log(self._sf(t)))
+    def logsf_at(self, t: Array) -> Array:
+        beyond = self._log_p[:, -1:] - decay(self.rate(), self._excess(t))
+        return self.xp.where(t > self._last, beyond, safe_log(self.sf_at(t)))
 
-    def _logpdf(self, t: Array) -> Array:
-        xp, rate, bin_, beyond = self._xp, self._rate(), self._knots_passed(t, "left"), t > self._last
+    def logpdf_at(self, t: Array) -> Array:
+        xp, rate, bin_, beyond = self.xp, self.rate(), self._knots_passed(t, "left"), t > self._last
         start, _, stop, _ = self._segment(bin_)
         width = xp.where(beyond, xp.ones_like(start), stop - start)
         log_density = xp.where(beyond, safe_log(rate) - decay(rate, self._excess(t)), -xp.log(width))

@@ -34,7 +34,7 @@ class Curve(Univariate):
     level that is given exactly.
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_times", "_levels")
+    array_names: ClassVar[tuple[str, ...]] = ("_times", "_levels")
     _times: Array
     _levels: Array
     _falls: bool  # whether the levels are a survival function
@@ -51,7 +51,7 @@ class Curve(Univariate):
         name, levels = ("sf", sf) if self._falls else ("cdf", cdf)
         self.row_labels = check_same_order(**{name: levels})
         levels = levels if is_neutral(levels) else as_float(levels, name)
-        self._store(times=times, levels=levels)
+        self.store(times=times, levels=levels)
         self._times, self._levels = _aligned(self._times, self._levels, name)
         check_positive(detach(self._times), "times", zero=True)
         self._times, self._levels = in_time_order(self._times, self._levels)
@@ -60,7 +60,7 @@ class Curve(Univariate):
         )
 
     @classmethod
-    def _trusted(cls, times: Array, levels: Array, *, falls: bool, **attributes: Any) -> Self:
+    def trusted(cls, times: Array, levels: Array, *, falls: bool, **attributes: Any) -> Self:
         """From arrays (1 or n, J) that are known to be right; tied times are allowed here."""
         distribution = cls.__new__(cls)
         vars(distribution).update(_times=times, _levels=levels, _falls=falls, **attributes)
@@ -80,7 +80,7 @@ class Curve(Univariate):
 
     def _last_knot(self, array: Array, count: Array, start: float) -> Array:
         """``array`` at the last of the first ``count`` knots, ``start`` where there is none yet."""
-        xp = self._xp
+        xp = self.xp
         if array.shape[0] == 1:
             return take_along(self._padded(array, start, front=True), count)
         if count.shape[0] == 1 and bool(xp.all(count > 0)):
@@ -90,7 +90,7 @@ class Curve(Univariate):
 
     def _next_knot(self, array: Array, count: Array, end: float) -> Array:
         """``array`` at the knot after the first ``count``, ``end`` where there is none left."""
-        xp = self._xp
+        xp = self.xp
         if array.shape[0] == 1:
             return take_along(self._padded(array, end, front=False), count)
         last = array.shape[1] - 1
@@ -98,8 +98,8 @@ class Curve(Univariate):
         return xp.where(count > last, end, value)
 
     def _padded(self, array: Array, value: float, front: bool) -> Array:
-        edge = self._xp.full_like(array[:, :1], value)
-        return self._xp.concat([edge, array] if front else [array, edge], axis=1)
+        edge = self.xp.full_like(array[:, :1], value)
+        return self.xp.concat([edge, array] if front else [array, edge], axis=1)
 
     def _knots_passed(self, t: Array, side: str) -> Array:
         """How many knots lie at or before t (``side="right"``) or before t (``"left"``)."""
@@ -120,25 +120,25 @@ class Curve(Univariate):
         """The level at which P(T > t) = p."""
         if self._falls:
             return p
-        limits = self._xp.finfo(p.dtype)
-        return self._xp.clip(1 - p - limits.eps / 2, min=limits.smallest_normal)
+        limits = self.xp.finfo(p.dtype)
+        return self.xp.clip(1 - p - limits.eps / 2, min=limits.smallest_normal)
 
     def _level_of_cdf(self, p: Array) -> Array:
         """The level at which F = p."""
         if not self._falls:
             return p
-        eps = self._xp.finfo(p.dtype).eps
-        return self._xp.clip(1 - p + eps / 2, max=1 - eps / 2)
+        eps = self.xp.finfo(p.dtype).eps
+        return self.xp.clip(1 - p + eps / 2, max=1 - eps / 2)
 
     def _never(self, t: Array, level: Array) -> Array:
         """P(T > inf) = 0: the level of t = inf is the last one there is."""
-        xp = self._xp
+        xp = self.xp
         if not bool(xp.any(xp.isinf(t))):
             return level
         return xp.where(xp.isinf(t), 1 - self._start, level)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        xp = self._xp
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
+        xp = self.xp
         whole, part = self._area_before(b)
         if bool(xp.any(a > 0)):
             if a.shape[1] > 1 and not is_torch(a) and a.strides[1] == 0:  # one start for all ends
@@ -148,14 +148,21 @@ class Curve(Univariate):
         total = whole + part
         return xp.broadcast_to(total, np.broadcast_shapes(tuple(total.shape), tuple(a.shape)))
 
+    def areas(self) -> Array:
+        """Return the area under the survival curve up to each knot, (1 or n, J)."""
+        return self.remember("areas", self._make_areas)
+
+    @abstractmethod
+    def _make_areas(self) -> Array: ...
+
     @abstractmethod
     def _area_before(self, t: Array) -> tuple[Array, Array]:
         """The area under the survival curve up to the last knot before t, and from there to t."""
 
-    def _mass_at_infinity(self) -> Array:
-        return self._sf_left(self._xp.full_like(self._reference[:1, :1], np.inf))[:, 0]
+    def prob_never(self) -> Array:
+        return self.sf_left_at(self.xp.full_like(self.reference[:1, :1], np.inf))[:, 0]
 
-    def _breaks(self) -> Array:
+    def breaks(self) -> Array:
         return self._times
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from censcore._quadrature import integrate_panels, side_by_side
 from censcore.distributions._special import exp, relative_expm1
 
 if TYPE_CHECKING:
-    from censcore.distributions.formulas import Formulas
+    from censcore.distributions.contract import Formulas
 
 # Levels whose quantiles split a smooth distribution into panels on which it is nearly a polynomial.
 _CDF_LEVELS = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
@@ -40,7 +40,7 @@ def merge_edges(*parts: Array) -> Array:
 
 def common_breaks(distributions: Iterable[Formulas], *more: Array) -> Array | None:
     """The break points of all distributions, and ``more`` times (1 or n, p); None where there are none."""
-    breaks = [points for distribution in distributions if (points := distribution._breaks()) is not None]
+    breaks = [points for distribution in distributions if (points := distribution.breaks()) is not None]
     return merge_edges(*breaks, *more) if breaks or more else None
 
 
@@ -64,16 +64,16 @@ class RunningSums:
 
 def quantile_edges(distribution: Formulas) -> Array:
     """Quantiles of the finite part of a distribution, from far in its lower tail to far in its upper one."""
-    xp, reference = distribution._xp, distribution._reference
+    xp, reference = distribution.xp, distribution.reference
     limits = xp.finfo(reference.dtype)
     low = convert(np.array([_CDF_LEVELS]), reference)
     # a level that float32 cannot tell from zero has no finite quantile
     high = convert(np.array([[level for level in _SF_LEVELS if level > float(limits.tiny)]]), reference)
-    mass = distribution._mass_at_infinity()[:, None]
-    last = distribution._isf(mass + high * (1 - mass))
+    mass = distribution.prob_never()[:, None]
+    last = distribution.isf_at(mass + high * (1 - mass))
     # areas up to the last edge must not overflow
     last = xp.where(last < float(limits.max) ** 0.9, last, xp.full_like(last, np.inf))
-    return merge_edges(distribution._icdf(low * (1 - mass)), last)
+    return merge_edges(distribution.icdf_at(low * (1 - mass)), last)
 
 
 def integrated_survival(distribution: Formulas, a: Array, b: Array) -> Array:
@@ -82,11 +82,11 @@ def integrated_survival(distribution: Formulas, a: Array, b: Array) -> Array:
     Beyond the last panel edge the finite part goes on as a power of time, which tells whether its mean is
     finite; mass at infinity contributes its share of b - a.
     """
-    xp = distribution._xp
-    edges = distribution._panel_edges()
+    xp = distribution.xp
+    edges = distribution.panel_edges()
     n = common_rows(distribution=len(distribution), a=a.shape[0], b=b.shape[0], edges=edges.shape[0])
     edges = edges if len(distribution) == 1 else broadcast_to(edges, (n, edges.shape[1]))
-    sums = RunningSums(integrate_panels(distribution._sf, edges[:, :-1], edges[:, 1:], _ORDER))
+    sums = RunningSums(integrate_panels(distribution.sf_at, edges[:, :-1], edges[:, 1:], _ORDER))
     columns = max(1, CHUNK_NUMBERS // (n * _ORDER))
     q = max(a.shape[1], b.shape[1])
     a, b = broadcast_to(a, (n, q)), broadcast_to(b, (n, q))
@@ -98,7 +98,7 @@ def integrated_survival(distribution: Formulas, a: Array, b: Array) -> Array:
 
 
 def _between(distribution: Formulas, a: Array, b: Array, edges: Array, sums: RunningSums) -> Array:
-    xp = distribution._xp
+    xp = distribution.xp
     top = edges[:, -1:]
     lower, upper = xp.minimum(a, top), xp.minimum(b, top)
     first = searchsorted(edges, lower, side="left")
@@ -107,22 +107,22 @@ def _between(distribution: Formulas, a: Array, b: Array, edges: Array, sums: Run
     last_edge = xp.where(last < 0, xp.zeros_like(last), last)
     start, stop = take_along(edges, first), take_along(edges, last_edge)
     whole = sums.between(first, last_edge)
-    head = integrate_panels(distribution._sf, lower, xp.where(apart, start, upper), _ORDER)
-    end = integrate_panels(distribution._sf, xp.where(apart, stop, upper), upper, _ORDER)
+    head = integrate_panels(distribution.sf_at, lower, xp.where(apart, start, upper), _ORDER)
+    end = integrate_panels(distribution.sf_at, xp.where(apart, stop, upper), upper, _ORDER)
     inner = head + end + xp.where(apart, whole, 0.0)
     return inner + _beyond(distribution, a, b, top) if bool(xp.any(b > top)) else inner
 
 
 def _beyond(distribution: Formulas, a: Array, b: Array, top: Array) -> Array:
     r"""The part of the integral above ``top``, where :math:`P(t<T<\infty)` falls like :math:`t^{-1-c}`."""
-    xp = distribution._xp
-    mass = distribution._mass_at_infinity()[:, None]
+    xp = distribution.xp
+    mass = distribution.prob_never()[:, None]
     start, stop = xp.maximum(a, top), xp.maximum(b, top)
     endless = xp.isinf(stop)
     width = xp.where(endless, 0.0, stop) - xp.where(endless, xp.zeros_like(stop), start)
     never = mass * xp.where(endless & (mass > 0), np.inf, width)
 
-    left, left_half = distribution._sf(top) - mass, distribution._sf(top / 2) - mass
+    left, left_half = distribution.sf_at(top) - mass, distribution.sf_at(top / 2) - mass
     falls = (left > 0) & (left_half > 0)
     one = xp.ones_like(left)
     c = (xp.log(xp.where(falls, left_half, one)) - xp.log(xp.where(falls, left, one))) / float(np.log(2)) - 1

@@ -6,7 +6,7 @@ from typing import ClassVar, NoReturn
 
 from censcore._arrays import Array, to_numpy
 from censcore.distributions._curve import Curve
-from censcore.distributions.formulas import forwarded
+from censcore.distributions.contract import forwarded
 from censcore.distributions.monotone import ROUNDING
 from censcore.exceptions import InvalidInputError, UnknownCurveError
 
@@ -58,7 +58,7 @@ class AtOneTime(Curve):
         known = to_numpy(abs(t - self._times) <= ROUNDING * self._times)
         if not known.all():
             self._unknown(f"got t = {to_numpy(t)[~known][0]:g}")
-        return self._levels + self._xp.zeros_like(t)
+        return self._levels + self.xp.zeros_like(t)
 
     def _unknown(self, got: str) -> NoReturn:
         t = self.only_time
@@ -68,18 +68,20 @@ class AtOneTime(Curve):
             t,
         )
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         return self._as_sf(self._level(t))
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         return self._as_cdf(self._level(t))
 
     def _forward(self, name: str, *_: Array) -> NoReturn:
-        self._unknown(f"got a question of the whole curve, {name.strip('_')}")
+        self._unknown(f"got a question of the whole curve, {name.removesuffix('_at')}")
 
-    _sf_left, _logpdf, _isf, _icdf = forwarded("_sf_left", "_logpdf", "_isf", "_icdf")
-    _integrated_sf, _area_before, _breaks = forwarded("integral", "integral", "breaks")
-    _mass_at_infinity, censor_at = forwarded("mass_at_infinity", "censor_at")
+    sf_left_at, logpdf_at, isf_at, icdf_at = forwarded("sf_left_at", "logpdf_at", "isf_at", "icdf_at")
+    integrated_sf_at, _area_before, _make_areas, breaks = forwarded(
+        "integral", "integral", "integral", "breaks"
+    )
+    prob_never, censor_at = forwarded("mass_at_infinity", "censor_at")
 
     def _repr_html_(self) -> str:
         return f"<code>{self!r}</code>"

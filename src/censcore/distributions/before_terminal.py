@@ -35,7 +35,7 @@ def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
     if isinstance(forecast, Ensemble) and forecast.k > 1:
         changed = _without_later(forecast.samples, terminal)
         same = bool((changed == forecast.samples).all())
-        return forecast if same else forecast._with(changed)
+        return forecast if same else forecast.with_samples(changed)
     expected = (
         "a joint distribution of all event times, such as Ensemble(samples) with samples (n, m, k), Copula"
     )
@@ -62,7 +62,7 @@ class BeforeTerminal(Distribution):
     (array([0.75]), array([0.259]))
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("joint",)
+    part_names: ClassVar[tuple[str, ...]] = ("joint",)
     _is_joint = True
 
     def __init__(self, joint: Joint, terminal: int) -> None:
@@ -82,8 +82,8 @@ class BeforeTerminal(Distribution):
         j = self.joint._coordinate(j)
         if j == self.terminal:
             return self.joint.marginal(j)
-        kind = _StepEvent if self.joint.marginal(j)._degree == 0 else _SmoothEvent
-        return self._remember(("event", j), lambda: kind(self.joint, j, self.terminal))
+        kind = _StepEvent if self.joint.marginal(j).form == "steps" else _SmoothEvent
+        return self.remember(("event", j), lambda: kind(self.joint, j, self.terminal))
 
     def first(self) -> Univariate:
         """The distribution of the first of all events, which no other one prevents."""
@@ -93,8 +93,8 @@ class BeforeTerminal(Distribution):
         """Log density in the coordinates with an event, log survival in the others, (n,)."""
         return self.joint.log_likelihood(time, event)
 
-    def _sample(self, m: int, rng: Draws) -> Array:
-        return _without_later(self.joint._sample(m, rng), self.terminal)
+    def draw(self, m: int, rng: Draws) -> Array:
+        return _without_later(self.joint.draw(m, rng), self.terminal)
 
     def given_survival(self, a: Array) -> BeforeTerminal:
         """The distribution given that all event times exceed ``a``."""
@@ -104,7 +104,7 @@ class BeforeTerminal(Distribution):
 class _Event(Univariate):
     """The time of event j before the terminal one."""
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_joint",)
+    part_names: ClassVar[tuple[str, ...]] = ("_joint",)
 
     def __init__(self, joint: Joint, j: int, terminal: int) -> None:
         self._joint = joint
@@ -116,7 +116,7 @@ class _Event(Univariate):
 
     def _at(self, event: Array, terminal: Array, others: float) -> Array:
         """Times (n, q, k): those of the event and of the terminal one, all others the same."""
-        xp = self._xp
+        xp = self.xp
         columns: list[Any] = [xp.full_like(event, others)] * self._joint.k
         columns[self._pair[0]], columns[self._pair[1]] = event, terminal
         return xp.stack(columns, axis=2)
@@ -125,30 +125,30 @@ class _Event(Univariate):
 class _SmoothEvent(_Event, BySubdensity):
     r""":math:`F_j(t)=\int_0^tP(T_j\in ds,\,T_D\ge s)`; the others exceed zero, as all times do."""
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         return self._joint._log_density_of(self._pair[0], self._at(t, t, 0.0))
 
-    def _breaks(self) -> Array | None:
+    def breaks(self) -> Array | None:
         return common_breaks(self._margins)
 
     def _make_panel_edges(self) -> Array:
-        return merge_edges(*(margin._panel_edges() for margin in self._margins))
+        return merge_edges(*(margin.panel_edges() for margin in self._margins))
 
 
 class _StepEvent(_Event, ByStep):
     r""":math:`F_j(t)=\sum_{u\le t}\{P(T_j\ge u,T_D\ge u)-P(T_j>u,T_D\ge u)\}` over the jumps of T_j."""
 
     def _make_step(self) -> Step:
-        xp, joint, u = self._xp, self._joint, self._breaks()
+        xp, joint, u = self.xp, self._joint, self.breaks()
         new = xp.concat([xp.ones_like(u[:, :1]) > 0, u[:, 1:] > u[:, :-1]], axis=1)
         before = previous_float(u)
-        reached, passed = (joint._logsf(self._at(t, before, -1.0)) for t in (before, u))
+        reached, passed = (joint.logsf_at(self._at(t, before, -1.0)) for t in (before, u))
         jump = xp.where(new, xp.exp(reached) - xp.exp(passed), xp.zeros_like(reached))
         cdf = xp.cumulative_sum(xp.where(jump > 0, jump, xp.zeros_like(jump)), axis=1)
         times = xp.broadcast_to(u, cdf.shape)
-        return Step._trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
+        return Step.trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
 
-    def _breaks(self) -> Array:
-        breaks = self._margins[0]._breaks()
+    def breaks(self) -> Array:
+        breaks = self._margins[0].breaks()
         assert breaks is not None
         return merge_edges(breaks)

@@ -69,7 +69,7 @@ class CauseSpecificHazards(TimeAndCause):
     array([0.75, 0.6 ])
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
+    part_names: ClassVar[tuple[str, ...]] = ("_hazards",)
     _hazards: list[Univariate]
 
     def __init__(self, hazards: Sequence[Univariate], *, names: Sequence[str] | None = None) -> None:
@@ -77,25 +77,25 @@ class CauseSpecificHazards(TimeAndCause):
         self._steps = are_steps(self._hazards, "The hazards of the causes")
         self._name(names, len(self._hazards))
 
-    def _of_cause(self, number: int) -> Univariate:
+    def of_cause(self, number: int) -> Univariate:
         if len(self._hazards) == 1:
             return self._hazards[0]
         if self._steps:
             return _StepCause(self._hazards, number)
-        first = self._of_any_cause()
-        return self._remember(("cause", number), lambda: _SmoothCause(self._hazards, number, first))
+        first = self.of_any_cause()
+        return self.remember(("cause", number), lambda: _SmoothCause(self._hazards, number, first))
 
     def given_survival(self, a: ArrayLike) -> CauseSpecificHazards:
         """Given T > a: the hazards stay as they are beyond a."""
         self._alive(a)
         return CauseSpecificHazards([part.given_survival(a) for part in self._hazards], names=self.names)
 
-    def _of_any_cause(self) -> Univariate:
+    def of_any_cause(self) -> Univariate:
         if len(self._hazards) == 1:
             return self._hazards[0]
         if self._steps:
             return _StepCause(self._hazards, 0)
-        return self._remember("any cause", lambda: Independent(self._hazards).first())
+        return self.remember("any cause", lambda: Independent(self._hazards).first())
 
 
 _FACTOR = 4.0  # a panel in which cumulative incidences are read spans no more than this factor
@@ -104,51 +104,51 @@ _FACTOR = 4.0  # a panel in which cumulative incidences are read spans no more t
 class BySubdensity(Univariate):
     r"""A distribution with mass at infinity by its density, :math:`F(t)=\int_0^tf(s)\,ds`, by quadrature.
 
-    A subclass writes ``_logpdf``, and ``_make_panel_edges``: times between which the density is smooth, up to
-    the end of its mass.
+    A subclass writes ``logpdf_at``, and ``_make_panel_edges``: times between which the density is smooth, up
+    to the end of its mass.
     """
 
-    _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
+    dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
     _kept: ClassVar[frozenset[str]] = frozenset({"panel edges", "antiderivative"})
 
     def _density(self, t: Array) -> Array:
         """Zero at time zero, where a rate may be infinite: only empty panels have a node there."""
-        xp = self._xp
+        xp = self.xp
         later = t > 0
-        return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, 1.0))), xp.zeros_like(t))
+        return xp.where(later, xp.exp(self.logpdf_at(xp.where(later, t, 1.0))), xp.zeros_like(t))
 
     def _edges(self) -> Array:
         """From 0 to the end of T, in panels that are short on the log scale."""
-        edges = self._panel_edges()
-        zero = self._xp.zeros_like(edges[:, :1])
+        edges = self.panel_edges()
+        zero = self.xp.zeros_like(edges[:, :1])
         return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
 
     def _make_antiderivative(self) -> Antiderivative:
         edges = self._edges()
-        edges = self._xp.broadcast_to(edges, (len(self), edges.shape[1]))
+        edges = self.xp.broadcast_to(edges, (len(self), edges.shape[1]))
         return Antiderivative.of(self._density, edges, ORDER)
 
     def _incidence(self, t: Array) -> Array:
         """The cumulative incidence, whose limit at infinity is below one."""
-        xp, integral = self._xp, self._remember("antiderivative", self._make_antiderivative)
+        xp, integral = self.xp, self.remember("antiderivative", self._make_antiderivative)
         last = integral.edges[:, -1:]
         t = xp.where(t < last, t, last)
         return xp.clip(integral(t), 0.0, 1.0)
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         F = self._incidence(t)
-        return self._xp.where(self._xp.isinf(t), 1.0, F)
+        return self.xp.where(self.xp.isinf(t), 1.0, F)
 
-    def _sf(self, t: Array) -> Array:
-        return 1 - self._cdf(t)
+    def sf_at(self, t: Array) -> Array:
+        return 1 - self.cdf_at(t)
 
     def _never(self) -> Array:
-        return self._xp.full_like(self._reference.reshape(-1)[:1].reshape(1, 1), np.inf)
+        return self.xp.full_like(self.reference.reshape(-1)[:1].reshape(1, 1), np.inf)
 
-    def _mass_at_infinity(self) -> Array:
+    def prob_never(self) -> Array:
         return 1 - self._incidence(self._never())[:, 0]
 
-    def _end(self) -> Array:
+    def support_end(self) -> Array:
         """Infinite, since the event may never come."""
         return detach(self._never())
 
@@ -168,27 +168,27 @@ def _between(edges: np.ndarray) -> np.ndarray:
 class _SmoothCause(BySubdensity):
     r"""The distribution of T_j for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_hazards", "_first")
+    part_names: ClassVar[tuple[str, ...]] = ("_hazards", "_first")
     _hazards: list[Univariate]
 
     def __init__(self, hazards: list[Univariate], number: int, first: Univariate) -> None:
         self._hazards, self._first = list(hazards), [first]
         self._number = number
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         own = self._hazards[self._number - 1]
-        total = own._logpdf(t)
+        total = own.logpdf_at(t)
         for part in self._hazards:
             if part is not own:
-                total = total + part._logsf(t)
+                total = total + part.logsf_at(t)
         return total
 
-    def _breaks(self) -> Array | None:
+    def breaks(self) -> Array | None:
         return common_breaks(self._hazards)
 
     def _make_panel_edges(self) -> Array:
         """Those of T, the first event of any cause, beyond which no cumulative incidence rises."""
-        return self._first[0]._panel_edges()
+        return self._first[0].panel_edges()
 
 
 class _StepCause(ByStep):
@@ -197,7 +197,7 @@ class _StepCause(ByStep):
     Curves are computed from the hazards on demand, for few subjects at a time, to save memory.
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
+    part_names: ClassVar[tuple[str, ...]] = ("_hazards",)
     _hazards: list[Univariate]
 
     def __init__(self, hazards: list[Univariate], number: int) -> None:
@@ -209,17 +209,17 @@ class _StepCause(ByStep):
         xp = namespace(times)
         left = xp.cumulative_prod(1 - sum(jumps), axis=1)
         if self._number == 0:
-            return Step._trusted(times, left, falls=True)
+            return Step.trusted(times, left, falls=True)
         before = xp.concat([xp.ones_like(left[:, :1]), left[:, :-1]], axis=1)
         cdf = xp.cumulative_sum(before * jumps[self._number - 1], axis=1)
-        return Step._trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
+        return Step.trusted(times, xp.where(cdf < 1, cdf, 1.0), falls=False)
 
-    def _breaks(self) -> Array | None:
+    def breaks(self) -> Array | None:
         return common_breaks(self._hazards)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau)."""
-        return self._step().censor_at(tau)
+        return self.as_step().censor_at(tau)
 
 
 def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
@@ -229,7 +229,7 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     first = xp.concat([xp.ones_like(times[:, :1]) < 2, times[:, 1:] > times[:, :-1]], axis=1)
     jumps = []
     for part in parts:
-        here, before = part._sf(times), part._sf_left(times)
+        here, before = part.sf_at(times), part.sf_left_at(times)
         at_risk = (before > 0) & first & xp.isfinite(times)
         share = xp.where(at_risk, here, 1.0) / xp.where(at_risk, before, 1.0)
         jumps.append(1 - share)

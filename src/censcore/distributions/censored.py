@@ -42,67 +42,67 @@ class Censored(Univariate):
     """
 
     has_density: ClassVar[bool] = False
-    _arrays: ClassVar[tuple[str, ...]] = ("_tau",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
+    array_names: ClassVar[tuple[str, ...]] = ("_tau",)
+    part_names: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, distribution: Univariate, tau: ArrayLike) -> None:
         check_one_time(distribution, "distribution")
         self._distribution, self._tau = distribution._with_end(tau)
 
-    _degree = Univariate._degree_of_parts
+    form = Univariate._form_of_parts
 
-    def _sf(self, t: Array) -> Array:
-        return self._xp.where(t < self._tau, self._distribution._sf(t), 0.0)
+    def sf_at(self, t: Array) -> Array:
+        return self.xp.where(t < self._tau, self._distribution.sf_at(t), 0.0)
 
-    def _sf_left(self, t: Array) -> Array:
-        return self._xp.where(t <= self._tau, self._distribution._sf_left(t), 0.0)
+    def sf_left_at(self, t: Array) -> Array:
+        return self.xp.where(t <= self._tau, self._distribution.sf_left_at(t), 0.0)
 
-    def _cdf(self, t: Array) -> Array:
-        return self._xp.where(t < self._tau, self._distribution._cdf(t), 1.0)
+    def cdf_at(self, t: Array) -> Array:
+        return self.xp.where(t < self._tau, self._distribution.cdf_at(t), 1.0)
 
-    def _logsf(self, t: Array) -> Array:
-        return self._xp.where(t < self._tau, self._distribution._logsf(t), -np.inf)
+    def logsf_at(self, t: Array) -> Array:
+        return self.xp.where(t < self._tau, self._distribution.logsf_at(t), -np.inf)
 
-    def _isf(self, p: Array) -> Array:
-        return self._cut(self._distribution._isf(p))
+    def isf_at(self, p: Array) -> Array:
+        return self._cut(self._distribution.isf_at(p))
 
-    def _icdf(self, p: Array) -> Array:
-        return self._cut(self._distribution._icdf(p))
+    def icdf_at(self, p: Array) -> Array:
+        return self._cut(self._distribution.icdf_at(p))
 
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        xp = self._xp
-        return xp.maximum(self._cut(self._distribution._icdf_beyond(y, p)), y)
+    def icdf_beyond_at(self, y: Array, p: Array) -> Array:
+        xp = self.xp
+        return xp.maximum(self._cut(self._distribution.icdf_beyond_at(y, p)), y)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._distribution._integrated_sf(self._cut(a), self._cut(b))
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
+        return self._distribution.integrated_sf_at(self._cut(a), self._cut(b))
 
     def _cut(self, t: Array) -> Array:
-        return self._xp.minimum(t, self._tau)
+        return self.xp.minimum(t, self._tau)
 
-    def _end(self) -> Array:
-        return self._cut(self._distribution._end())
+    def support_end(self) -> Array:
+        return self._cut(self._distribution.support_end())
 
-    def _excludes(self, t: Array) -> Array:
+    def excludes_at(self, t: Array) -> Array:
         """Times beyond tau are excluded; tau itself is possible where the distribution reaches it."""
-        before = (t < self._tau) | (self._distribution._sf_left(self._tau) <= 0)
-        return (t > self._tau) | (before & self._distribution._excludes(t))
+        before = (t < self._tau) | (self._distribution.sf_left_at(self._tau) <= 0)
+        return (t > self._tau) | (before & self._distribution.excludes_at(t))
 
-    def _mass_at_infinity(self) -> Array:
-        mass = self._distribution._mass_at_infinity()
-        return self._xp.where(self._xp.isinf(self._tau[:, 0]), mass, 0.0)
+    def prob_never(self) -> Array:
+        mass = self._distribution.prob_never()
+        return self.xp.where(self.xp.isinf(self._tau[:, 0]), mass, 0.0)
 
-    def _breaks(self) -> Array:
+    def breaks(self) -> Array:
         """Break points of the distribution below tau, and tau itself."""
-        return self._remember("breaks", lambda: self._cut(common_breaks([self._distribution], self._tau)))
+        return self.remember("breaks", lambda: self._cut(common_breaks([self._distribution], self._tau)))
 
     def _make_panel_edges(self) -> Array:
         """Those of the distribution, cut at tau, beyond which the survival function is zero."""
-        return merge_edges(self._cut(self._distribution._panel_edges()), self._tau)
+        return merge_edges(self._cut(self._distribution.panel_edges()), self._tau)
 
     def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau, tau'), censored once."""
         distribution, end = self._with_end(tau)
-        return distribution._replaced(_tau=distribution._cut(end))
+        return distribution.replaced(_tau=distribution._cut(end))
 
 
 class CensoredJoint(Joint):
@@ -129,8 +129,8 @@ class CensoredJoint(Joint):
     array([0.444, 0.   ])
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_tau",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
+    array_names: ClassVar[tuple[str, ...]] = ("_tau",)
+    part_names: ClassVar[tuple[str, ...]] = ("_distribution",)
 
     def __init__(self, joint: Joint, tau: ArrayLike) -> None:
         check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
@@ -145,31 +145,31 @@ class CensoredJoint(Joint):
         """The distribution of coordinate ``j``."""
         return self._distribution.marginal(j).censor_at(self._tau[:, self._coordinate(j)])
 
-    def _logsf(self, t: Array, left: bool = False) -> Array:
-        xp = self._xp
+    def logsf_at(self, t: Array, left: bool = False) -> Array:
+        xp = self.xp
         limit = self._tau[:, None, :]
         open_ = xp.all((t <= limit) if left else (t < limit), axis=-1)
-        value = self._distribution._logsf(t, left)
+        value = self._distribution.logsf_at(t, left)
         return xp.where(open_, value, -np.inf)
 
-    def _mass_at_infinity(self) -> Array:
-        xp = self._xp
-        mass = self._distribution._mass_at_infinity()
+    def prob_never(self) -> Array:
+        xp = self.xp
+        mass = self._distribution.prob_never()
         unlimited = xp.all(xp.isinf(self._tau), axis=1)
         return xp.where(unlimited, mass, 0.0)
 
     def _end_of_first(self) -> Array:
-        return self._xp.minimum(self._distribution._end_of_first(), self._xp.min(self._tau, axis=1))
+        return self.xp.minimum(self._distribution._end_of_first(), self.xp.min(self._tau, axis=1))
 
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        if bool(self._xp.any(event)):
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
+        if bool(self.xp.any(event)):
             raise NoDensityError(
                 "A distribution censored at tau has an atom there and so no density. Take the likelihood "
                 "under the distribution before censor_at, of the outcome y.censor_at(tau)."
             )
-        return self._logsf(t)
+        return self.logsf_at(t)
 
-    def _sample(self, m: int, rng: Draws) -> Array:
-        xp = self._xp
-        draws = self._distribution._sample(m, rng)
+    def draw(self, m: int, rng: Draws) -> Array:
+        xp = self.xp
+        draws = self._distribution.draw(m, rng)
         return xp.minimum(draws, self._tau[:, None, :] + xp.zeros_like(draws[..., :1]))

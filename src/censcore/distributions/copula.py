@@ -93,15 +93,15 @@ class Copula(FromMarginals):
     array([-2.   , -0.479])
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_theta",)
+    array_names: ClassVar[tuple[str, ...]] = ("_theta",)
 
     def __init__(self, family: str, marginals: Sequence[Univariate], theta: ArrayLike) -> None:
         check_option(family, "family", _FAMILIES)
-        self._marginals, column = beside(in_one_library(marginals, type(self).__name__), theta, "theta")
-        self.family, first = family, self._marginals[0]
-        self._theta = first._xp.astype(as_column(column, "theta", "Copula"), first._reference.dtype)
+        self.marginals, column = beside(in_one_library(marginals, type(self).__name__), theta, "theta")
+        self.family, first = family, self.marginals[0]
+        self._theta = first.xp.astype(as_column(column, "theta", "Copula"), first.reference.dtype)
         self._family.check(self._theta[:, 0], self.k)
-        common_rows(theta=self._theta.shape[0], marginals=max(len(F) for F in self._marginals))
+        common_rows(theta=self._theta.shape[0], marginals=max(len(F) for F in self.marginals))
 
     @property
     def _family(self) -> Clayton | Gumbel:
@@ -117,16 +117,16 @@ class Copula(FromMarginals):
         """Kendall's rank correlation of any two coordinates, (n,) or (1,)."""
         return self._family.kendall_tau(self.theta)
 
-    def _join(self, logsf: list[Array]) -> Array:
+    def join(self, logsf: list[Array]) -> Array:
         H = -stacked(logsf)
-        xp = self._xp
+        xp = self.xp
         over = xp.any(xp.isinf(H), axis=-1)
         value = -self._family.exponent(_bounded(H), self._theta)
         return xp.where(over, -np.inf, value)
 
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        xp = self._xp
-        H = -stacked([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
+        xp = self.xp
+        H = -stacked([F.logsf_at(t[..., j]) for j, F in enumerate(self.marginals)])
         event = xp.broadcast_to(event, H.shape)
         finite = _bounded(H)
         log_hazard = self._log_density(t, event) + xp.where(event, finite, xp.zeros_like(H))
@@ -136,17 +136,17 @@ class Copula(FromMarginals):
 
     def _log_density(self, t: Array, event: Array) -> Array:
         """Log densities of the coordinates with an event, zero in the others."""
-        xp = self._xp
+        xp = self.xp
         columns = []
-        for j, F in enumerate(self._marginals):
+        for j, F in enumerate(self.marginals):
             exact = event[..., j]
             inner = xp.where(exact, t[..., j], 1.0)
             zero = xp.zeros_like(inner)
-            columns.append(xp.where(exact, F._logpdf(inner), zero) if possibly(xp.any(exact)) else zero)
+            columns.append(xp.where(exact, F.logpdf_at(inner), zero) if possibly(xp.any(exact)) else zero)
         return stacked(columns)
 
-    def _sample(self, m: int, rng: Draws) -> Array:
-        jumping = [type(F).__name__ for F in self._marginals if not F.has_density]
+    def draw(self, m: int, rng: Draws) -> Array:
+        jumping = [type(F).__name__ for F in self.marginals if not F.has_density]
         if jumping and grad_is_recorded(self._theta):  # they stay where they are when theta moves
             raise DerivativeError(
                 f"Draws of a copula with marginals that have jumps ({', '.join(jumping)}) have no gradient "
@@ -154,8 +154,8 @@ class Copula(FromMarginals):
                 "pass theta.detach()."
             )
         H = self._family.draw_hazards(self._theta, (len(self), m, self.k), rng)
-        survival = convert(namespace(H).exp(-H), self._reference)
-        return self._xp.stack([F._isf(survival[:, :, j]) for j, F in enumerate(self._marginals)], axis=2)
+        survival = convert(namespace(H).exp(-H), self.reference)
+        return self.xp.stack([F.isf_at(survival[:, :, j]) for j, F in enumerate(self.marginals)], axis=2)
 
 
 # ---- families -------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class CumulativeIncidence(TimeAndCause):
     0.117
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_grid", "_cif")
+    array_names: ClassVar[tuple[str, ...]] = ("_grid", "_cif")
     _grid: Array
     _cif: Array
 
@@ -77,7 +77,7 @@ class CumulativeIncidence(TimeAndCause):
     ) -> None:
         check_option(interpolation, "interpolation", ("step", "linear", "none"))
         check_flag(repair, "repair")
-        self._store(grid=times, cif=cif)
+        self.store(grid=times, cif=cif)
         self._linear, self._alone = interpolation == "linear", interpolation == "none"
         self._cif = self._cif[None] if self._cif.ndim == 2 else self._cif
         _check_shapes(self._grid, self._cif)
@@ -117,19 +117,19 @@ class CumulativeIncidence(TimeAndCause):
         if self._alone:
             return AtOneTime(self._grid[0, 0], cdf=cdf)
         if not self._linear:
-            return Step._trusted(self._grid, cdf, falls=False)
-        return PiecewiseLinear._trusted(self._grid, cdf, falls=False, tail="infinity")
+            return Step.trusted(self._grid, cdf, falls=False)
+        return PiecewiseLinear.trusted(self._grid, cdf, falls=False, tail="infinity")
 
-    def _of_cause(self, number: int) -> Univariate:
+    def of_cause(self, number: int) -> Univariate:
         return self._curve(self._cif[:, number - 1])
 
-    def _of_any_cause(self) -> Univariate:
-        total = self._xp.sum(self._cif, axis=1)
-        return self._curve(self._xp.where(total < 1, total, 1.0))
+    def of_any_cause(self) -> Univariate:
+        total = self.xp.sum(self._cif, axis=1)
+        return self._curve(self.xp.where(total < 1, total, 1.0))
 
     def given_survival(self, a: ArrayLike) -> CumulativeIncidence:
         """Given T > a: what the curves rise by from a on, over P(T > a)."""
-        xp = self._xp
+        xp = self.xp
         column, alive = self._alive(a)
         grid, at_a = self._grid, self.cif(column)
         if self._linear:  # the curves bend at a
@@ -138,7 +138,7 @@ class CumulativeIncidence(TimeAndCause):
             grid = xp.sort(xp.clip(xp.concat(knots, axis=1), min=0.0), axis=1)
         cif = self.cif(grid) if self._linear else self._cif
         rise = cif - at_a
-        return self._replaced(_grid=grid, _cif=xp.where(rise > 0, rise, 0.0) / alive[:, :, None])
+        return self.replaced(_grid=grid, _cif=xp.where(rise > 0, rise, 0.0) / alive[:, :, None])
 
     def __repr__(self) -> str:
         n, m, q = self._cif.shape

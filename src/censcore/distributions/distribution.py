@@ -61,7 +61,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
 
     Notes
     -----
-    What a subclass writes and finds here is listed in :mod:`censcore.distributions`.
+    What a subclass writes and finds here is listed in :mod:`censcore.distributions.contract`.
 
     Examples
     --------
@@ -73,14 +73,14 @@ class Distribution(KeepsValues, metaclass=_Abstract):
     """
 
     #: Names of the attributes that hold arrays, and of those that hold other distributions or lists of them.
-    _arrays: ClassVar[tuple[str, ...]] = ()
-    _distributions: ClassVar[tuple[str, ...]] = ()
+    array_names: ClassVar[tuple[str, ...]] = ()
+    part_names: ClassVar[tuple[str, ...]] = ()
 
     #: What is remembered with subjects as its first axis, so that some of them keep it.
     _kept: ClassVar[frozenset[str]] = frozenset({"panel edges"})
 
     #: The only array library that it computes in; empty where both serve.
-    _only_in: str = ""
+    only_in: str = ""
 
     #: Whether it is of several event times, though their number may be one.
     _is_joint: bool = False
@@ -88,7 +88,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
     #: Whether the distribution was built from Python numbers alone and so fits any array library.
     _neutral: bool = False
 
-    #: What :meth:`_remember` keeps.
+    #: What :meth:`remember` keeps.
     _remembered: dict[Hashable, Any]
 
     #: The origin of an estimate, set by the estimator: an object with ``take(rows)``. None for a
@@ -103,7 +103,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
     #: Labels of the subjects, from the index of what the distribution was made of; None without.
     row_labels: Any = None
 
-    def _store(self, **arrays: Array) -> None:
+    def store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the subjects first) as ``_name`` in one array library."""
         if (labels := check_same_order(**arrays)) is not None:
             self.row_labels = labels
@@ -114,62 +114,63 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         dtype = xp.result_type(*values.values())
         for name, value in values.items():
             setattr(self, f"_{name}", xp.astype(value, dtype, copy=False))
-        self._arrays = tuple(f"_{name}" for name in arrays)  # type: ignore[misc]
+        self.array_names = tuple(f"_{name}" for name in arrays)  # type: ignore[misc]
 
-    def _store_columns(self, **parameters: Array) -> None:
+    def store_columns(self, **parameters: Array) -> None:
         """Keep ``parameters`` (numbers, or one value per subject) as (1 or n, 1) columns ``_name``."""
-        self._store(**parameters)
+        self.store(**parameters)
         for name in parameters:
             setattr(self, f"_{name}", as_column(getattr(self, f"_{name}"), name, type(self).__name__))
         common_rows(**{name: getattr(self, f"_{name}").shape[0] for name in parameters})
 
-    def _parts(self) -> list[Distribution]:
-        held = [getattr(self, name) for name in self._distributions]
+    def parts(self) -> list[Distribution]:
+        """Return the distributions that it is made of."""
+        held = [getattr(self, name) for name in self.part_names]
         return [part for value in held for part in (value if isinstance(value, list) else [value])]
 
     @property
-    def _reference(self) -> Array:
+    def reference(self) -> Array:
         """Any array of the distribution: it tells the library, the dtype and the device."""
-        if self._arrays:
-            return getattr(self, self._arrays[0])
-        if not (parts := self._parts()):
+        if self.array_names:
+            return getattr(self, self.array_names[0])
+        if not (parts := self.parts()):
             raise InvalidTypeError(
                 f"{type(self).__name__} holds no arrays: got none in __init__, expected its numbers, kept by "
-                "self._store(name=array, ...), by self._set_parameters(name=value, ...) of Parametric, or in "
-                "attributes that _arrays or _distributions name."
+                "self.store(name=array, ...), by self.set_parameters(name=value, ...) of Parametric, or in "
+                "attributes that array_names or part_names name."
             )
-        return parts[0]._reference
+        return parts[0].reference
 
     @cached_property
-    def _xp(self) -> Any:
+    def xp(self) -> Any:
         """The array namespace of the distribution."""
-        return namespace(self._reference)
+        return namespace(self.reference)
 
     @property
-    def _is_neutral(self) -> bool:
+    def is_neutral(self) -> bool:
         """Whether the distribution and its parts were built from Python numbers alone."""
-        parts = self._parts() if self._distributions else ()
-        return all(part._is_neutral for part in parts) if parts else self._neutral
+        parts = self.parts() if self.part_names else ()
+        return all(part.is_neutral for part in parts) if parts else self._neutral
 
     @property
     def _requires_grad(self) -> bool:
-        if self._xp is np:
+        if self.xp is np:
             return False
-        own = any(requires_grad(getattr(self, name)) for name in self._arrays)
-        return own or any(part._requires_grad for part in self._parts())
+        own = any(requires_grad(getattr(self, name)) for name in self.array_names)
+        return own or any(part._requires_grad for part in self.parts())
 
     def __len__(self) -> int:
         n = 1
-        for name in self._arrays:
+        for name in self.array_names:
             rows = getattr(self, name).shape[0]
             n = rows if n == 1 else n if rows in (1, n) else common_rows(arrays=n, **{name: rows})
-        for part in self._parts() if self._distributions else ():
+        for part in self.parts() if self.part_names else ():
             n = common_rows(arrays=n, parts=len(part))
         return n
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("_xp", None)  # modules are neither pickled nor copied
+        state.pop("xp", None)  # modules are neither pickled nor copied
         return state
 
     @property
@@ -188,34 +189,39 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         return None
 
     @property
+    def knows_cdf(self) -> bool:
+        """Whether all distributions that it is made of know small probabilities to all digits."""
+        return all(part.knows_cdf for part in self.parts())
+
+    @property
     def has_density(self) -> bool:
         """Whether every distribution that it is made of has a density."""
-        return all(part.has_density for part in self._parts())
+        return all(part.has_density for part in self.parts())
 
-    def _rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
+    def rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
         """The same kind of distribution, made of other arrays and other parts."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, _remembered={}, estimated_from=None)
-        other.__dict__.pop("_xp", None)
-        for name in self._arrays:
+        other.__dict__.pop("xp", None)
+        for name in self.array_names:
             setattr(other, name, array(getattr(self, name)))
-        for name in self._distributions:
+        for name in self.part_names:
             held = getattr(self, name)
             changed = [distribution(part) for part in held] if isinstance(held, list) else distribution(held)
             setattr(other, name, changed)
         return other
 
-    def _map(self, f: Callable[[Array], Array]) -> Self:
+    def mapped(self, f: Callable[[Array], Array]) -> Self:
         """The same kind of distribution with ``f`` applied to every array it holds."""
-        return self._rebuilt(f, lambda part: part._map(f))
+        return self.rebuilt(f, lambda part: part.mapped(f))
 
-    def _replaced(self, **attributes: Any) -> Self:
+    def replaced(self, **attributes: Any) -> Self:
         """The same kind of distribution with some other attributes, which are not checked again."""
-        other = self._rebuilt(lambda array: array, lambda part: part)
+        other = self.rebuilt(lambda array: array, lambda part: part)
         vars(other).update(attributes)
         return other
 
-    def _remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
+    def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
         remembered = self.__dict__.setdefault("_remembered", {})
         if name in remembered:
@@ -249,7 +255,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
             return self
         if isinstance(rows, slice) and (rows.step or 1) < 0:
             rows = np.arange(n)[rows].copy()  # torch has no slices that run backwards
-        taken = self._rebuilt(
+        taken = self.rebuilt(
             lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
             lambda part: part.take(rows),
         )
@@ -304,22 +310,22 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         model: Array = array
         if type(model) is not np.ndarray or model.dtype != np.float64:
             model = as_float(model, "array")
-        if self._only_in and is_torch(model) != (self._only_in == "torch"):
+        if self.only_in and is_torch(model) != (self.only_in == "torch"):
             got = "a torch tensor" if is_torch(model) else "a NumPy array"
             raise InvalidTypeError(
-                f"{self!r} computes in {self._only_in} only; got {got}. Convert the outcome, y.like(array), "
+                f"{self!r} computes in {self.only_in} only; got {got}. Convert the outcome, y.like(array), "
                 "or use a distribution of censcore: Weibull, LogNormal, ..., or marginal(j) of a joint one."
             )
 
         def make() -> Any:
-            return self._rebuilt(lambda own: convert(own, model), lambda part: part.like(model))._bound()
+            return self.rebuilt(lambda own: convert(own, model), lambda part: part.like(model))._bound()
 
-        neutral = self._is_neutral
+        neutral = self.is_neutral
         if not neutral and self._is_like(model):
             return self
         # a distribution that serves all subjects is small, and is needed in every training step
         place = ("like", model.dtype, model.device)
-        made = self._remember(place, make) if neutral or len(self) == 1 else make()
+        made = self.remember(place, make) if neutral or len(self) == 1 else make()
         return made if self.estimated_from is None else made._estimated_like(self)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
@@ -342,23 +348,23 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         >>> cs.Exponential([1.0, 2.0]).to(torch.float32).mean()
         tensor([1.0000, 0.5000])
         """
-        return self.like(like_moved(self._reference, *args, **kwargs))
+        return self.like(like_moved(self.reference, *args, **kwargs))
 
     def _is_like(self, array: Array) -> bool:
         """Whether library, device and dtype of all numbers are those of ``array``."""
-        own = (getattr(self, name) for name in self._arrays)
-        return all(_are_alike(part, array) for part in own) and all(p._is_like(array) for p in self._parts())
+        own = (getattr(self, name) for name in self.array_names)
+        return all(_are_alike(part, array) for part in own) and all(p._is_like(array) for p in self.parts())
 
     def _bound(self) -> Self:
         """Marks the distribution and its parts as belonging to an array library."""
         self._neutral = False
-        for distribution in self._parts():
+        for distribution in self.parts():
             distribution._bound()
         return self
 
     def detach(self) -> Self:
         """The same distributions, cut from any gradient graph."""
-        return self._map(detach) if self._requires_grad else self
+        return self.mapped(detach) if self._requires_grad else self
 
     def sample(self, m: int, seed: Seed = None) -> Array:
         """Random draws from every distribution.
@@ -382,9 +388,9 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         >>> cs.Weibull(1.5, [1.0, 2.0]).sample(5, seed=1).shape
         (2, 5)
         """
-        m, draws = as_count(m, "m, the number of draws,"), as_draws(seed, self._reference)
+        m, draws = as_count(m, "m, the number of draws,"), as_draws(seed, self.reference)
         try:
-            return self._sample(m, draws)
+            return self.draw(m, draws)
         except (MemoryError, ValueError, RuntimeError) as error:
             if m * len(self) < _MANY:
                 raise
@@ -393,7 +399,8 @@ class Distribution(KeepsValues, metaclass=_Abstract):
             ) from error
 
     @abstractmethod
-    def _sample(self, m: int, rng: Draws) -> Array: ...
+    def draw(self, m: int, rng: Draws) -> Array:
+        """Draw m times for each subject, (n, m), or (n, m, k) of several event times."""
 
     @abstractmethod
     def marginal(self, j: int) -> Univariate:
@@ -420,7 +427,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
 
     def _fitting(self, values: Array) -> Self:
         """The distribution in the library of ``values``, where it was built from plain numbers."""
-        return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
+        return self if is_neutral(values) or not self.is_neutral else self.like(as_float(values, "values"))
 
     def _with_columns(
         self, values: Array, name: str, check: Callable[[Array, str], None], k: int | None = None
@@ -430,7 +437,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         With k there may be one value for each of so many event times: (1 or n, k).
         """
         distribution = self._fitting(values)
-        reference = distribution._reference
+        reference = distribution.reference
         one_namespace(**{name: values, "distribution": reference})
         array = as_float(values, name, like=reference)
         check(array, name)
@@ -438,7 +445,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         if (array.ndim > 1 and not of_each) or 0 in array.shape:
             expected = "a number or one per subject, (n,)" if k is None else f"a number, (n,) or (n, {k})"
             raise InvalidInputError(f"{name} must be {expected}; got an array of shape {tuple(array.shape)}.")
-        xp, columns = distribution._xp, array if of_each else array.reshape(-1, 1)
+        xp, columns = distribution.xp, array if of_each else array.reshape(-1, 1)
         common_rows(**{"distribution": len(distribution), name: columns.shape[0]})
         columns = xp.astype(columns, reference.dtype, copy=False)
         return distribution, columns if k is None else xp.broadcast_to(columns, (columns.shape[0], k))
@@ -457,9 +464,9 @@ class Distribution(KeepsValues, metaclass=_Abstract):
 
     def _uniforms(self, size: tuple[int, ...], rng: Draws) -> Array:
         """Levels strictly between 0 and 1 also after rounding to float32, so that no draw falls on an end."""
-        u = convert(rng.random(size), self._reference)
-        unit = float(self._xp.finfo(u.dtype).eps)
-        return self._xp.clip(u, unit / 4, 1 - unit / 2)
+        u = convert(rng.random(size), self.reference)
+        unit = float(self.xp.finfo(u.dtype).eps)
+        return self.xp.clip(u, unit / 4, 1 - unit / 2)
 
     def __repr__(self) -> str:
         size = ", ".join(str(extent) for extent in self.shape)

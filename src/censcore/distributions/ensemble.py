@@ -57,14 +57,14 @@ class Ensemble(ByStep):
 
     def __init__(self, samples: ArrayLike, weights: ArrayLike | None = None) -> None:
         arrays = {"samples": samples} if weights is None else {"samples": samples, "weights": weights}
-        self._store(**arrays)
+        self.store(**arrays)
         x = detach(self._samples)
         if x.ndim not in (2, 3) or 0 in x.shape:
             raise InvalidInputError(
                 "samples must have shape (n, m), or (n, m, k) for k event times, with at least one member; "
                 f"got {tuple(x.shape)}. One ensemble for all subjects is samples[None, :]."
             )
-        if not float(self._xp.min(x)) >= 0:
+        if not float(self.xp.min(x)) >= 0:
             check_positive(x, "samples", zero=True, infinite=True)
         if weights is not None:
             self._weights = _normalised(self._weights, self._samples)
@@ -77,7 +77,7 @@ class Ensemble(ByStep):
     @property
     def weights(self) -> Array | None:
         """Weights of the members, (1, m) or (n, m), summing to one; None where all are equal."""
-        return self._weights if "_weights" in self._arrays else None
+        return self._weights if "_weights" in self.array_names else None
 
     @property
     def _is_joint(self) -> bool:  # type: ignore[override]
@@ -93,9 +93,9 @@ class Ensemble(ByStep):
         """Number of members."""
         return int(self._samples.shape[1])
 
-    def _with(self, samples: Array) -> Ensemble:
+    def with_samples(self, samples: Array) -> Ensemble:
         """An ensemble of other samples with the same weights."""
-        return self._replaced(_samples=samples)
+        return self.replaced(_samples=samples)
 
     # ---- several event times -------------------------------------------------------------------
 
@@ -104,22 +104,22 @@ class Ensemble(ByStep):
         if not self._is_joint:
             super().marginal(j)
             return self
-        return self._with(self._samples[:, :, as_coordinate(j, self.k, "The ensemble")])
+        return self.with_samples(self._samples[:, :, as_coordinate(j, self.k, "The ensemble")])
 
     def first(self) -> Ensemble:
         """The ensemble of the earliest event time of each member."""
-        return self._with(self._xp.min(self._samples, axis=2)) if self._is_joint else self
+        return self.with_samples(self.xp.min(self._samples, axis=2)) if self._is_joint else self
 
     def censor_at(self, tau: ArrayLike) -> Ensemble:
         """The ensemble of min(samples, tau): ``tau`` is a number, (n,), or (n, k) for one per event time."""
         distribution, end = self._with_end(tau)
         samples, end = distribution._samples, end[:, None, :] if self._is_joint else end
-        return distribution._with(distribution._xp.where(samples < end, samples, end))
+        return distribution.with_samples(distribution.xp.where(samples < end, samples, end))
 
     def given_survival(self, a: ArrayLike) -> Ensemble:
         """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
         ensemble, column = self._with_start(a)
-        xp, x = ensemble._xp, detach(ensemble._samples)
+        xp, x = ensemble.xp, detach(ensemble._samples)
         beyond = x > (column if x.ndim == 2 else column[:, :, None])
         beyond = beyond if x.ndim == 2 else xp.all(beyond, axis=2)
         weights = ensemble.weights
@@ -130,7 +130,7 @@ class Ensemble(ByStep):
         remaining = xp.where(beyond, equal if weights is None else weights, xp.zeros_like(equal))
         total = xp.sum(remaining, axis=1, keepdims=True)
         check_possible(total <= 0, column)
-        return ensemble._replaced(_arrays=("_samples", "_weights"), _weights=remaining / total)
+        return ensemble.replaced(array_names=("_samples", "_weights"), _weights=remaining / total)
 
     def log_likelihood(self, time: ArrayLike, event: ArrayLike) -> Array:
         """A :class:`~censcore.exceptions.NoDensityError`: an empirical distribution has no density."""
@@ -139,9 +139,9 @@ class Ensemble(ByStep):
             "or its marginals by crps, brier_score or pinball_score."
         )
 
-    def _sample(self, m: int, rng: Draws) -> Array:
+    def draw(self, m: int, rng: Draws) -> Array:
         """Members drawn with replacement by their weights."""
-        xp = self._xp
+        xp = self.xp
         u = self._uniforms((len(self), m), rng)
         if self.weights is None:
             index = xp.astype(u * self.m, xp.int64)
@@ -155,30 +155,30 @@ class Ensemble(ByStep):
 
     # ---- one event time: a step distribution ------------------------------------------------------------
 
-    def _step(self) -> Step:
+    def as_step(self) -> Step:
         """The members in order as jumps."""
         if self._is_joint:
             if self.k == 1:
-                return self.marginal(0)._step()
+                return self.marginal(0).as_step()
             raise InvalidInputError(
                 f"This ensemble has {self.k} event times and the question is about one. Ask "
                 "ensemble.marginal(j) for one of them or ensemble.first() for the earliest."
             )
-        return super()._step()
+        return super().as_step()
 
     def _make_step(self) -> Step:
-        xp, m = self._xp, self.m
+        xp, m = self.xp, self.m
         if self.weights is None:
             steps = xp.arange(1, m + 1, dtype=self._samples.dtype, device=self._samples.device)
-            return Step._trusted(_sort_rows(self._samples), (steps / m)[None, :], falls=False)
+            return Step.trusted(_sort_rows(self._samples), (steps / m)[None, :], falls=False)
         n = len(self)
         samples, weights = (xp.broadcast_to(part, (n, m)) for part in (self._samples, self._weights))
         order = xp.argsort(detach(samples), axis=1, stable=True)
         samples, weights = (take_along(part, order) for part in (samples, weights))
-        return Step._trusted(samples, _cumulative(weights), falls=False)
+        return Step.trusted(samples, _cumulative(weights), falls=False)
 
-    def _breaks(self) -> Array:
-        return self._step()._times
+    def breaks(self) -> Array:
+        return self.as_step()._times
 
     def __repr__(self) -> str:
         size = ", ".join(str(extent) for extent in self.shape) + ("," if len(self.shape) == 1 else "")

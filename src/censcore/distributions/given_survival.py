@@ -42,8 +42,8 @@ def or_one(alive: Array) -> Array:
 class _Given(Distribution):
     """What distributions given T > a have in common, of one event time and of several."""
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_distribution",)
+    array_names: ClassVar[tuple[str, ...]] = ("_entry",)
+    part_names: ClassVar[tuple[str, ...]] = ("_distribution",)
     _distribution: Any
     _entry: Array
 
@@ -54,7 +54,7 @@ class _Given(Distribution):
     @property
     def _start(self) -> Array:
         """a, or zero where it is negative."""
-        return self._xp.maximum(self._entry, self._xp.zeros_like(self._entry))
+        return self.xp.maximum(self._entry, self.xp.zeros_like(self._entry))
 
     @abstractmethod
     def _log_alive(self) -> Array:
@@ -62,17 +62,17 @@ class _Given(Distribution):
 
     def _alive(self) -> Array:
         """P(T > a), or P(T_j > a for all j), (1 or n, 1)."""
-        return self._xp.exp(self._log_alive())
+        return self.xp.exp(self._log_alive())
 
-    def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / or_one(self._alive())[:, 0]
+    def prob_never(self) -> Array:
+        return self._distribution.prob_never() / or_one(self._alive())[:, 0]
 
     def given_survival(self, a: ArrayLike) -> Any:
         """The distribution given that the time, or all of them, exceed the larger of both."""
         F, column = self._with_start(a)
         if bool((column <= F._entry).all()):
             return F
-        later = F._replaced(_entry=F._xp.maximum(column, F._entry))
+        later = F.replaced(_entry=F.xp.maximum(column, F._entry))
         check_possible(later._log_alive() == -np.inf, later._entry)
         return later
 
@@ -109,110 +109,110 @@ class GivenSurvival(_Given, ByLogSurvival):
     def __init__(self, distribution: Univariate, a: ArrayLike) -> None:
         check_one_time(distribution, "distribution")
         self._condition(distribution, a)
-        self._is_estimate = distribution._is_estimate
+        self.is_estimate = distribution.is_estimate
 
-    _degree = Univariate._degree_of_parts
+    form = Univariate._form_of_parts
 
     def _log_alive(self) -> Array:
         """Log P(T > a), (1 or n, 1); polynomials are divided by the probability itself."""
-        if self._degree is not None:
+        if self.form != "smooth":
             return safe_log(self._alive())
-        return self._xp.where(self._entry < 0, 0.0, self._distribution._logsf(self._start))
+        return self.xp.where(self._entry < 0, 0.0, self._distribution.logsf_at(self._start))
 
     def _alive(self) -> Array:
-        if self._degree is None:
+        if self.form == "smooth":
             return super()._alive()
-        return self._xp.where(self._entry < 0, 1.0, self._distribution._sf(self._start))
+        return self.xp.where(self._entry < 0, 1.0, self._distribution.sf_at(self._start))
 
     def _late(self, t: Array) -> Array:
-        return self._xp.maximum(t, self._entry)
+        return self.xp.maximum(t, self._entry)
 
     def _after(self, t: Array, values: Array, before: float) -> Array:
         """``values`` after a, ``before`` up to it."""
-        return self._xp.where(t > self._entry, values, before)
+        return self.xp.where(t > self._entry, values, before)
 
-    def _sf(self, t: Array) -> Array:
-        if self._degree is None:
-            return super()._sf(t)
-        return self._after(t, self._distribution._sf(self._late(t)) / self._alive(), 1.0)
+    def sf_at(self, t: Array) -> Array:
+        if self.form == "smooth":
+            return super().sf_at(t)
+        return self._after(t, self._distribution.sf_at(self._late(t)) / self._alive(), 1.0)
 
-    def _sf_left(self, t: Array) -> Array:
+    def sf_left_at(self, t: Array) -> Array:
         """By the survival function where there is no atom, which has digits where P(T > a) underflows."""
         F, late = self._distribution, self._late(t)
-        left = F._sf_left(late)
-        atom = left != F._sf(late)
-        if not possibly(self._xp.any(atom)):
-            return self._sf(t)
-        return self._after(t, self._xp.where(atom, left / or_one(self._alive()), self._sf(t)), 1.0)
+        left = F.sf_left_at(late)
+        atom = left != F.sf_at(late)
+        if not possibly(self.xp.any(atom)):
+            return self.sf_at(t)
+        return self._after(t, self.xp.where(atom, left / or_one(self._alive()), self.sf_at(t)), 1.0)
 
-    def _cdf(self, t: Array) -> Array:
-        return super()._cdf(t) if self._degree is None else 1 - self._sf(t)
+    def cdf_at(self, t: Array) -> Array:
+        return super().cdf_at(t) if self.form == "smooth" else 1 - self.sf_at(t)
 
-    def _logsf(self, t: Array) -> Array:
-        if self._degree is not None:
-            return super()._logsf(t)
-        return self._after(t, self._distribution._logsf(self._late(t)) - self._log_alive(), 0.0)
+    def logsf_at(self, t: Array) -> Array:
+        if self.form != "smooth":
+            return super().logsf_at(t)
+        return self._after(t, self._distribution.logsf_at(self._late(t)) - self._log_alive(), 0.0)
 
-    def _logpdf(self, t: Array) -> Array:
-        return self._after(t, self._distribution._logpdf(self._late(t)) - self._log_alive(), -np.inf)
+    def logpdf_at(self, t: Array) -> Array:
+        return self._after(t, self._distribution.logpdf_at(self._late(t)) - self._log_alive(), -np.inf)
 
     def _log_slope(self, t: Array) -> Array | None:
         slope = self._distribution._log_slope(self._late(t))
         return None if slope is None else self._after(t, slope - self._log_alive(), -np.inf)
 
-    def _isf(self, p: Array) -> Array:
-        xp = self._xp
-        if self._degree == 0:
-            return self._step()._isf(p)
+    def isf_at(self, p: Array) -> Array:
+        xp = self.xp
+        if self.form == "steps":
+            return self.as_step().isf_at(p)
         t = xp.maximum(self._distribution._isf_given(self._start, self._alive(), p), self._start)
         return xp.where(p < 1, t, 0.0)
 
-    def _icdf(self, p: Array) -> Array:
-        xp = self._xp
-        if self._degree == 0:
-            return self._step()._icdf(p)
-        t = self._distribution._icdf_beyond(self._first(), p)
+    def icdf_at(self, p: Array) -> Array:
+        xp = self.xp
+        if self.form == "steps":
+            return self.as_step().icdf_at(p)
+        t = self._distribution.icdf_beyond_at(self._first(), p)
         return xp.where(p > 0, t, 0.0)
 
     def _first(self) -> Array:
         """The first time that is possible: an atom at a itself is not."""
-        xp, a, F = self._xp, self._start, self._distribution
-        atom = (F._sf_left(a) != F._sf(a)) & (self._entry >= 0)
+        xp, a, F = self.xp, self._start, self._distribution
+        atom = (F.sf_left_at(a) != F.sf_at(a)) & (self._entry >= 0)
         return xp.where(atom, next_float(a), a)
 
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        if self._degree == 0:
-            return self._step()._icdf_beyond(y, p)
-        xp = self._xp
-        t = xp.maximum(self._distribution._icdf_beyond(xp.maximum(y, self._first()), p), y)
+    def icdf_beyond_at(self, y: Array, p: Array) -> Array:
+        if self.form == "steps":
+            return self.as_step().icdf_beyond_at(y, p)
+        xp = self.xp
+        t = xp.maximum(self._distribution.icdf_beyond_at(xp.maximum(y, self._first()), p), y)
         return xp.where(p > 0, t, y)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        if self._degree is None:
-            return super()._integrated_sf(a, b)
-        if self._degree == 0:
-            return self._step()._integrated_sf(a, b)
-        xp, start = self._xp, self._start
-        beyond = self._distribution._integrated_sf(xp.maximum(a, start), xp.maximum(b, start))
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
+        if self.form == "smooth":
+            return super().integrated_sf_at(a, b)
+        if self.form == "steps":
+            return self.as_step().integrated_sf_at(a, b)
+        xp, start = self.xp, self._start
+        beyond = self._distribution.integrated_sf_at(xp.maximum(a, start), xp.maximum(b, start))
         return xp.minimum(b, start) - xp.minimum(a, start) + beyond / self._alive()
 
-    def _end(self) -> Array:
-        return self._distribution._end()
+    def support_end(self) -> Array:
+        return self._distribution.support_end()
 
-    def _excludes(self, t: Array) -> Array:
-        return super()._excludes(t) | self._distribution._excludes(t) | (t <= self._entry)
+    def excludes_at(self, t: Array) -> Array:
+        return super().excludes_at(t) | self._distribution.excludes_at(t) | (t <= self._entry)
 
-    def _breaks(self) -> Array:
+    def breaks(self) -> Array:
         """Those of the distribution from a on, and a itself."""
-        return self._xp.maximum(common_breaks([self._distribution], self._start), self._start)
+        return self.xp.maximum(common_breaks([self._distribution], self._start), self._start)
 
-    def _steps(self) -> tuple[Array, Array]:
-        times, sf = self._distribution._steps()
-        return self._xp.maximum(times, self._start), self._after(times, sf / self._alive(), 1.0)
+    def steps(self) -> tuple[Array, Array]:
+        times, sf = self._distribution.steps()
+        return self.xp.maximum(times, self._start), self._after(times, sf / self._alive(), 1.0)
 
-    def _step(self) -> Step:
+    def as_step(self) -> Step:
         """The jumps as a distribution, found once."""
-        return self._remember("step", lambda: Step._trusted(*self._steps(), falls=True))
+        return self.remember("step", lambda: Step.trusted(*self.steps(), falls=True))
 
 
 DRAWS = 10_000  # candidates per sample that survives to the entry, at most
@@ -266,19 +266,19 @@ class GivenJointSurvival(_Given, Joint):
     def _corner(self) -> Array:
         """(a, ..., a) as times (1 or n, 1, k), zero where a is negative."""
         start = self._start
-        return self._xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
+        return self.xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
 
     def _log_alive(self) -> Array:
-        return self._xp.where(self._entry < 0, 0.0, self._distribution._logsf(self._corner))
+        return self.xp.where(self._entry < 0, 0.0, self._distribution.logsf_at(self._corner))
 
-    def _logsf(self, t: Array, left: bool = False) -> Array:
-        xp, a, start = self._xp, self._entry[:, :, None], self._start[:, :, None]
+    def logsf_at(self, t: Array, left: bool = False) -> Array:
+        xp, a, start = self.xp, self._entry[:, :, None], self._start[:, :, None]
         first = xp.where(a < 0, start, next_float(start)) if left else start
-        return self._distribution._logsf(xp.where(t > a, t, first), left) - self._log_alive()
+        return self._distribution.logsf_at(xp.where(t > a, t, first), left) - self._log_alive()
 
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        xp, a = self._xp, self._entry[:, :, None]
-        value = self._distribution._log_likelihood(xp.maximum(t, self._corner), event) - self._log_alive()
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
+        xp, a = self.xp, self._entry[:, :, None]
+        value = self._distribution.log_likelihood_at(xp.maximum(t, self._corner), event) - self._log_alive()
         early = xp.any(event & (t <= a), axis=-1)
         return xp.where(early, -np.inf, value)
 
@@ -286,7 +286,7 @@ class GivenJointSurvival(_Given, Joint):
         """The distribution of coordinate ``j`` given that all coordinates exceed a."""
         return _MarginalGivenSurvival(self, self._coordinate(j))
 
-    def _sample(self, m: int, rng: Draws) -> Array:
+    def draw(self, m: int, rng: Draws) -> Array:
         """Candidates are drawn until enough of every subject survive to a."""
         n, k, size = len(self), self.k, (len(self), m, self.k)
         if isinstance(rng, SubjectDraws) and rng.flat:  # as many for every subject
@@ -297,7 +297,7 @@ class GivenJointSurvival(_Given, Joint):
         for round_ in range(DRAWS):
             missing = np.nonzero(count < m)[0]
             if not missing.size:
-                return convert(chosen.reshape(size), self._reference)
+                return convert(chosen.reshape(size), self.reference)
             draws = _candidates(joint, missing, m, some_draws(rng, missing, stream=16 + round_))
             for i, row in zip(missing, draws, strict=True):
                 survivors = row[(row > a[i]).all(axis=1)][: m - count[i]]
@@ -313,8 +313,8 @@ def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarra
     """Draws for some subjects, (rows, m, k), different for each also where one distribution serves all."""
     if len(joint) == 1:
         rng = SubjectDraws(rng.keys, flat=True) if isinstance(rng, SubjectDraws) else rng
-        return to_numpy(joint._sample(rows.size * m, rng)).reshape(rows.size, m, joint.k)
-    return to_numpy(joint.take(rows)._sample(m, rng))
+        return to_numpy(joint.draw(rows.size * m, rng)).reshape(rows.size, m, joint.k)
+    return to_numpy(joint.take(rows).draw(m, rng))
 
 
 class _MarginalGivenSurvival(OfJoint):
@@ -334,22 +334,22 @@ class _MarginalGivenSurvival(OfJoint):
 
     def _at(self, t: Array) -> Array:
         """T in this coordinate, zero in the others."""
-        xp = self._xp
+        xp = self.xp
         rest = xp.zeros_like(t)
         return xp.stack([t if i == self._j else rest for i in range(self._joint.k)], axis=-1)
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         return self._joint._log_density_of(self._j, self._at(t))
 
-    def _mass_at_infinity(self) -> Array:
-        return self._sf_left(self._xp.full_like(self._joint._entry, np.inf))[:, 0]
+    def prob_never(self) -> Array:
+        return self.sf_left_at(self.xp.full_like(self._joint._entry, np.inf))[:, 0]
 
-    def _end(self) -> Array:
-        return self._alone._end()
+    def support_end(self) -> Array:
+        return self._alone.support_end()
 
-    def _excludes(self, t: Array) -> Array:
-        return super()._excludes(t) | self._alone._excludes(t) | (t <= self._joint._entry)
+    def excludes_at(self, t: Array) -> Array:
+        return super().excludes_at(t) | self._alone.excludes_at(t) | (t <= self._joint._entry)
 
-    def _breaks(self) -> Array:
+    def breaks(self) -> Array:
         start = self._joint._start
-        return self._xp.maximum(common_breaks([self._alone], start), start)
+        return self.xp.maximum(common_breaks([self._alone], start), start)

@@ -88,7 +88,7 @@ class JointGrid(Joint):
             )
         self._log_p = to_log(values)
         self._rate = _tail_rate(tail, values, self.k)
-        self._arrays = ("_log_p", "_rate", *self._edge_names)  # type: ignore[misc]
+        self.array_names = ("_log_p", "_rate", *self._edge_names)  # type: ignore[misc]
         common_rows(probabilities=self._log_p.shape[0], tail=self._rate.shape[0])
 
     @classmethod
@@ -137,12 +137,12 @@ class JointGrid(Joint):
     @property
     def probabilities(self) -> Array:
         """Cell probabilities, (n, B_1 + 1, ..., B_k + 1)."""
-        return self._xp.exp(self._log_p)
+        return self.xp.exp(self._log_p)
 
     def marginal(self, j: int) -> Univariate:
         """The distribution of coordinate ``j``: the cells summed over the other axes."""
         j = self._coordinate(j)
-        xp = self._xp
+        xp = self.xp
         moved = xp.moveaxis(self._log_p, j + 1, 1)
         log_p = logsumexp(xp.reshape(moved, (*moved.shape[:2], -1)))
         return Binned(self._edges[j], log_p, self._rate[:, j : j + 1])
@@ -150,7 +150,7 @@ class JointGrid(Joint):
     @property
     def _log_upper(self) -> Array:
         """Log of P(T_1 > b_{i_1}, ..., T_k > b_{i_k}) at the corners of the grid, flattened to (n, cells)."""
-        xp = self._xp
+        xp = self.xp
 
         def make() -> Array:
             table = self.probabilities
@@ -158,12 +158,12 @@ class JointGrid(Joint):
                 table = xp.flip(xp.cumsum(xp.flip(table, axis=axis), axis=axis), axis=axis)
             return xp.reshape(safe_log(table), (table.shape[0], -1))
 
-        return self._remember("log_upper", make)
+        return self.remember("log_upper", make)
 
     @np.errstate(over="ignore")  # sums of log probabilities without digits are minus infinity
-    def _logsf(self, t: Array, left: bool = False) -> Array:
+    def logsf_at(self, t: Array, left: bool = False) -> Array:
         """Multilinear between the corners around t: a sum over the 2^k of them."""
-        xp = self._xp
+        xp = self.xp
         sides = [self._corner_sides(t[..., j], j, left) for j in range(self.k)]
         terms = []
         for corner in itertools.product((0, 1), repeat=self.k):
@@ -178,7 +178,7 @@ class JointGrid(Joint):
 
     def _corner_sides(self, t: Array, j: int, left: bool) -> list[tuple[Array, Array]]:
         """The edges below and above t with their log weights; beyond the last edge the tail decays."""
-        xp = self._xp
+        xp = self.xp
         bin_, width, rest = place(self._edges[j], t)
         beyond, excess = tail_excess(self._edges[j], t)
         never = xp.full_like(rest, -np.inf)
@@ -186,8 +186,8 @@ class JointGrid(Joint):
         high = xp.where(beyond, -decay(self._rate[:, j : j + 1], excess, left), safe_log(1 - rest / width))
         return [(bin_, low), (bin_ + 1, high)]
 
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        xp, q = self._xp, t.shape[1]
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
+        xp, q = self.xp, t.shape[1]
         event = xp.broadcast_to(event, t.shape)
         numbers = max(len(self), t.shape[0]) * math.prod(self._log_p.shape[1:])
         step = max(1, CHUNK_NUMBERS // numbers)
@@ -199,7 +199,7 @@ class JointGrid(Joint):
     @np.errstate(over="ignore")
     def _contract(self, t: Array, event: Array) -> Array:
         """Sum the cells against one weight vector per coordinate, last axis first: (n, q, k) -> (n, q)."""
-        xp = self._xp
+        xp = self.xp
         value = self._log_p[:, None]
         for j in reversed(range(self.k)):
             log_a = self._log_weights(t[..., j], event[..., j], j)
@@ -209,7 +209,7 @@ class JointGrid(Joint):
 
     def _log_weights(self, t: Array, event: Array, j: int) -> Array:
         """Log weights of the bins of one axis, (n, q, B + 1): density at an event, share beyond C."""
-        xp = self._xp
+        xp = self.xp
         edges = self._edges[j]
         bin_, width, rest = place(edges, t)
         beyond, excess = tail_excess(edges, t)
@@ -225,14 +225,14 @@ class JointGrid(Joint):
         bin_, here, later, never = (part[..., None] for part in (bin_, here, later, never))
         return xp.where(cells == bin_, here, xp.where(cells > bin_, later, never))
 
-    def _mass_at_infinity(self) -> Array:
-        xp = self._xp
+    def prob_never(self) -> Array:
+        xp = self.xp
         corner = xp.exp(xp.reshape(self._log_p, (self._log_p.shape[0], -1))[:, -1])
         return xp.where(xp.any(self._rate > 0, axis=1), 0.0, corner)
 
     def _end_of_first(self) -> Array:
         """The latest first event that any possible cell allows."""
-        xp = self._xp
+        xp = self.xp
         end: Array = xp.full_like(self._log_p[:1], np.inf)
         for j, edges in enumerate(self._edges):
             upper = xp.concat([edges[0, 1:], xp.full_like(edges[0, :1], np.inf)], axis=0)
@@ -240,10 +240,10 @@ class JointGrid(Joint):
         possible = xp.where(self._log_p > -np.inf, end, 0.0)
         return xp.max(xp.reshape(possible, (possible.shape[0], -1)), axis=1)
 
-    def _sample(self, m: int, rng: Draws) -> Array:
+    def draw(self, m: int, rng: Draws) -> Array:
         """A cell by its probability, then a time within it on every axis."""
         distribution = self.detach()
-        xp, n = distribution._xp, len(self)
+        xp, n = distribution.xp, len(self)
         flat = xp.astype(
             xp.reshape(distribution.probabilities, (distribution._log_p.shape[0], -1)), xp.float64
         )
@@ -258,7 +258,7 @@ class JointGrid(Joint):
         return xp.stack(times[::-1], axis=2)
 
     def _draw_within(self, bin_: Array, j: int, rng: Draws) -> Array:
-        xp, edges, rate = self._xp, self._edges[j], self._rate[:, j : j + 1]
+        xp, edges, rate = self.xp, self._edges[j], self._rate[:, j : j + 1]
         last = edges.shape[1] - 1
         u = self._uniforms(tuple(bin_.shape), rng)
         inside = xp.clip(bin_, 0, last - 1)

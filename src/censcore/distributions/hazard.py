@@ -26,9 +26,9 @@ from censcore.distributions.univariate import Univariate
 class ByHazard(Univariate):
     r"""A continuous distribution given by its cumulative hazard :math:`H(t)=-\log P(T>t)`.
 
-    A subclass writes three formulas: H on [0, inf] (``_cumulative_hazard``), its inverse
-    (``_inverse_hazard``) and the logarithm of the hazard rate :math:`h=H'` (``_log_hazard``). What follows
-    from them is written here once, accurate in both tails.
+    A subclass writes three formulas: H on [0, inf] (``cumulative_hazard_at``), its inverse
+    (``inverse_hazard_at``) and the logarithm of the hazard rate :math:`h=H'` (``log_hazard_at``). What
+    follows from them is written here once, accurate in both tails.
 
     See Also
     --------
@@ -39,102 +39,102 @@ class ByHazard(Univariate):
     >>> from censcore.distributions import ByHazard, Parametric
     >>> class Rayleigh(ByHazard, Parametric):
     ...     def __init__(self, scale):
-    ...         self._set_parameters(scale=scale)
+    ...         self.set_parameters(scale=scale)
     ...
-    ...     def _cumulative_hazard(self, t):
+    ...     def cumulative_hazard_at(self, t):
     ...         return (t / self._scale) ** 2 / 2
     ...
-    ...     def _inverse_hazard(self, h):
-    ...         return self._scale * self._xp.sqrt(2 * h)
+    ...     def inverse_hazard_at(self, h):
+    ...         return self._scale * self.xp.sqrt(2 * h)
     ...
-    ...     def _log_hazard(self, t):
-    ...         return self._xp.log(t / self._scale**2)
+    ...     def log_hazard_at(self, t):
+    ...         return self.xp.log(t / self._scale**2)
     >>> Rayleigh([1.0, 2.0]).sf(2.0).round(3)
     array([0.135, 0.607])
     """
 
     @abstractmethod
-    def _cumulative_hazard(self, t: Array) -> Array:
+    def cumulative_hazard_at(self, t: Array) -> Array:
         """H(t) for 0 <= t <= inf."""
 
     @abstractmethod
-    def _inverse_hazard(self, h: Array) -> Array:
+    def inverse_hazard_at(self, h: Array) -> Array:
         """The smallest t with H(t) >= h, for 0 <= h <= inf."""
 
     @abstractmethod
-    def _log_hazard(self, t: Array) -> Array:
+    def log_hazard_at(self, t: Array) -> Array:
         """Log h(t) for 0 <= t < inf."""
 
     def _hazard_at(self, t: Array) -> Array:
         """H(t), with a gradient that is finite everywhere."""
-        if self._xp is not np and (self._requires_grad or requires_grad(t)):
+        if self.xp is not np and (self._requires_grad or requires_grad(t)):
             return self._hazard_with_gradient(t)
         with np.errstate(over="ignore"):  # beyond the largest float the hazard is infinite
-            return self._cumulative_hazard(t)
+            return self.cumulative_hazard_at(t)
 
     def _hazard_with_gradient(self, t: Array) -> Array:
         """Without a gradient where H or t is infinite and where t is zero, or as good as zero.
 
         There torch would multiply a zero gradient by an infinite slope, so these entries leave the graph.
         """
-        xp, hazard = self._xp, self._cumulative_hazard(t)
+        xp, hazard = self.xp, self.cumulative_hazard_at(t)
         limits = xp.finfo(hazard.dtype)
         ordinary = (t > float(limits.tiny) / float(limits.eps)) & xp.isfinite(t) & xp.isfinite(hazard)
         if surely(xp.all(ordinary)):
             return hazard
-        typical = self.detach()._inverse_hazard(self._reachable(detach(hazard)))
-        inner = self._cumulative_hazard(xp.where(ordinary, t, typical))
+        typical = self.detach().inverse_hazard_at(self._reachable(detach(hazard)))
+        inner = self.cumulative_hazard_at(xp.where(ordinary, t, typical))
         return xp.where(ordinary, inner, detach(hazard))
 
     def _time_at(self, hazard: Array) -> Array:
         """The smallest t with H(t) >= hazard, its gradient guarded in the same way."""
         with np.errstate(over="ignore"):
-            t = self._inverse_hazard(hazard)
+            t = self.inverse_hazard_at(hazard)
         if not requires_grad(t):
             return t
         xp = namespace(t)
         ordinary = (hazard > 0) & xp.isfinite(hazard) & xp.isfinite(t)
         if surely(xp.all(ordinary)):
             return t
-        inner = self._inverse_hazard(xp.where(ordinary, hazard, self._reachable(detach(hazard))))
+        inner = self.inverse_hazard_at(xp.where(ordinary, hazard, self._reachable(detach(hazard))))
         return xp.where(ordinary, inner, detach(t))
 
     def _reachable(self, like: Array) -> Array:
         """Levels that H reaches, as placeholders for entries that are replaced."""
         return namespace(like).ones_like(like)
 
-    def _logsf(self, t: Array) -> Array:
+    def logsf_at(self, t: Array) -> Array:
         return 0.0 - self._hazard_at(t)
 
-    def _sf(self, t: Array) -> Array:
-        return self._xp.exp(-self._hazard_of_survivors(t))
+    def sf_at(self, t: Array) -> Array:
+        return self.xp.exp(-self._hazard_of_survivors(t))
 
-    def _cdf(self, t: Array) -> Array:
-        return 0.0 - self._xp.expm1(-self._hazard_of_survivors(t))
+    def cdf_at(self, t: Array) -> Array:
+        return 0.0 - self.xp.expm1(-self._hazard_of_survivors(t))
 
     def _hazard_of_survivors(self, t: Array) -> Array:
         """H(t), without a gradient where no survival is left: zero times its square would be NaN."""
-        hazard, xp = self._hazard_at(t), self._xp
+        hazard, xp = self._hazard_at(t), self.xp
         if xp is np or not requires_grad(hazard):
             return hazard
         return xp.where(hazard < float(-np.log(xp.finfo(hazard.dtype).tiny)), hazard, detach(hazard))
 
-    def _logpdf(self, t: Array) -> Array:
-        xp = self._xp
+    def logpdf_at(self, t: Array) -> Array:
+        xp = self.xp
         hazard = self._hazard_at(t)
         endless = xp.isinf(t) | xp.isinf(hazard)
-        density = self._log_hazard(xp.where(endless, 1.0, t)) - hazard
+        density = self.log_hazard_at(xp.where(endless, 1.0, t)) - hazard
         return xp.where(endless, -np.inf, density)
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         return self._time_at(0.0 - safe_log(p))
 
-    def _icdf(self, p: Array) -> Array:
+    def icdf_at(self, p: Array) -> Array:
         return self._time_at(0.0 - log1p(-p))
 
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+    def icdf_beyond_at(self, y: Array, p: Array) -> Array:
         """Given T >= y, H(T) exceeds H(y) by a unit exponential."""
-        xp = self._xp
+        xp = self.xp
         return xp.maximum(self._time_at(self._hazard_at(y) - log1p(-p)), y)
 
     def _isf_given(self, a: Array, alive: Array, p: Array) -> Array:
@@ -163,19 +163,19 @@ class Exponential(ByHazard, Parametric):
     _rate: Array
 
     def __init__(self, rate: ArrayLike) -> None:
-        self._set_parameters(rate=rate)
+        self.set_parameters(rate=rate)
 
-    def _cumulative_hazard(self, t: Array) -> Array:
+    def cumulative_hazard_at(self, t: Array) -> Array:
         return self._rate * t
 
-    def _inverse_hazard(self, h: Array) -> Array:
+    def inverse_hazard_at(self, h: Array) -> Array:
         return h / self._rate
 
-    def _log_hazard(self, t: Array) -> Array:
+    def log_hazard_at(self, t: Array) -> Array:
         return safe_log(self._rate)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return decaying_area(self._sf(a), self._rate, b - a)
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
+        return decaying_area(self.sf_at(a), self._rate, b - a)
 
 
 class Weibull(ByHazard, Parametric):
@@ -202,14 +202,14 @@ class Weibull(ByHazard, Parametric):
     _scale: Array
 
     def __init__(self, shape: ArrayLike, scale: ArrayLike) -> None:
-        self._set_parameters(shape=shape, scale=scale)
+        self.set_parameters(shape=shape, scale=scale)
 
-    def _cumulative_hazard(self, t: Array) -> Array:
+    def cumulative_hazard_at(self, t: Array) -> Array:
         return (t / self._scale) ** self._shape
 
     def _hazard_with_gradient(self, t: Array) -> Array:
         r"""As :math:`e^{a(\log t-\log\lambda)}`: no power of small t in any derivative."""
-        xp, limits = self._xp, self._xp.finfo(t.dtype)
+        xp, limits = self.xp, self.xp.finfo(t.dtype)
         log_hazard = self._shape * (log_of_positive(t) - xp.log(self._scale))
         ordinary = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
         ordinary = ordinary & (log_hazard < float(np.log(limits.max)))
@@ -218,16 +218,16 @@ class Weibull(ByHazard, Parametric):
         inner = xp.exp(xp.where(ordinary, log_hazard, 0.0))
         return xp.where(ordinary, inner, self.detach()._hazard_at(detach(t)))
 
-    def _inverse_hazard(self, h: Array) -> Array:
+    def inverse_hazard_at(self, h: Array) -> Array:
         return self._scale * h ** (1 / self._shape)
 
-    def _log_hazard(self, t: Array) -> Array:
+    def log_hazard_at(self, t: Array) -> Array:
         a, log_scale = self._shape, safe_log(self._scale)
         return safe_log(a) - log_scale + xlogy(a - 1, t) - (a - 1) * log_scale
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
         r"""With u = H(t): :math:`\lambda\Gamma(1+1/a)` times a difference of the smaller gamma tails."""
-        xp = self._xp
+        xp = self.xp
         inverse = 1 / self._shape
         with np.errstate(over="ignore"):
             whole = self._scale * xp.exp(special(a).gammaln(1 + inverse))
@@ -247,7 +247,7 @@ class Weibull(ByHazard, Parametric):
 
         With x = H(t) it is :math:`te^{-x}\sum_n x^n/\{(s+1)\cdots(s+n)\}`; all terms are positive.
         """
-        xp, s = self._xp, 1 / self._shape
+        xp, s = self.xp, 1 / self._shape
         endless = xp.isinf(t)
         t = xp.where(endless, 1.0, t)
         x = self._hazard_at(t)
@@ -293,19 +293,19 @@ class Gompertz(ByHazard, Parametric):
     _rate: Array
 
     def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
-        self._set_parameters(shape=shape, rate=rate)
+        self.set_parameters(shape=shape, rate=rate)
 
-    def _cumulative_hazard(self, t: Array) -> Array:
+    def cumulative_hazard_at(self, t: Array) -> Array:
         with np.errstate(over="ignore"):
             return self._rate / self._shape * expm1(self._shape * t)
 
-    def _inverse_hazard(self, h: Array) -> Array:
-        return self._xp.log1p(h * self._shape / self._rate) / self._shape
+    def inverse_hazard_at(self, h: Array) -> Array:
+        return self.xp.log1p(h * self._shape / self._rate) / self._shape
 
-    def _log_hazard(self, t: Array) -> Array:
+    def log_hazard_at(self, t: Array) -> Array:
         return safe_log(self._rate) + self._shape * t
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
         r"""From :math:`\int_t^\infty P(T>s)\,ds=P(T>t)\,e^xE_1(x)/b` with :math:`x=(r/b)e^{bt}`.
 
         The difference of two tails has no digits left where a and b are close: there one panel of quadrature
@@ -314,15 +314,15 @@ class Gompertz(ByHazard, Parametric):
 
         def tail(t: Array) -> Array:
             x = self._rate / self._shape + self._hazard_at(t)
-            return self._sf(t) * expint_scaled(x) / self._shape
+            return self.sf_at(t) * expint_scaled(x) / self._shape
 
-        xp = self._xp
+        xp = self.xp
         endless = xp.isinf(b)
         stop = xp.where(endless, a, b)
         with np.errstate(over="ignore"):
-            little = self._cumulative_hazard(stop) < self._cumulative_hazard(a) + 1
+            little = self.cumulative_hazard_at(stop) < self.cumulative_hazard_at(a) + 1
             short = ~endless & little & (self._shape * (stop - a) < 1)
-        panel = integrate_panels(self._sf, a, xp.where(short, stop, a))
+        panel = integrate_panels(self.sf_at, a, xp.where(short, stop, a))
         return xp.where(short, panel, tail(a) - tail(b))
 
 
@@ -352,20 +352,20 @@ class LogLogistic(ByHazard, Parametric):
     _scale: Array
 
     def __init__(self, shape: ArrayLike, scale: ArrayLike) -> None:
-        self._set_parameters(shape=shape, scale=scale)
+        self.set_parameters(shape=shape, scale=scale)
 
-    def _cumulative_hazard(self, t: Array) -> Array:
+    def cumulative_hazard_at(self, t: Array) -> Array:
         """Log of 1 + odds, the odds being those of an event before t."""
         log_odds = self._shape * (safe_log(t) - safe_log(self._scale))
-        return self._xp.logaddexp(log_odds, self._xp.zeros_like(log_odds))
+        return self.xp.logaddexp(log_odds, self.xp.zeros_like(log_odds))
 
-    def _inverse_hazard(self, h: Array) -> Array:
+    def inverse_hazard_at(self, h: Array) -> Array:
         def formula(h: Array) -> Array:
-            log_odds = h + self._xp.log(-expm1(-h))
+            log_odds = h + self.xp.log(-expm1(-h))
             return exp(safe_log(self._scale) + log_odds / self._shape)
 
         return interior(formula, h, 0.0, np.inf)
 
-    def _log_hazard(self, t: Array) -> Array:
+    def log_hazard_at(self, t: Array) -> Array:
         a, log_scale = self._shape, safe_log(self._scale)
         return safe_log(a) - log_scale + xlogy(a - 1, t) - (a - 1) * log_scale - self._hazard_at(t)

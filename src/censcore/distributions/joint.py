@@ -22,6 +22,7 @@ from censcore._arrays import (
 from censcore._numerics import safe_log
 from censcore._validation import as_coordinate, as_events, as_list, check_positive
 from censcore.distributions._panels import common_breaks, merge_edges
+from censcore.distributions.contract import Form
 from censcore.distributions.distribution import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import ByLogSurvival, Univariate, check_one_time
@@ -31,8 +32,8 @@ from censcore.exceptions import InvalidInputError
 class Joint(Distribution):
     """A distribution of k event times per subject.
 
-    A subclass writes ``k``, :meth:`marginal`, ``_sample(m, rng)``, ``_mass_at_infinity()``
-    and two formulas of times (n, q, k), ``_logsf`` and ``_log_likelihood``: one formula serves the times
+    A subclass writes ``k``, :meth:`marginal`, ``draw(m, rng)``, ``prob_never()``
+    and two formulas of times (n, q, k), ``logsf_at`` and ``log_likelihood_at``: one formula serves the times
     (n, 1, k) of a likelihood and the diagonal (n, q, k) of the first event.
 
     See Also
@@ -62,26 +63,26 @@ class Joint(Distribution):
         return all(self.marginal(j).has_density for j in range(self.k))
 
     @abstractmethod
-    def _logsf(self, t: Array, left: bool = False) -> Array:
+    def logsf_at(self, t: Array, left: bool = False) -> Array:
         """Log of P(T_j > t_j for all j), or >= from the left: (n, q, k) -> (n, q)."""
 
     @abstractmethod
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
         """Log of the density in the coordinates of ``event`` and the survival in the others."""
 
     def _log_density_of(self, j: int, t: Array) -> Array:
         """Log density of "event j at t_j, all others later than their t", (n, q, k) -> (n, q)."""
         event = convert(np.arange(self.k) == j, t)
-        return self._log_likelihood(t, self._xp.broadcast_to(event, t.shape))
+        return self.log_likelihood_at(t, self.xp.broadcast_to(event, t.shape))
 
     @abstractmethod
-    def _mass_at_infinity(self) -> Array:
+    def prob_never(self) -> Array:
         """P(T_j = inf for all j), (n,) or (1,)."""
 
     def _end_of_first(self) -> Array:
         """The end of the support of the first event, (n,) or (1,)."""
-        ends = stacked(self.marginal(j)._end()[:, 0] for j in range(self.k))
-        return self._xp.min(ends, axis=1)
+        ends = stacked(self.marginal(j).support_end()[:, 0] for j in range(self.k))
+        return self.xp.min(ends, axis=1)
 
     def sf(self, t: ArrayLike) -> Array:
         """P(T_1 > t_1, ..., T_k > t_k) at times (n, k), or (1, k) for all rows: (n,)."""
@@ -91,7 +92,7 @@ class Joint(Distribution):
         """Log of P(T_1 > t_1, ..., T_k > t_k) at times (n, k): (n,)."""
         distribution, times = self._at(t, "t")
         check_positive(times, "t", zero=True, infinite=True)
-        return distribution._logsf(times[:, None, :])[:, 0]
+        return distribution.logsf_at(times[:, None, :])[:, 0]
 
     def log_likelihood(self, time: ArrayLike, event: ArrayLike) -> Array:
         """Density in the coordinates with an event, survival in the censored ones, (n,).
@@ -103,7 +104,7 @@ class Joint(Distribution):
         check_positive(t, "time", zero=True)
         delta = as_events(event, t)
         common_rows(distribution=len(self), time=t.shape[0], event=delta.shape[0])
-        return distribution._log_likelihood(t[:, None, :], delta[:, None, :])[:, 0]
+        return distribution.log_likelihood_at(t[:, None, :], delta[:, None, :])[:, 0]
 
     def first(self) -> Univariate:
         """The distribution of the smallest of the event times."""
@@ -136,8 +137,8 @@ class Joint(Distribution):
     def _at(self, values: Array, name: str) -> tuple[Self, Array]:
         """The distribution in the library of ``values``, and these as (n, k)."""
         distribution = self._fitting(values)
-        one_namespace(**{name: values, "distribution": distribution._reference})
-        array = as_float(values, name, like=distribution._reference)
+        one_namespace(**{name: values, "distribution": distribution.reference})
+        array = as_float(values, name, like=distribution.reference)
         if array.ndim == 1 and self.k == 1:
             array = array[:, None]
         if array.ndim != 2 or array.shape[1] != self.k or not array.shape[0]:
@@ -155,8 +156,8 @@ class Joint(Distribution):
 class FromMarginals(Joint):
     """A joint distribution made of its marginals and a rule that joins their survival functions.
 
-    A subclass sets ``_marginals`` and writes the rule, ``_join``: the joint log survival from those of the
-    coordinates. It also writes ``_log_likelihood`` and ``_sample``.
+    A subclass sets ``marginals`` and writes the rule, ``join``: the joint log survival from those of the
+    coordinates. It also writes ``log_likelihood_at`` and ``draw``.
 
     Examples
     --------
@@ -166,42 +167,42 @@ class FromMarginals(Joint):
     True
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_marginals",)
-    _marginals: list[Univariate]
+    part_names: ClassVar[tuple[str, ...]] = ("marginals",)
+    marginals: list[Univariate]
 
     @property
     def k(self) -> int:
         """Number of event times."""
-        return len(self._marginals)
+        return len(self.marginals)
 
     def marginal(self, j: int) -> Univariate:
         """The distribution of coordinate ``j``."""
-        return self._marginals[self._coordinate(j)]
+        return self.marginals[self._coordinate(j)]
 
     @abstractmethod
-    def _join(self, logsf: list[Array]) -> Array:
+    def join(self, logsf: list[Array]) -> Array:
         """The joint log survival from those of the coordinates."""
 
-    def _logsf(self, t: Array, left: bool = False) -> Array:
+    def logsf_at(self, t: Array, left: bool = False) -> Array:
         if left:
-            return self._join([_logsf_left(F, t[..., j]) for j, F in enumerate(self._marginals)])
-        return self._join([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
+            return self.join([_logsf_left(F, t[..., j]) for j, F in enumerate(self.marginals)])
+        return self.join([F.logsf_at(t[..., j]) for j, F in enumerate(self.marginals)])
 
-    def _mass_at_infinity(self) -> Array:
-        logsf = self._join([safe_log(F._mass_at_infinity()[:, None]) for F in self._marginals])
-        return self._xp.exp(logsf)[:, 0]
+    def prob_never(self) -> Array:
+        logsf = self.join([safe_log(F.prob_never()[:, None]) for F in self.marginals])
+        return self.xp.exp(logsf)[:, 0]
 
     def censor_at(self, tau: ArrayLike) -> Joint:
         """The distribution of min(T_j, tau_j) for every j, by the same rule from censored marginals."""
         distribution, ends = self._with_end(tau)
-        censored = [F.censor_at(ends[:, j]) for j, F in enumerate(distribution._marginals)]
-        return distribution._replaced(_marginals=censored)
+        censored = [F.censor_at(ends[:, j]) for j, F in enumerate(distribution.marginals)]
+        return distribution.replaced(marginals=censored)
 
 
 def _logsf_left(F: Univariate, t: Array) -> Array:
     """Log P(T >= t): that of P(T > t) where there is no atom, which has digits where P(T > t) underflows."""
-    left = F._sf_left(t)
-    return F._xp.where(left == F._sf(t), F._logsf(t), safe_log(left))
+    left = F.sf_left_at(t)
+    return F.xp.where(left == F.sf_at(t), F.logsf_at(t), safe_log(left))
 
 
 def stacked(values: Iterable[Array]) -> Array:
@@ -221,10 +222,10 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
         raise InvalidInputError(f"{owner} needs at least one distribution; got an empty list.")
     for distribution in distributions:
         check_one_time(distribution, owner)
-    bound = [F for F in distributions if not F._is_neutral]
-    one_namespace(**{f"distribution {i}": F._reference for i, F in enumerate(bound)})
+    bound = [F for F in distributions if not F.is_neutral]
+    one_namespace(**{f"distribution {i}": F.reference for i, F in enumerate(bound)})
     if bound:
-        distributions = [F.like(bound[0]._reference) if F._is_neutral else F for F in distributions]
+        distributions = [F.like(bound[0].reference) if F.is_neutral else F for F in distributions]
     if common:
         common_rows(**{f"distribution {j}": len(F) for j, F in enumerate(distributions)})
     return distributions
@@ -232,7 +233,7 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
 
 def are_steps(parts: Sequence[Univariate], what: str) -> bool:
     """Whether distributions are step functions; an error unless all of them are, or all are continuous."""
-    steps = [part._degree == 0 for part in parts]
+    steps = [part.form == "steps" for part in parts]
     if any(steps) and not all(steps):
         raise InvalidInputError(
             f"{what} must all be continuous, or all of them step functions; got "
@@ -243,9 +244,9 @@ def are_steps(parts: Sequence[Univariate], what: str) -> bool:
 
 def beside(distributions: list[Any], values: Array, name: str) -> tuple[list[Any], Array]:
     """Distributions and numbers in one library: that of whichever was not built from plain numbers."""
-    if not is_neutral(values) and all(F._is_neutral for F in distributions):
+    if not is_neutral(values) and all(F.is_neutral for F in distributions):
         distributions = [F.like(as_float(values, name)) for F in distributions]
-    reference = distributions[0]._reference
+    reference = distributions[0].reference
     one_namespace(**{name: values, "distributions": reference})
     return distributions, as_float(values, name, like=reference)
 
@@ -253,10 +254,10 @@ def beside(distributions: list[Any], values: Array, name: str) -> tuple[list[Any
 class OfJoint(ByLogSurvival):
     r"""The time of a question about a joint distribution, :math:`P(T>t)=P(T_j>t_j\text{ for all }j)`.
 
-    A subclass writes ``_at``, the times (n, q, k) that belong to times t, ``_end`` and ``_logpdf``.
+    A subclass writes ``_at``, the times (n, q, k) that belong to times t, ``support_end`` and ``logpdf_at``.
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_joint",)
+    part_names: ClassVar[tuple[str, ...]] = ("_joint",)
     _joint: Any
 
     @abstractmethod
@@ -265,31 +266,31 @@ class OfJoint(ByLogSurvival):
 
     @property
     def _unconditional(self) -> Joint:
-        """The joint distribution whose marginals tell the degree."""
+        """The joint distribution whose marginals tell the form."""
         return self._joint
 
     @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        """Functions of step functions are step functions; other degrees are not preserved."""
+    def form(self) -> Form:  # type: ignore[override]
+        """Functions of step functions are step functions; those of lines are no lines."""
         joint = self._unconditional
-        return 0 if all(joint.marginal(j)._degree == 0 for j in range(joint.k)) else None
+        return "steps" if all(joint.marginal(j).form == "steps" for j in range(joint.k)) else "smooth"
 
-    def _logsf(self, t: Array) -> Array:
-        return self._joint._logsf(self._at(t))
+    def logsf_at(self, t: Array) -> Array:
+        return self._joint.logsf_at(self._at(t))
 
-    def _sf_left(self, t: Array) -> Array:
-        return self._xp.exp(self._joint._logsf(self._at(t), left=True))
+    def sf_left_at(self, t: Array) -> Array:
+        return self.xp.exp(self._joint.logsf_at(self._at(t), left=True))
 
-    def _support_end(self) -> Array:
+    def _moving_end(self) -> Array:
         """The end of the support, with a gradient where it has one."""
-        return self._end()
+        return self.support_end()
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         """No survival is left only at the end of the support, though floats run out of digits before."""
-        return self._xp.where(p > 0, super()._isf(p), self._support_end())
+        return self.xp.where(p > 0, super().isf_at(p), self._moving_end())
 
-    def _icdf(self, p: Array) -> Array:
-        return self._xp.where(p < 1, super()._icdf(p), self._support_end())
+    def icdf_at(self, p: Array) -> Array:
+        return self.xp.where(p < 1, super().icdf_at(p), self._moving_end())
 
 
 class First(OfJoint):
@@ -302,37 +303,37 @@ class First(OfJoint):
         self._joint = joint
 
     def _at(self, t: Array) -> Array:
-        return self._xp.broadcast_to(t[:, :, None], (*t.shape, self._joint.k))
+        return self.xp.broadcast_to(t[:, :, None], (*t.shape, self._joint.k))
 
-    def _support_end(self) -> Array:
+    def _moving_end(self) -> Array:
         return self._joint._end_of_first()[:, None]
 
-    def _end(self) -> Array:
-        return detach(self._support_end())
+    def support_end(self) -> Array:
+        return detach(self._moving_end())
 
-    def _excludes(self, t: Array) -> Array:
+    def excludes_at(self, t: Array) -> Array:
         """The first event is one of them, so it can be at t only where one of them can."""
-        excluded = stacked(self._joint.marginal(j)._excludes(t) for j in range(self._joint.k))
-        return (t > self._end()) | self._xp.all(excluded, axis=-1)
+        excluded = stacked(self._joint.marginal(j).excludes_at(t) for j in range(self._joint.k))
+        return (t > self.support_end()) | self.xp.all(excluded, axis=-1)
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         terms = [self._joint._log_density_of(j, self._at(t)) for j in range(self._joint.k)]
-        return logsumexp(self._xp.stack(terms, axis=-1))
+        return logsumexp(self.xp.stack(terms, axis=-1))
 
-    def _mass_at_infinity(self) -> Array:
-        return self._joint._mass_at_infinity()
+    def prob_never(self) -> Array:
+        return self._joint.prob_never()
 
-    def _breaks(self) -> Array | None:
+    def breaks(self) -> Array | None:
         return common_breaks(self._joint.marginal(j) for j in range(self._joint.k))
 
     def _make_panel_edges(self) -> Array:
         """For two event times the edges of both, up to the earlier end; quantiles would need a search."""
         if not isinstance(self._joint, FromMarginals) or self._joint.k > 2:
             return super()._make_panel_edges()
-        xp, marginals = self._xp, self._joint._marginals
-        edges = merge_edges(*(F._panel_edges() for F in marginals))
+        xp, marginals = self.xp, self._joint.marginals
+        edges = merge_edges(*(F.panel_edges() for F in marginals))
         for F in marginals:
-            over = xp.where(F._mass_at_infinity()[:, None] > 0, np.inf, F._panel_edges()[:, -1:])
+            over = xp.where(F.prob_never()[:, None] > 0, np.inf, F.panel_edges()[:, -1:])
             edges = xp.minimum(edges, over)
         return edges
 
@@ -377,21 +378,24 @@ class Independent(FromMarginals):
     """
 
     def __init__(self, distributions: Sequence[Univariate]) -> None:
-        self._marginals = in_one_library(distributions, type(self).__name__)
+        self.marginals = in_one_library(distributions, type(self).__name__)
 
-    def _join(self, logsf: list[Array]) -> Array:
+    def join(self, logsf: list[Array]) -> Array:
         return sum(logsf[1:], start=logsf[0])
 
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        return self._join(
-            [marginal._log_likelihood(t[..., j], event[..., j]) for j, marginal in enumerate(self._marginals)]
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
+        return self.join(
+            [
+                marginal.log_likelihood_at(t[..., j], event[..., j])
+                for j, marginal in enumerate(self.marginals)
+            ]
         )
 
-    def _sample(self, m: int, rng: Draws) -> Array:
+    def draw(self, m: int, rng: Draws) -> Array:
         n = len(self)
-        draws = [marginal._isf(self._uniforms((n, m), rng)) for marginal in self._marginals]
-        return self._xp.stack(draws, axis=2)
+        draws = [marginal.isf_at(self._uniforms((n, m), rng)) for marginal in self.marginals]
+        return self.xp.stack(draws, axis=2)
 
     def given_survival(self, a: ArrayLike) -> Independent:
         """The distribution given that all event times exceed ``a``: each given that it does."""
-        return Independent([F.given_survival(a) for F in self._fitting(a)._marginals])
+        return Independent([F.given_survival(a) for F in self._fitting(a).marginals])

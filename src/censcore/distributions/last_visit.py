@@ -36,7 +36,7 @@ class LastVisit(Distribution):
            [0.9, 0.9, 0.9, 0.7]])
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("numbers",)
+    part_names: ClassVar[tuple[str, ...]] = ("numbers",)
 
     def __init__(self, numbers: Univariate) -> None:
         check_kind(numbers, "numbers", Univariate, "a distribution of one number per subject")
@@ -59,12 +59,12 @@ class LastVisit(Distribution):
         Step
             One per subject.
         """
-        xp, visits = self._xp, convert(visits, self._reference)
+        xp, visits = self.xp, convert(visits, self.reference)
         k = xp.cumulative_sum(xp.ones_like(visits[:1]), axis=1)
         return dropping_out(visits, self.numbers.sf_left(k))._estimated_like(self)
 
-    def _sample(self, m: int, rng: Draws) -> Array:
-        return self.numbers._sample(m, rng)
+    def draw(self, m: int, rng: Draws) -> Array:
+        return self.numbers.draw(m, rng)
 
     def _not_in_time(self, *args: Any) -> NoReturn:
         """An error: there is no distribution of time before it is placed on visits."""
@@ -100,4 +100,4 @@ def steps_at(visits: Array, times: Array, sf: Array) -> Step:
     planned = xp.isfinite(visits)
     after = xp.max(xp.where(planned, visits, 0.0)) + 1 + xp.cumulative_sum(xp.ones_like(visits), axis=1)
     left = xp.min(xp.where(planned, sf, 1.0), axis=1, keepdims=True)
-    return Step._trusted(xp.where(planned, times, after), xp.where(planned, sf, left), falls=True)
+    return Step.trusted(xp.where(planned, times, after), xp.where(planned, sf, left), falls=True)

@@ -31,8 +31,8 @@ from censcore.exceptions import InvalidInputError
 class Mixed(Distribution):
     """What mixtures of one event time and of several share: components, and their weights."""
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_weights",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_components",)
+    array_names: ClassVar[tuple[str, ...]] = ("_weights",)
+    part_names: ClassVar[tuple[str, ...]] = ("_components",)
     _components: list[Any]
     _weights: Array
 
@@ -48,7 +48,7 @@ class Mixed(Distribution):
 
     def _log_sum(self, values: dict[int, Array]) -> Array:
         """Log of the weighted sum of exponentials of what is known of some components, by their number."""
-        xp = self._xp
+        xp = self.xp
         terms = []
         for j, value in values.items():
             w = self._weights[:, j : j + 1]
@@ -58,17 +58,17 @@ class Mixed(Distribution):
 
     def _of_used(self, formula: Callable[[Any], Array], otherwise: float) -> list[Array]:
         """A formula of each component, ``otherwise`` where its weight is zero."""
-        xp = self._xp
+        xp = self.xp
         values = [formula(F) for F in self._components]
         return [xp.where(self._weights[:, j : j + 1] > 0, value, otherwise) for j, value in enumerate(values)]
 
     def _latest(self, formula: Callable[[Any], Array]) -> Array:
         """The largest of what a formula gives for the components, (1 or n, 1)."""
-        return self._xp.max(stacked(self._of_used(formula, 0.0)), axis=-1)
+        return self.xp.max(stacked(self._of_used(formula, 0.0)), axis=-1)
 
     def _choice(self, m: int, rng: Draws) -> Array:
         """The numbers of the components of m draws, (n, m)."""
-        xp, level = self._xp, convert(rng.random((len(self), m)), self._reference)[..., None]
+        xp, level = self.xp, convert(rng.random((len(self), m)), self.reference)[..., None]
         ends = xp.cumulative_sum(detach(self._weights), axis=1)[:, None, :-1]
         return xp.sum(xp.astype(level >= ends, xp.int64), axis=2)
 
@@ -124,11 +124,11 @@ class Mixture(Mixed, Univariate):
             )
         return weights / total
 
-    _degree = Univariate._degree_of_parts
+    form = Univariate._form_of_parts
 
     def _sum(self, formula: Callable[[Univariate], Array]) -> Array:
         """Weighted sum over the components, where a weight of zero removes even an infinite value."""
-        xp = self._xp
+        xp = self.xp
         total: Array = 0.0
         for j, F in enumerate(self._components):
             w, value = self._weights[:, j : j + 1], formula(F)
@@ -136,84 +136,84 @@ class Mixture(Mixed, Univariate):
             total = total + w * used
         return total
 
-    def _sf(self, t: Array) -> Array:
-        return self._sum(lambda F: F._sf(t))
+    def sf_at(self, t: Array) -> Array:
+        return self._sum(lambda F: F.sf_at(t))
 
-    def _sf_left(self, t: Array) -> Array:
-        return self._sum(lambda F: F._sf_left(t))
+    def sf_left_at(self, t: Array) -> Array:
+        return self._sum(lambda F: F.sf_left_at(t))
 
-    def _cdf(self, t: Array) -> Array:
-        xp, endless = self._xp, self._xp.isinf(t)
-        value = self._sum(lambda F: F._cdf(t))
+    def cdf_at(self, t: Array) -> Array:
+        xp, endless = self.xp, self.xp.isinf(t)
+        value = self._sum(lambda F: F.cdf_at(t))
         return xp.where(endless, 1.0, value) if possibly(endless.any()) else value
 
-    def _logsf(self, t: Array) -> Array:
-        return self._log_sum({j: F._logsf(t) for j, F in enumerate(self._components)})
+    def logsf_at(self, t: Array) -> Array:
+        return self._log_sum({j: F.logsf_at(t) for j, F in enumerate(self._components)})
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         if not self.has_density:
-            return super()._logpdf(t)
-        return self._log_sum({j: F._logpdf(t) for j, F in enumerate(self._components)})
+            return super().logpdf_at(t)
+        return self._log_sum({j: F.logpdf_at(t) for j, F in enumerate(self._components)})
 
     def _log_slope(self, t: Array) -> Array | None:
         slopes = {j: F._log_slope(t) for j, F in enumerate(self._components)}
         smooth = {j: slope for j, slope in slopes.items() if slope is not None}
         return self._log_sum(smooth) if smooth else None
 
-    def _isf(self, p: Array) -> Array:
-        t = self._up_to_the_end(super()._isf(p * (1 + self._rounding)), p == 0)
-        return self._xp.where(p < 1, t, 0.0)  # the weights may sum to 1 + eps
+    def isf_at(self, p: Array) -> Array:
+        t = self._up_to_the_end(super().isf_at(p * (1 + self._rounding)), p == 0)
+        return self.xp.where(p < 1, t, 0.0)  # the weights may sum to 1 + eps
 
-    def _icdf(self, p: Array) -> Array:
-        return self._up_to_the_end(super()._icdf(p * (1 - self._rounding)), p == 1)
+    def icdf_at(self, p: Array) -> Array:
+        return self._up_to_the_end(super().icdf_at(p * (1 - self._rounding)), p == 1)
 
     @property
     def _rounding(self) -> float:
         """What a level may miss the sum of jumps by: quantiles are the same however they are mixed."""
-        eps = float(self._xp.finfo(self._reference.dtype).eps)
+        eps = float(self.xp.finfo(self.reference.dtype).eps)
         return 0.0 if self.has_density else (len(self._components) + 1) * eps
 
     def _up_to_the_end(self, t: Array, last: Array) -> Array:
         """The end of the support, the latest of the components': rounding would stop the search early."""
-        xp = self._xp
-        return xp.where(last, self._end(), t) if bool(xp.any(last)) else t
+        xp = self.xp
+        return xp.where(last, self.support_end(), t) if bool(xp.any(last)) else t
 
-    def _end(self) -> Array:
+    def support_end(self) -> Array:
         """The latest of the components' ends."""
-        return self._latest(lambda F: F._end())
+        return self._latest(lambda F: F.support_end())
 
-    def _excludes(self, t: Array) -> Array:
-        return self._xp.all(stacked(self._of_used(lambda F: F._excludes(t), True)), axis=-1)
+    def excludes_at(self, t: Array) -> Array:
+        return self.xp.all(stacked(self._of_used(lambda F: F.excludes_at(t), True)), axis=-1)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._sum(lambda F: F._integrated_sf(a, b))
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
+        return self._sum(lambda F: F.integrated_sf_at(a, b))
 
-    def _mass_at_infinity(self) -> Array:
-        return self._sum(lambda F: F._mass_at_infinity()[:, None])[:, 0]
+    def prob_never(self) -> Array:
+        return self._sum(lambda F: F.prob_never()[:, None])[:, 0]
 
-    def _breaks(self) -> Array | None:
+    def breaks(self) -> Array | None:
         return common_breaks(self._components)
 
     def _make_panel_edges(self) -> Array:
-        return merge_edges(*(F._panel_edges() for F in self._components))
+        return merge_edges(*(F.panel_edges() for F in self._components))
 
-    def _sample(self, m: int, rng: Draws) -> Array:
+    def draw(self, m: int, rng: Draws) -> Array:
         """Draw the component, then from it; the gradient is that of a quantile at the level drawn."""
-        xp, distribution = self._xp, self.detach()
+        xp, distribution = self.xp, self.detach()
         chosen, level = self._choice(m, rng), self._uniforms((len(self), m), rng)
         t = xp.zeros_like(level)
         for j, component in enumerate(distribution._components):
-            t = xp.where(chosen == j, component._isf(level), t)
-        return self._with_gradient(t, self._sf, distribution._sf(t), -1)
+            t = xp.where(chosen == j, component.isf_at(level), t)
+        return self._with_gradient(t, self.sf_at, distribution.sf_at(t), -1)
 
     def given_survival(self, a: ArrayLike) -> Univariate:
         r"""The mixture of :math:`T_j\mid T_j>a`, with the weights :math:`w_jP(T_j>a)/P(T>a)`."""
         mixture, column = self._with_start(a)
-        xp = mixture._xp
+        xp = mixture.xp
         if bool((column < 0).all()):
             return self
         start = xp.maximum(column, xp.zeros_like(column))
-        logs = xp.broadcast_arrays(*(F._logsf(start) for F in mixture._components))
+        logs = xp.broadcast_arrays(*(F.logsf_at(start) for F in mixture._components))
         logs = [xp.where(column < 0, 0.0, value) for value in logs]
         alive = mixture._log_sum(dict(enumerate(logs)))
         check_possible(alive == -np.inf, column)
@@ -226,7 +226,7 @@ class Mixture(Mixed, Univariate):
         shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]
         weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
         weights = weights / xp.sum(weights, axis=1, keepdims=True)
-        return mixture._replaced(_components=components, _weights=weights)
+        return mixture.replaced(_components=components, _weights=weights)
 
 
 class JointMixture(Mixed, Joint):
@@ -265,8 +265,8 @@ class JointMixture(Mixed, Joint):
                 f"components: got distributions of {sorted(sizes)} event times, expected one number for all."
             )
         first = Mixture([part.marginal(0) for part in self._components], weights)  # checks the weights
-        self._components = [part.like(first._reference) for part in self._components]
-        self._weights = as_float(first.weights, "weights", like=self._components[0]._reference)
+        self._components = [part.like(first.reference) for part in self._components]
+        self._weights = as_float(first.weights, "weights", like=self._components[0].reference)
         common_rows(weights=len(self._weights), components=max(len(part) for part in self._components))
 
     @property
@@ -279,24 +279,24 @@ class JointMixture(Mixed, Joint):
         j = self._coordinate(j)
         return Mixture([part.marginal(j) for part in self._components], self._weights)
 
-    def _logsf(self, t: Array, left: bool = False) -> Array:
-        value = self._log_sum({j: part._logsf(t, left) for j, part in enumerate(self._components)})
-        return self._xp.minimum(value, self._xp.zeros_like(value))  # the weights may sum to 1 + eps
+    def logsf_at(self, t: Array, left: bool = False) -> Array:
+        value = self._log_sum({j: part.logsf_at(t, left) for j, part in enumerate(self._components)})
+        return self.xp.minimum(value, self.xp.zeros_like(value))  # the weights may sum to 1 + eps
 
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        return self._log_sum({j: F._log_likelihood(t, event) for j, F in enumerate(self._components)})
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
+        return self._log_sum({j: F.log_likelihood_at(t, event) for j, F in enumerate(self._components)})
 
-    def _mass_at_infinity(self) -> Array:
-        masses = [part._mass_at_infinity() for part in self._components]
+    def prob_never(self) -> Array:
+        masses = [part.prob_never() for part in self._components]
         return sum(self._weights[:, j] * mass for j, mass in enumerate(masses))
 
     def _end_of_first(self) -> Array:
         return self._latest(lambda part: part._end_of_first()[:, None])[:, 0]
 
-    def _sample(self, m: int, rng: Draws) -> Array:
+    def draw(self, m: int, rng: Draws) -> Array:
         """Draw the component, then from it."""
-        xp, chosen = self._xp, self._choice(m, rng)
-        draws = convert(np.full((len(self), m, self.k), np.inf), self._reference)
+        xp, chosen = self.xp, self._choice(m, rng)
+        draws = convert(np.full((len(self), m, self.k), np.inf), self.reference)
         for j, part in enumerate(self._components):
-            draws = xp.where((chosen == j)[..., None], part._sample(m, rng), draws)
+            draws = xp.where((chosen == j)[..., None], part.draw(m, rng), draws)
         return draws

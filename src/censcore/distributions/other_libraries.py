@@ -43,16 +43,16 @@ class ScipyDistribution(Univariate):
     array([0.354, 0.854])
     """
 
-    _only_in = "NumPy"
+    only_in = "NumPy"
 
     def __init__(self, frozen: Any) -> None:
         self._dist = _continuous(frozen)
         positional = {f"argument_{i}": value for i, value in enumerate(frozen.args)}
-        self._store_columns(**(positional | frozen.kwds or {"loc": 0.0}))
+        self.store_columns(**(positional | frozen.kwds or {"loc": 0.0}))
         self._positional = tuple(f"_{name}" for name in positional)
         low = np.asarray(self._call("support")[0])
         if np.isnan(low).any():
-            given = {name[1:]: getattr(self, name)[:3, 0].tolist() for name in self._arrays}
+            given = {name[1:]: getattr(self, name)[:3, 0].tolist() for name in self.array_names}
             raise InvalidInputError(
                 f"SciPy finds parameters of {self._dist.name} outside their range: {given}."
             )
@@ -62,24 +62,24 @@ class ScipyDistribution(Univariate):
                 "Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
             )
 
-    def _breaks(self) -> Array | None:
+    def breaks(self) -> Array | None:
         """Ends of the support, where the survival function bends."""
-        low, high = (np.reshape(end, (-1, 1)).astype(self._reference.dtype) for end in self._call("support"))
+        low, high = (np.reshape(end, (-1, 1)).astype(self.reference.dtype) for end in self._call("support"))
         return None if not low.any() and np.isinf(high).all() else merge_edges(low, high)
 
-    def _excludes(self, t: Array) -> Array:
+    def excludes_at(self, t: Array) -> Array:
         low, high = self._call("support")
         return (t < low) | (t > high)
 
     def _call(self, method: str, *x: Array) -> Any:
         """A method of the SciPy distribution at the parameters of all subjects."""
         args = [getattr(self, name) for name in self._positional]
-        kwds = {name[1:]: getattr(self, name) for name in self._arrays if name not in self._positional}
+        kwds = {name[1:]: getattr(self, name) for name in self.array_names if name not in self._positional}
         with np.errstate(all="ignore"):
             return getattr(self._dist, method)(*x, *args, **kwds)
 
     def _values(self, method: str, x: Array) -> Array:
-        values = np.asarray(self._call(method, x), dtype=np.result_type(x, self._reference))
+        values = np.asarray(self._call(method, x), dtype=np.result_type(x, self.reference))
         if np.isnan(values).any():
             raise InvalidInputError(
                 f"scipy.stats.{self._dist.name}.{method} returned NaN for valid input. "
@@ -87,21 +87,21 @@ class ScipyDistribution(Univariate):
             )
         return values
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         return interior(lambda t: self._values("sf", t), t, 1.0, 0.0)
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         return interior(lambda t: self._values("cdf", t), t, 0.0, 1.0)
 
-    def _logsf(self, t: Array) -> Array:
+    def logsf_at(self, t: Array) -> Array:
         return interior(lambda t: self._values("logsf", t), t, 0.0, -np.inf)
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         endless = np.isinf(t)
         density = self._values("logpdf", np.where(endless, 1.0, t))
         return np.where(endless, np.asarray(-np.inf, density.dtype), density)
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         t = self._quantiles("isf", p)
         end = np.asarray(self._call("support")[1], dtype=t.dtype)
         # Units in the last place before the end, SciPy's quantile may leave more than p above it.
@@ -110,7 +110,7 @@ class ScipyDistribution(Univariate):
             t = np.where(next_to_end & (self._values("sf", t) > p), end, t)
         return np.where(p < 1, t, 0.0)
 
-    def _icdf(self, p: Array) -> Array:
+    def icdf_at(self, p: Array) -> Array:
         t = self._quantiles("ppf", p)
         return np.where(p > 0, t, 0.0)
 
@@ -194,7 +194,7 @@ class TorchDistribution(Univariate):
     tensor([0.3173, 0.6171])
     """
 
-    _only_in = "torch"
+    only_in = "torch"
 
     def __init__(self, distribution: Any, *j: int) -> None:
         self._family = type(distribution)
@@ -205,7 +205,7 @@ class TorchDistribution(Univariate):
                 "subjects cannot be taken apart. Give its curve: PiecewiseLinear(times, "
                 "cdf=distribution.cdf(times))."
             )
-        self._store_columns(**{name: getattr(distribution, name)[(..., *j)].reshape(-1) for name in names})
+        self.store_columns(**{name: getattr(distribution, name)[(..., *j)].reshape(-1) for name in names})
         self._check(distribution)
 
     def _check(self, distribution: Any) -> None:
@@ -217,7 +217,7 @@ class TorchDistribution(Univariate):
                 f"the support {support}. Truncate it, or give a curve: PiecewiseLinear(times, cdf=...)."
             )
         try:
-            self._sf(self._xp.ones_like(self._reference))
+            self.sf_at(self.xp.ones_like(self.reference))
         except NotImplementedError as error:
             raise InvalidTypeError(
                 f"torch.distributions.{self._family.__name__} has no cdf, which every score needs. Draw from "
@@ -225,13 +225,15 @@ class TorchDistribution(Univariate):
             ) from error
 
     def _torch(self) -> Any:
-        return self._family(**{name[1:]: getattr(self, name) for name in self._arrays}, validate_args=False)
+        return self._family(
+            **{name[1:]: getattr(self, name) for name in self.array_names}, validate_args=False
+        )
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         return interior(self._torch().cdf, t, 0.0, 1.0)
 
-    def _sf(self, t: Array) -> Array:
-        return 1 - self._cdf(t)
+    def sf_at(self, t: Array) -> Array:
+        return 1 - self.cdf_at(t)
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         return interior(self._torch().log_prob, t, -np.inf, -np.inf)

@@ -21,6 +21,7 @@ from censcore.distributions._special import (
     log_gammaincc,
     ndtr,
 )
+from censcore.distributions.contract import Form
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -29,7 +30,7 @@ from censcore.exceptions import InvalidInputError
 class Parametric(Univariate):
     """A distribution with parameters: each a number or one value per subject.
 
-    The constructor of a subclass calls ``self._set_parameters(name=value, ...)``; its formulas then find each
+    The constructor of a subclass calls ``self.set_parameters(name=value, ...)``; its formulas then find each
     parameter as an (n, 1) column ``self._name``.
 
     Notes
@@ -47,9 +48,9 @@ class Parametric(Univariate):
     >>> from censcore.distributions import Parametric
     >>> class Lomax(Parametric):
     ...     def __init__(self, shape, scale):
-    ...         self._set_parameters(shape=shape, scale=scale)
+    ...         self.set_parameters(shape=shape, scale=scale)
     ...
-    ...     def _sf(self, t):
+    ...     def sf_at(self, t):
     ...         return (1 + t / self._scale) ** -self._shape
     >>> distribution = Lomax(shape=2.0, scale=[1.0, 3.0])
     >>> distribution.parameters["scale"], distribution.isf(0.25), distribution.has_density
@@ -61,16 +62,16 @@ class Parametric(Univariate):
     _ranges: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-3, 1e8)}
     _SCALES = (1e-100, 1e100)
 
-    def _set_parameters(self, **parameters: Array) -> None:
+    def set_parameters(self, **parameters: Array) -> None:
         """Keep every parameter as an (n, 1) column ``_<name>``."""
-        self._store_columns(**parameters)
+        self.store_columns(**parameters)
         for name, value in self.parameters.items():
             check_between(value, name, *self._ranges.get(name, self._SCALES))
 
     @property
     def parameters(self) -> dict[str, Array]:
         """The parameters by name, each (n,) or (1,)."""
-        return {name[1:]: getattr(self, name)[:, 0] for name in self._arrays}
+        return {name[1:]: getattr(self, name)[:, 0] for name in self.array_names}
 
     def _area_by_means(
         self, a: Array, b: Array, mean: Array, middle: Array, partial_mean: Callable[[Array, int], Array]
@@ -79,10 +80,10 @@ class Parametric(Univariate):
 
         ``partial_mean(t, sign)`` is :math:`E[T;T\le t]` for the sign 1 and :math:`E[T;T>t]` for -1.
         """
-        xp, late = self._xp, a > middle
+        xp, late = self.xp, a > middle
 
         def area(t: Array, sign: int) -> Array:
-            return interior(lambda t: partial_mean(t, sign) + sign * t * self._sf(t), t, 0.0, 0.0)
+            return interior(lambda t: partial_mean(t, sign) + sign * t * self.sf_at(t), t, 0.0, 0.0)
 
         below = xp.where(xp.isinf(b), mean, area(b, 1)) - area(a, 1)
         if not possibly(xp.any(late)):
@@ -116,34 +117,34 @@ class LogNormal(Parametric):
     _sigma: Array
 
     def __init__(self, mu: ArrayLike, sigma: ArrayLike) -> None:
-        self._set_parameters(mu=mu, sigma=sigma)
+        self.set_parameters(mu=mu, sigma=sigma)
 
     def _z(self, t: Array) -> Array:
-        return (self._xp.log(t) - self._mu) / self._sigma
+        return (self.xp.log(t) - self._mu) / self._sigma
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         return interior(lambda t: ndtr(-self._z(t)), t, 1.0, 0.0)
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         return interior(lambda t: ndtr(self._z(t)), t, 0.0, 1.0)
 
-    def _logsf(self, t: Array) -> Array:
+    def logsf_at(self, t: Array) -> Array:
         return interior(lambda t: special(t).log_ndtr(-self._z(t)), t, 0.0, -np.inf)
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         def formula(t: Array) -> Array:
             constant = safe_log(self._sigma) + float(np.log(2 * np.pi) / 2)
-            return -0.5 * self._z(t) ** 2 - self._xp.log(t) - constant
+            return -0.5 * self._z(t) ** 2 - self.xp.log(t) - constant
 
         return interior(formula, t, -np.inf, -np.inf)
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         return interior(lambda p: exp(self._mu - self._sigma * special(p).ndtri(p)), p, np.inf, 0.0, end=1.0)
 
-    def _icdf(self, p: Array) -> Array:
+    def icdf_at(self, p: Array) -> Array:
         return interior(lambda p: exp(self._mu + self._sigma * special(p).ndtri(p)), p, 0.0, np.inf, end=1.0)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
         r"""With :math:`E[T;T\le t]=E[T]\,\Phi(z-\sigma)`."""
         log_mean = self._mu + self._sigma**2 / 2
 
@@ -182,38 +183,38 @@ class Gamma(Parametric):
     _rate: Array
 
     def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
-        self._set_parameters(shape=shape, rate=rate)
+        self.set_parameters(shape=shape, rate=rate)
 
     def _turned(self, t: Array) -> Array:
         """rt, in the unit in which the rate is one."""
         with np.errstate(over="ignore"):  # beyond the largest float it is infinite
             return self._rate * t
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         return interior(lambda t: gammaincc(self._shape, self._turned(t)), t, 1.0, 0.0)
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         return interior(lambda t: gammainc(self._shape, self._turned(t)), t, 0.0, 1.0)
 
-    def _logsf(self, t: Array) -> Array:
+    def logsf_at(self, t: Array) -> Array:
         return interior(lambda t: log_gammaincc(self._shape, self._turned(t)), t, 0.0, -np.inf)
 
-    def _logpdf(self, t: Array) -> Array:
-        xp, k, rate = self._xp, self._shape, self._rate
+    def logpdf_at(self, t: Array) -> Array:
+        xp, k, rate = self.xp, self._shape, self._rate
         endless = xp.isinf(t)
         t = xp.where(endless, 1.0, t)
         density = k * safe_log(rate) + xlogy(k - 1, t) - self._turned(t) - special(t).gammaln(k)
         return xp.where(endless, -np.inf, density)
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         t = interior(lambda p: gammainccinv(self._shape, p) / detach(self._rate), p, np.inf, 0.0, end=1.0)
-        return self._with_gradient(t, self._sf, p, -1)
+        return self._with_gradient(t, self.sf_at, p, -1)
 
-    def _icdf(self, p: Array) -> Array:
+    def icdf_at(self, p: Array) -> Array:
         t = interior(lambda p: gammaincinv(self._shape, p) / detach(self._rate), p, 0.0, np.inf, end=1.0)
-        return self._with_gradient(t, self._cdf, p, 1)
+        return self._with_gradient(t, self.cdf_at, p, 1)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
         r"""With :math:`E[T;T\le t]=E[T]\,P(k+1,rt)`."""
         k, mean = self._shape, self._shape / self._rate
 
@@ -245,13 +246,13 @@ class Uniform(Parametric):
     array([0.25, 0.7 ])
     """
 
-    _degree: ClassVar[int | None] = 1
+    form: ClassVar[Form] = "lines"
     _ranges: ClassVar[dict[str, tuple[float, float]]] = {"low": (0.0, Parametric._SCALES[1])}
     _low: Array
     _high: Array
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        self._set_parameters(low=low, high=high)
+        self.set_parameters(low=low, high=high)
         empty = np.nonzero(to_numpy(self._low >= self._high).any(axis=1))[0]
         if empty.size:
             raise InvalidInputError(
@@ -260,44 +261,44 @@ class Uniform(Parametric):
             )
 
     def _within(self, t: Array) -> Array:
-        xp = self._xp
+        xp = self.xp
         return xp.maximum(xp.minimum(t, self._high), self._low)
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         return (self._high - self._within(t)) / (self._high - self._low)
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         return (self._within(t) - self._low) / (self._high - self._low)
 
-    def _logpdf(self, t: Array) -> Array:
-        xp = self._xp
+    def logpdf_at(self, t: Array) -> Array:
+        xp = self.xp
         density = -safe_log(self._high - self._low) + xp.zeros_like(t)
         inside = (t >= self._low) & (t <= self._high)
         return xp.where(inside, density, -np.inf)
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         t = self._high - p * (self._high - self._low)
-        return self._xp.where(p < 1, t, 0.0)
+        return self.xp.where(p < 1, t, 0.0)
 
-    def _icdf(self, p: Array) -> Array:
+    def icdf_at(self, p: Array) -> Array:
         t = self._low + p * (self._high - self._low)
-        return self._xp.where(p > 0, t, 0.0)
+        return self.xp.where(p > 0, t, 0.0)
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
         r"""The length below ``low``, and a trapezoid above it."""
-        xp = self._xp
+        xp = self.xp
         early = xp.minimum(b, self._low) - xp.minimum(a, self._low)
         u, v = self._within(a), self._within(b)
         return early + (v - u) * ((self._high - u) + (self._high - v)) / (2 * (self._high - self._low))
 
-    def _excludes(self, t: Array) -> Array:
+    def excludes_at(self, t: Array) -> Array:
         return (t < self._low) | (t > self._high)
 
     def given_survival(self, a: ArrayLike) -> Univariate:
         """Uniform on [max(a, low), high]."""
         F, column = self._with_start(a)
         check_possible(column >= F._high, column)
-        return F._replaced(_low=F._xp.maximum(F._low, column))
+        return F.replaced(_low=F.xp.maximum(F._low, column))
 
-    def _breaks(self) -> Array:
-        return self._remember("breaks", lambda: merge_edges(self._low, self._high))
+    def breaks(self) -> Array:
+        return self.remember("breaks", lambda: merge_edges(self._low, self._high))

@@ -40,7 +40,7 @@ class PiecewiseExponential(ByHazard):
     _rates: Array
 
     def __init__(self, times: ArrayLike, rates: ArrayLike) -> None:
-        self._store(times=times, rates=rates)
+        self.store(times=times, rates=rates)
         self._times, self._rates = (
             array.reshape(1, -1) if array.ndim < 2 else array for array in (self._times, self._rates)
         )
@@ -64,13 +64,13 @@ class PiecewiseExponential(ByHazard):
     @property
     def _starts(self) -> Array:
         """Where the intervals start, (1 or n, J)."""
-        zero = self._xp.zeros_like(self._times[:, :1]) if self._times.shape[1] else self._rates[:1, :1] * 0
-        return self._xp.concat([zero, self._times], axis=1)
+        zero = self.xp.zeros_like(self._times[:, :1]) if self._times.shape[1] else self._rates[:1, :1] * 0
+        return self.xp.concat([zero, self._times], axis=1)
 
     @property
     def _hazards(self) -> Array:
         """H at the starts of the intervals, (1 or n, J)."""
-        xp = self._xp
+        xp = self.xp
         spent = self._rates[:, :-1] * xp.diff(self._starts, axis=1)
         nothing = xp.sum(spent[:, :0], axis=1, keepdims=True)
         return xp.concat([nothing, xp.cumulative_sum(spent, axis=1)], axis=1)
@@ -78,8 +78,8 @@ class PiecewiseExponential(ByHazard):
     def _interval(self, t: Array) -> Array:
         return searchsorted(self._times, t, side="right")
 
-    def _cumulative_hazard(self, t: Array) -> Array:
-        xp, j = self._xp, self._interval(t)
+    def cumulative_hazard_at(self, t: Array) -> Array:
+        xp, j = self.xp, self._interval(t)
         endless = xp.isinf(t)
         start = take_along(self._starts, j)
         hazard = take_along(self._hazards, j) + take_along(self._rates, j) * (
@@ -87,9 +87,9 @@ class PiecewiseExponential(ByHazard):
         )
         return xp.where(endless, np.inf, hazard)
 
-    def _inverse_hazard(self, h: Array) -> Array:
+    def inverse_hazard_at(self, h: Array) -> Array:
         """In the interval in which H reaches h; infinite if H never reaches it."""
-        xp = self._xp
+        xp = self.xp
         hazards = self._hazards
         j = searchsorted(hazards[:, 1:], h, side="left")
         rate, missing = take_along(self._rates, j), h - take_along(hazards, j)
@@ -98,32 +98,32 @@ class PiecewiseExponential(ByHazard):
         return take_along(self._starts, j) + wait
 
     def _reachable(self, like: Array) -> Array:
-        xp = self._xp
+        xp = self.xp
         most = self.detach()._hazards[:, -1:] / 2 + xp.zeros_like(like)
         return xp.where(self._rates[:, -1:] > 0, 1.0, most)
 
-    def _log_hazard(self, t: Array) -> Array:
+    def log_hazard_at(self, t: Array) -> Array:
         return safe_log(take_along(self._rates, self._interval(t)))
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
         """The rest of the interval of a, the whole ones between, and the part of the interval of b."""
-        xp = self._xp
+        xp = self.xp
         starts, rates = xp.broadcast_arrays(self._starts, self._rates)
         survival = xp.exp(-self._hazards)
         first, last = self._interval(a), self._interval(b)
         inner = xp.where(first < last, first + 1, last)
         whole = RunningSums(decaying_area(survival[:, :-1], rates[:, :-1], xp.diff(starts, axis=1)))
         stop = xp.where(first < last, take_along(starts, inner), b)
-        head = decaying_area(self._sf(a), take_along(rates, first), stop - a)
+        head = decaying_area(self.sf_at(a), take_along(rates, first), stop - a)
         over = b - take_along(starts, last)
         over = xp.where(first < last, over, 0.0)
         rest = decaying_area(take_along(survival, last), take_along(rates, last), over)
         return head + whole.between(inner, last) + rest
 
-    def _mass_at_infinity(self) -> Array:
-        xp = self._xp
+    def prob_never(self) -> Array:
+        xp = self.xp
         left = xp.exp(-self._hazards[:, -1])
         return xp.where(self._rates[:, -1] > 0, 0.0, left)
 
-    def _breaks(self) -> Array | None:
+    def breaks(self) -> Array | None:
         return self._times if self._times.shape[1] else None

@@ -12,6 +12,7 @@ from censcore._numerics import log1p, safe_log
 from censcore._validation import check_option, name_subjects
 from censcore.distributions._curve import Curve
 from censcore.distributions._special import decaying_area
+from censcore.distributions.contract import Form
 from censcore.distributions.monotone import ROUNDING
 from censcore.exceptions import NoDensityError
 
@@ -30,23 +31,28 @@ class Polyline(Curve):
         check_option(tail, "tail", TAILS)
         self.tail = tail
         if tail == "last":
-            self._times = self._xp.concat([self._times, self._times[:, -1:]], axis=1)
+            self._times = self.xp.concat([self._times, self._times[:, -1:]], axis=1)
             self._levels = self._padded(self._levels, 1 - self._start, front=False)
 
     @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        return None if self.tail == "exponential" else 1
+    def form(self) -> Form:  # type: ignore[override]
+        """Lines, unless the tail is a curve."""
+        return "smooth" if self.tail == "exponential" else "lines"
 
     @property
     def has_density(self) -> bool:  # type: ignore[override]
         """Whether no subject has an atom."""
-        return self._remember("has density", lambda: not self._atoms().size)
+        return self.remember("has density", lambda: not self._atoms().size)
 
     def _atoms(self) -> np.ndarray:
         """Subjects with an atom: at time 0, or where times with different levels are equal."""
         t, level = self._from_zero()
         jumps = (t[:, 1:] == t[:, :-1]) & (level[:, 1:] != level[:, :-1])
-        return np.nonzero(to_numpy(self._xp.any(jumps, axis=1)))[0]
+        return np.nonzero(to_numpy(self.xp.any(jumps, axis=1)))[0]
+
+    def knots(self, *, cdf: bool = False) -> tuple[Array, Array]:
+        """Return the knots, and P(T > t) there, or P(T <= t): (1 or n, J) each."""
+        return self._times, self._as_cdf(self._levels) if cdf else self._as_sf(self._levels)
 
     def _from_zero(self) -> tuple[Array, Array]:
         """Times and levels of the knots, with (0, 1) in front."""
@@ -63,7 +69,7 @@ class Polyline(Curve):
 
     def _level(self, t: Array, count: Array) -> Array:
         """The level at t, which lies between the knot number ``count`` and the next."""
-        xp = self._xp
+        xp = self.xp
         t0, level0, t1, level1 = self._segment(count)
         inside = (t1 > t0) & xp.isfinite(t1)
         way, width = xp.where(inside, t - t0, xp.zeros_like(t0)), xp.where(inside, t1 - t0, xp.ones_like(t0))
@@ -71,23 +77,23 @@ class Polyline(Curve):
         mixed, flat = level0 * (1 - share) + level1 * share, level0 + (level1 - level0) * share
         return xp.where(level0 == level1, flat, mixed)  # a flat piece is flat to the last digit
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         s = self._as_sf(self._never(t, self._level(t, self._knots_passed(t, "right"))))
-        return s if self.tail != "exponential" else self._xp.where(t > self._last, self._far(t), s)
+        return s if self.tail != "exponential" else self.xp.where(t > self._last, self._far(t), s)
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         F = self._as_cdf(self._never(t, self._level(t, self._knots_passed(t, "right"))))
-        return F if self.tail != "exponential" else self._xp.where(t > self._last, 1 - self._far(t), F)
+        return F if self.tail != "exponential" else self.xp.where(t > self._last, 1 - self._far(t), F)
 
-    def _sf_left(self, t: Array) -> Array:
+    def sf_left_at(self, t: Array) -> Array:
         s = self._as_sf(self._level(t, self._knots_passed(t, "left")))
         if self.tail != "exponential":
             return s
-        xp = self._xp
+        xp = self.xp
         s = xp.where(t > self._last, self._far(t), s)
-        return xp.where(xp.isinf(t), self._mass_at_infinity()[:, None], s)
+        return xp.where(xp.isinf(t), self.prob_never()[:, None], s)
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         """The log slope of the segment that ends at or after t: the density is left-continuous."""
         if not self.has_density:
             raise NoDensityError(
@@ -95,7 +101,7 @@ class Polyline(Curve):
                 f"{name_subjects(self._atoms())}, so there is no density and no log score. Score it by crps, "
                 "brier_score or pinball_score."
             )
-        xp = self._xp
+        xp = self.xp
         count = xp.where(t > 0, self._knots_passed(t, "left"), self._knots_passed(xp.zeros_like(t), "right"))
         t0, level0, t1, level1 = self._segment(count)
         drop = abs(level1 - level0)
@@ -105,31 +111,31 @@ class Polyline(Curve):
         density = xp.where(rising, xp.log(slope), xp.full_like(slope, -np.inf))
         if self.tail != "exponential":
             return density
-        rate, excess = self._rate(), self._excess(t)
+        rate, excess = self.rate(), self._excess(t)
         finite = xp.isfinite(excess)
         beyond = safe_log(self._left) + safe_log(rate) - rate * xp.where(finite, excess, 0.0)
         beyond = xp.where(finite, beyond, -np.inf)
         return xp.where(t > self._last, beyond, density)
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         count = self._knots_above(self._level_of_sf(p))
         t0, level0, t1, level1 = self._segment(count)
         t = self._crossing(t0, t1, self._as_sf(level0) - p, abs(level1 - level0))
         if self.tail == "exponential":
             t = self._beyond(p < self._left, safe_log(p), t)
-        return self._xp.where(p < 1, t, 0.0)
+        return self.xp.where(p < 1, t, 0.0)
 
-    def _icdf(self, p: Array) -> Array:
+    def icdf_at(self, p: Array) -> Array:
         count = self._knots_above(self._level_of_cdf(p))
         t0, level0, t1, level1 = self._segment(count)
         t = self._crossing(t0, t1, p - self._as_cdf(level0), abs(level1 - level0))
         if self.tail == "exponential":
             t = self._beyond(p > self._as_cdf(self._levels[:, -1:]), log1p(-p), t)
-        return self._xp.where(p > 0, t, 0.0)
+        return self.xp.where(p > 0, t, 0.0)
 
     def _crossing(self, t0: Array, t1: Array, ahead: Array, drop: Array) -> Array:
         """Where a segment from t0 to t1 that falls by ``drop`` has fallen by ``ahead``."""
-        xp = self._xp
+        xp = self.xp
         inside = xp.isfinite(t1) & (drop > 0)
         share = xp.where(inside, ahead, 0.0) / xp.where(inside, drop, 1.0)
         share = xp.clip(share, min=0.0, max=1.0)
@@ -139,9 +145,9 @@ class Polyline(Curve):
     def _area_before(self, t: Array) -> tuple[Array, Array]:
         if self.tail != "exponential":
             return self._area_within(t)
-        xp = self._xp
+        xp = self.xp
         whole, part = self._area_within(xp.where(t < self._last, t, self._last))
-        rate, left = self._rate(), self._left
+        rate, left = self.rate(), self._left
         falls, beyond = rate > 0, t > self._last
         # a falling tail counts back from infinity, so that far areas keep their digits
         tail = xp.where(falls, left / xp.where(falls, rate, 1.0), xp.zeros_like(left))
@@ -151,27 +157,27 @@ class Polyline(Curve):
 
     def _area_within(self, t: Array) -> tuple[Array, Array]:
         """Up to the last knot before t, and from there to t along the line."""
-        xp = self._xp
+        xp = self.xp
         count = self._knots_passed(t, "left")
         begin = self._as_sf(self._last_knot(self._levels, count, self._start))
         width = t - self._last_knot(self._times, count, 0.0)
         height = (begin + self._as_sf(self._level(t, count))) / 2
         part = height * xp.where(begin > 0, width, 0.0)
-        return self._last_knot(self._remember("areas", self._areas), count, 0.0), part
+        return self._last_knot(self.areas(), count, 0.0), part
 
-    def _areas(self) -> Array:
+    def _make_areas(self) -> Array:
         """The area under the survival curve up to each knot."""
-        xp, (t, level) = self._xp, self._from_zero()
+        xp, (t, level) = self.xp, self._from_zero()
         heights = self._as_sf(level)
         return xp.cumulative_sum(xp.diff(t, axis=1) * (heights[:, 1:] + heights[:, :-1]) / 2, axis=1)
 
-    def _integrated_square(self, a: Array, b: Array, *, cdf: bool = False) -> Array:
+    def integrated_square(self, a: Array, b: Array, *, cdf: bool = False) -> Array:
         r""":math:`\int_a^bP(T>s)^2\,ds`, or with a = 0 :math:`\int_a^bF(s)^2\,ds`, for a <= b, (n, 1): (n,).
 
         A line from u to v contributes :math:`h(u^2+uv+v^2)/3` over its width h. b may be infinite for the
         survival function.
         """
-        xp, (t, level) = self._xp, self._from_zero()
+        xp, (t, level) = self.xp, self._from_zero()
         level = self._as_cdf(level) if cdf else self._as_sf(level)
         start, stop, first = t[:, :-1], t[:, 1:], level[:, :-1]
         width = stop - start
@@ -187,11 +193,11 @@ class Polyline(Curve):
 
     def _integrated_square_beyond(self, a: Array, b: Array, cdf: bool) -> Array:
         """The part after the last knot, (n, 1)."""
-        xp = self._xp
+        xp = self.xp
         begin = xp.maximum(a, self._last)
         width = xp.maximum(b - begin, xp.zeros_like(begin))
         if self.tail == "exponential":
-            left, rate = self._left * self._decay(begin - self._last), self._rate()
+            left, rate = self._left * self._decay(begin - self._last), self.rate()
         else:
             left, rate = self._left + 0 * begin, xp.zeros_like(begin)
         squares = decaying_area(left**2, 2 * rate, width)
@@ -208,23 +214,23 @@ class Polyline(Curve):
         """P(T > last time)."""
         return self._as_sf(self._levels[:, -1:])
 
-    def _rate(self) -> Array:
+    def rate(self) -> Array:
         """r, (1 or n, 1); zero where the mass left never has the event."""
-        return self._remember("rate", self._make_rate)
+        return self.remember("rate", self._make_rate)
 
     @abstractmethod
     def _make_rate(self) -> Array: ...
 
     def _excess(self, t: Array) -> Array:
-        xp = self._xp
+        xp = self.xp
         return xp.where(t > self._last, t - self._last, 0.0)
 
     def _decay(self, excess: Array) -> Array:
         """exp(-r excess), zero at infinity in value and gradient."""
-        xp = self._xp
+        xp = self.xp
         finite = xp.isfinite(excess)
         with np.errstate(over="ignore"):  # a steep tail has ended long before
-            power = self._rate() * xp.where(finite, excess, 0.0)
+            power = self.rate() * xp.where(finite, excess, 0.0)
         return xp.where(finite, xp.exp(-power), xp.zeros_like(power))
 
     def _far(self, t: Array) -> Array:
@@ -232,8 +238,8 @@ class Polyline(Curve):
 
     def _beyond(self, there: Array, log_sf: Array, t: Array) -> Array:
         """Quantiles ``t``, replaced ``there``, beyond the last time, by those of the tail."""
-        xp = self._xp
-        rate = self._rate()
+        xp = self.xp
+        rate = self.rate()
         endless = xp.isinf(log_sf) | (rate <= 0)  # infinity stays out of the gradient
         moved = there & ~endless
         left = xp.where(self._left > 0, self._left, 1.0)
@@ -241,11 +247,11 @@ class Polyline(Curve):
         t = xp.where(there, self._last + fall / xp.where(rate > 0, rate, 1.0), t)
         return xp.where(there & endless, np.inf, t)
 
-    def _mass_at_infinity(self) -> Array:
-        xp = self._xp
+    def prob_never(self) -> Array:
+        xp = self.xp
         if self.tail != "exponential":
-            return super()._mass_at_infinity()
-        return xp.where(self._rate() > 0, 0.0, self._left)[:, 0]
+            return super().prob_never()
+        return xp.where(self.rate() > 0, 0.0, self._left)[:, 0]
 
 
 class PiecewiseLinear(Polyline):
@@ -303,7 +309,7 @@ class PiecewiseLinear(Polyline):
         tail: str = "infinity",
     ) -> None:
         self._set_curve(times, sf, cdf)
-        xp = self._xp
+        xp = self.xp
         # a curve that starts at 1 up to rounding has no atom at time 0
         first = self._levels[:, :1]
         whole = (self._times[:, :1] == 0) & (first != self._start) & (abs(first - self._start) <= ROUNDING)
@@ -314,7 +320,7 @@ class PiecewiseLinear(Polyline):
 
     def _make_rate(self) -> Array:
         """The mean hazard between half the last time and the last time."""
-        xp, half = self._xp, self._last / 2
+        xp, half = self.xp, self._last / 2
         before = self._as_sf(self._level(half, self._knots_passed(half, "right")))
         goes_on = (self._left > 0) & (half > 0)
         fall = safe_log(before) - safe_log(xp.where(goes_on, self._left, 1.0))

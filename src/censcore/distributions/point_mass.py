@@ -8,6 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, ArrayLike
 from censcore._validation import check_positive
+from censcore.distributions.contract import Form
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -32,11 +33,11 @@ class PointMass(Univariate):
     (array([0., 1.]), array([1., 1.]))
     """
 
-    _degree: ClassVar[int | None] = 0
+    form: ClassVar[Form] = "steps"
     _location: Array
 
     def __init__(self, location: ArrayLike) -> None:
-        self._store(location=location)
+        self.store(location=location)
         if self._location.ndim > 1:
             raise InvalidInputError(
                 f"PointMass takes one location per subject, (n,); got an array of shape "
@@ -49,7 +50,7 @@ class PointMass(Univariate):
     @property
     def has_density(self) -> bool:  # type: ignore[override]
         """Whether all mass sits at infinity: then the density is zero at every time."""
-        return bool(self._xp.all(self._xp.isinf(self._location)))
+        return bool(self.xp.all(self.xp.isinf(self._location)))
 
     @property
     def location(self) -> Array:
@@ -57,39 +58,39 @@ class PointMass(Univariate):
         return self._location[:, 0]
 
     def _indicator(self, condition: Array) -> Array:
-        return self._xp.astype(condition, self._location.dtype)
+        return self.xp.astype(condition, self._location.dtype)
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         return self._indicator(t < self._location)
 
-    def _sf_left(self, t: Array) -> Array:
+    def sf_left_at(self, t: Array) -> Array:
         return self._indicator(t <= self._location)
 
-    def _logpdf(self, t: Array) -> Array:
+    def logpdf_at(self, t: Array) -> Array:
         if not self.has_density:
-            return super()._logpdf(t)
-        return self._xp.full_like(t + self._indicator(t < self._location), -np.inf)
+            return super().logpdf_at(t)
+        return self.xp.full_like(t + self._indicator(t < self._location), -np.inf)
 
-    def _isf(self, p: Array) -> Array:
-        return self._xp.where(p < 1, self._location, self._xp.zeros_like(p + self._location))
+    def isf_at(self, p: Array) -> Array:
+        return self.xp.where(p < 1, self._location, self.xp.zeros_like(p + self._location))
 
-    def _icdf(self, p: Array) -> Array:
-        return self._xp.where(p > 0, self._location, self._xp.zeros_like(p + self._location))
+    def icdf_at(self, p: Array) -> Array:
+        return self.xp.where(p > 0, self._location, self.xp.zeros_like(p + self._location))
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        cut = self._xp.minimum(b, self._location + self._xp.zeros_like(b))
-        return self._xp.where(cut > a, cut - a, self._xp.zeros_like(cut))
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
+        cut = self.xp.minimum(b, self._location + self.xp.zeros_like(b))
+        return self.xp.where(cut > a, cut - a, self.xp.zeros_like(cut))
 
-    def _mass_at_infinity(self) -> Array:
-        return self._indicator(self._xp.isinf(self._location))[:, 0]
+    def prob_never(self) -> Array:
+        return self._indicator(self.xp.isinf(self._location))[:, 0]
 
-    def _breaks(self) -> Array:
+    def breaks(self) -> Array:
         return self._location
 
     def censor_at(self, tau: ArrayLike) -> PointMass:
         """The point mass at min(c, tau)."""
         distribution, end = self._with_end(tau)
-        return PointMass(distribution._xp.minimum(distribution._location, end)[:, 0])
+        return PointMass(distribution.xp.minimum(distribution._location, end)[:, 0])
 
     def given_survival(self, a: ArrayLike) -> PointMass:
         """The point mass itself, where it lies beyond ``a``."""

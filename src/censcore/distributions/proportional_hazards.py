@@ -11,6 +11,7 @@ from censcore._arrays import Array, ArrayLike, detach, requires_grad, searchsort
 from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore._validation import check_positive
+from censcore.distributions.contract import Form
 from censcore.distributions.distribution import as_column
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import ByLogSurvival, Univariate
@@ -58,20 +59,20 @@ class ProportionalHazards(ByLogSurvival):
     """
 
     has_density: ClassVar[bool] = False
-    _degree: ClassVar[int | None] = 0
-    _is_estimate = True  # its jumps are those of data
+    form: ClassVar[Form] = "steps"
+    is_estimate = True  # its jumps are those of data
     _times: Array
     _hazard: Array
     _risk: Array
 
     def __init__(self, times: ArrayLike, cumulative_hazard: ArrayLike, risk: ArrayLike) -> None:
-        self._store(times=times, hazard=cumulative_hazard, risk=risk)
+        self.store(times=times, hazard=cumulative_hazard, risk=risk)
         if self._times.ndim != 1 or tuple(self._hazard.shape) != tuple(self._times.shape):
             raise InvalidInputError(
                 "times and cumulative_hazard must be one-dimensional and equally long; got shapes "
                 f"{tuple(self._times.shape)} and {tuple(self._hazard.shape)}."
             )
-        xp, t, H = self._xp, detach(self._times), detach(self._hazard)
+        xp, t, H = self.xp, detach(self._times), detach(self._hazard)
         check_positive(t, "times", zero=True)
         check_positive(H, "cumulative_hazard", zero=True, infinite=True)
         if t.shape[0] == 0 or bool(xp.any(t[1:] <= t[:-1])) or bool(xp.any(H[1:] < H[:-1])):
@@ -88,11 +89,19 @@ class ProportionalHazards(ByLogSurvival):
         """Hazard of every subject relative to the baseline, (n,) or (1,)."""
         return self._risk[:, 0]
 
+    def baseline(self) -> tuple[Array, Array]:
+        """Return the jumps (J,), and the cumulative hazard after 0, 1, ..., J of them, (J + 1,)."""
+        return self._times[0], self._padded()[0]
+
+    def with_risks(self, risk: Array) -> ProportionalHazards:
+        """Return distributions with the same baseline and other risks."""
+        return ProportionalHazards(self._times[0], self._hazard[0], risk)
+
     def _padded(self) -> Array:
         """The baseline hazard after 0, 1, ..., J jumps."""
-        return self._remember(
+        return self.remember(
             "padded",
-            lambda: self._xp.concat([self._xp.zeros_like(self._hazard[:, :1]), self._hazard], axis=1),
+            lambda: self.xp.concat([self.xp.zeros_like(self._hazard[:, :1]), self._hazard], axis=1),
         )
 
     def _after(self, count: Array) -> Array:
@@ -101,7 +110,7 @@ class ProportionalHazards(ByLogSurvival):
 
     def _scaled(self, hazard: Array) -> Array:
         """Risk times hazard; an infinite one, after which nothing is left, has no gradient."""
-        xp = self._xp
+        xp = self.xp
         endless = xp.isinf(hazard)
         with np.errstate(over="ignore"):  # beyond the largest float it is infinite
             if not bool(xp.any(endless)):
@@ -109,34 +118,34 @@ class ProportionalHazards(ByLogSurvival):
             product = self._risk * xp.where(endless, 0.0, hazard)
         return xp.where(endless, np.inf, product)
 
-    def _logsf(self, t: Array) -> Array:
-        xp = self._xp
+    def logsf_at(self, t: Array) -> Array:
+        xp = self.xp
         value = -self._after(searchsorted(self._times, t, "right"))
         return xp.where(xp.isinf(t), -np.inf, value)
 
-    def _sf_left(self, t: Array) -> Array:
-        return self._xp.exp(-self._after(searchsorted(self._times, t, "left")))
+    def sf_left_at(self, t: Array) -> Array:
+        return self.xp.exp(-self._after(searchsorted(self._times, t, "left")))
 
-    def _steps(self) -> tuple[Array, Array]:
+    def steps(self) -> tuple[Array, Array]:
         """The curves of all subjects, (1, J) and (n, J): to be asked of few subjects at a time."""
-        return self._times, self._xp.exp(-self._scaled(self._hazard))
+        return self._times, self.xp.exp(-self._scaled(self._hazard))
 
-    def _isf(self, p: Array) -> Array:
-        return self._first_jump(-safe_log(p), lambda H: self._xp.exp(-H) <= p, p < 1)
+    def isf_at(self, p: Array) -> Array:
+        return self._first_jump(-safe_log(p), lambda H: self.xp.exp(-H) <= p, p < 1)
 
-    def _icdf(self, p: Array) -> Array:
-        xp = self._xp
+    def icdf_at(self, p: Array) -> Array:
+        xp = self.xp
         half_unit = float(xp.finfo(p.dtype).eps) / 4  # from here on F rounds to p, if p is a half or more
         level = xp.where(p < 0.5, -log1p(-xp.clip(p, 0.0, 0.5)), -xp.log(1 - p + half_unit))
         t = self._first_jump(level, lambda H: -xp.expm1(-H) >= p, p > 0)
-        return xp.where(p < 1, t, self._isf(xp.zeros_like(p)))
+        return xp.where(p < 1, t, self.isf_at(xp.zeros_like(p)))
 
     def _first_jump(self, level: Array, reached: Callable[[Array], Array], later: Array) -> Array:
         """The first jump whose cumulative hazard reaches ``level``, judged by the probabilities themselves.
 
         Rounding of the logarithm may miss by one jump to either side, so both neighbours are tried.
         """
-        xp = self._xp
+        xp = self.xp
         n_jumps = self._times.shape[1]
         with np.errstate(over="ignore"):  # beyond all jumps
             baseline = level / self._risk
@@ -148,12 +157,12 @@ class ProportionalHazards(ByLogSurvival):
 
     def _jump(self, count: Array) -> Array:
         """The time of the jump after the first ``count``, infinite where there is none left."""
-        xp = self._xp
+        xp = self.xp
         return take_along(xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1), count)
 
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+    def icdf_beyond_at(self, y: Array, p: Array) -> Array:
         """The hazard at the quantile exceeds that before y by -log(1 - p)."""
-        xp = self._xp
+        xp = self.xp
         before = self._after(searchsorted(self._times, y, "left"))
         level = before - log1p(-p)
         slack = 4 * float(xp.finfo(level.dtype).eps)  # of both logarithms, which must not skip a jump
@@ -163,7 +172,7 @@ class ProportionalHazards(ByLogSurvival):
         t = xp.maximum(self._jump(count), y + xp.zeros_like(level))
         return xp.where((p > 0) & xp.isfinite(before), t, y + xp.zeros_like(level))
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
+    def integrated_sf_at(self, a: Array, b: Array) -> Array:
         """Exact: the area of the steps, in chunks of subjects since each has a curve of its own."""
         rows = max(len(self), a.shape[0])
 
@@ -212,24 +221,24 @@ class ProportionalHazards(ByLogSurvival):
         return area
 
     def _area(self, a: Array, b: Array) -> Array:
-        return Step._trusted(*self._steps(), falls=True)._integrated_sf(a, b)
+        return Step.trusted(*self.steps(), falls=True).integrated_sf_at(a, b)
 
-    def _mass_at_infinity(self) -> Array:
-        return self._xp.exp(-self._scaled(self._hazard[:, -1:]))[:, 0]
+    def prob_never(self) -> Array:
+        return self.xp.exp(-self._scaled(self._hazard[:, -1:]))[:, 0]
 
-    def _breaks(self) -> Array:
+    def breaks(self) -> Array:
         return self._times
 
     def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau); of the same kind where ``tau`` is one number."""
         distribution, end = self._with_end(tau)
-        xp = distribution._xp
+        xp = distribution.xp
         if end.shape[0] > 1 or bool(xp.isinf(end).any()):
             return super(ProportionalHazards, distribution).censor_at(end[:, 0])
         earlier = int(searchsorted(distribution._times, end, "left")[0, 0])
         times = xp.concat([distribution._times[:, :earlier], end], axis=1)
         hazard = xp.concat([distribution._hazard[:, :earlier], xp.full_like(end, np.inf)], axis=1)
-        return distribution._replaced(_times=times, _hazard=hazard)
+        return distribution.replaced(_times=times, _hazard=hazard)
 
 
 def area_tables(F: ProportionalHazards, *, inverse: bool = False) -> list[tuple[RiskGroup, AreaTable]]:
@@ -241,12 +250,12 @@ def area_tables(F: ProportionalHazards, *, inverse: bool = False) -> list[tuple[
     """
 
     def make() -> list[tuple[RiskGroup, AreaTable]]:
-        baseline = F._times[0], F._padded()[0]
+        baseline = F.baseline()
         groups = risk_groups(F._risk[:, 0])
         return [(group, AreaTable(*baseline, group.risks, inverse=inverse)) for group in groups]
 
     small = len(F) + F._times.shape[1] <= KEPT_TABLES
-    return F._remember(("area tables", inverse), make) if small else make()
+    return F.remember(("area tables", inverse), make) if small else make()
 
 
 def _beginning(values: Array) -> str:

@@ -45,7 +45,7 @@ class Quantiles(Polyline):
         self._falls = False
         named = {"levels": levels, "values": values}
         named = {name: part if is_neutral(part) else as_float(part, name) for name, part in named.items()}
-        self._store(times=named["values"], levels=named["levels"])
+        self.store(times=named["values"], levels=named["levels"])
         self._check_table()
         self._set_tail(tail)
         never_starts = np.nonzero(to_numpy(self._times[:, -1]) == 0)[0]

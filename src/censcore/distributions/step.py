@@ -21,8 +21,8 @@ from censcore._arrays import (
 from censcore._numerics import chunked_rows
 from censcore._validation import check_probabilities
 from censcore.distributions._curve import Curve
+from censcore.distributions.contract import Form, forwarded
 from censcore.distributions.distribution import _are_alike
-from censcore.distributions.formulas import forwarded
 from censcore.distributions.univariate import Univariate
 
 
@@ -56,7 +56,7 @@ class Step(Curve):
     """
 
     has_density: ClassVar[bool] = False
-    _degree: ClassVar[int | None] = 0
+    form: ClassVar[Form] = "steps"
 
     def __init__(
         self, times: ArrayLike, *, sf: ArrayLike | None = None, cdf: ArrayLike | None = None
@@ -67,33 +67,33 @@ class Step(Curve):
         """The level after ``count`` jumps."""
         return self._last_knot(self._levels, count, self._start)
 
-    def _sf(self, t: Array) -> Array:
+    def sf_at(self, t: Array) -> Array:
         return self._as_sf(self._never(t, self._after(self._knots_passed(t, "right"))))
 
-    def _cdf(self, t: Array) -> Array:
+    def cdf_at(self, t: Array) -> Array:
         return self._as_cdf(self._never(t, self._after(self._knots_passed(t, "right"))))
 
-    def _sf_left(self, t: Array) -> Array:
+    def sf_left_at(self, t: Array) -> Array:
         return self._as_sf(self._after(self._knots_passed(t, "left")))
 
-    def _steps(self) -> tuple[Array, Array]:
+    def steps(self) -> tuple[Array, Array]:
         return self._times, self._as_sf(self._levels)
 
-    def _isf(self, p: Array) -> Array:
+    def isf_at(self, p: Array) -> Array:
         t = self._time_of(self._level_of_sf(p))
-        return self._xp.where(p < 1, t, 0.0)
+        return self.xp.where(p < 1, t, 0.0)
 
-    def _icdf(self, p: Array) -> Array:
+    def icdf_at(self, p: Array) -> Array:
         t = self._time_of(self._level_of_cdf(p))
-        return self._xp.where(p > 0, t, 0.0)
+        return self.xp.where(p > 0, t, 0.0)
 
     def _time_of(self, level: Array) -> Array:
         return self._next_knot(self._times, self._knots_above(level), end=float("inf"))
 
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+    def icdf_beyond_at(self, y: Array, p: Array) -> Array:
         """The first jump from y on that leaves at most (1 - p) P(T >= y), up to the product's rounding."""
-        xp = self._xp
-        survivors = self._sf_left(y)
+        xp = self.xp
+        survivors = self.sf_left_at(y)
         left = (1 - p) * survivors
         slack = 4 * xp.finfo(left.dtype).eps
         level = left * (1 + slack) if self._falls else 1 - left - slack
@@ -101,16 +101,16 @@ class Step(Curve):
         return xp.where((survivors > 0) & (p > 0), t, y + xp.zeros_like(left))
 
     def _area_before(self, t: Array) -> tuple[Array, Array]:
-        xp = self._xp
+        xp = self.xp
         count = self._knots_passed(t, "left")
         left = self._as_sf(self._after(count))
         width = t - self._last_knot(self._times, count, 0.0)
         part = left * xp.where(left > 0, width, 0.0)
-        return self._last_knot(self._remember("areas", self._areas), count, 0.0), part
+        return self._last_knot(self.areas(), count, 0.0), part
 
-    def _areas(self) -> Array:
+    def _make_areas(self) -> Array:
         """The area under the curve up to each jump; what follows a jump at infinity is never read."""
-        xp = self._xp
+        xp = self.xp
         times = xp.where(xp.isfinite(self._times), self._times, 0.0)
         widths = xp.diff(self._padded(times, 0.0, front=True), axis=1)
         heights = self._as_sf(self._padded(self._levels, self._start, front=True)[:, :-1])
@@ -134,14 +134,14 @@ class Step(Curve):
             return self
         every = -(-J // jumps)
         columns = slice((J - 1) % every, None, every)
-        return self._replaced(_times=self._times[:, columns], _levels=self._levels[:, columns], reading=None)
+        return self.replaced(_times=self._times[:, columns], _levels=self._levels[:, columns], reading=None)
 
     def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
         distribution, end = self._with_end(tau)
         if distribution._times.shape[0] > 1 or end.shape[0] > 1:
             return super(Step, distribution).censor_at(end[:, 0])
-        xp = distribution._xp
+        xp = distribution.xp
         if bool(xp.isinf(end).all()):
             return distribution
         passed = int(distribution._knots_passed(end, "left")[0, 0])
@@ -149,28 +149,28 @@ class Step(Curve):
         all_gone = xp.full_like(distribution._levels[:, :1], 1 - distribution._start)
         levels = xp.concat([distribution._levels[:, :passed], all_gone], axis=1)
         neutral = distribution._neutral and is_neutral(tau)
-        return distribution._replaced(_times=times, _levels=levels, reading=None, _neutral=neutral)
+        return distribution.replaced(_times=times, _levels=levels, reading=None, _neutral=neutral)
 
 
 class ByStep(Univariate):
     """A distribution whose formulas are those of the step function that it makes of itself."""
 
     has_density: ClassVar[bool] = False
-    _degree: ClassVar[int | None] = 0
+    form: ClassVar[Form] = "steps"
 
     @abstractmethod
     def _make_step(self) -> Step:
         """The distribution as a step function."""
 
-    def _step(self) -> Step:
-        return self._remember("step", self._make_step)
+    def as_step(self) -> Step:
+        return self.remember("step", self._make_step)
 
     def _forward(self, name: str, *arrays: Array) -> Array:
-        return getattr(self._step(), name)(*arrays)
+        return getattr(self.as_step(), name)(*arrays)
 
-    _sf, _sf_left, _cdf, _steps = forwarded("_sf", "_sf_left", "_cdf", "_steps")
-    _isf, _icdf, _icdf_beyond = forwarded("_isf", "_icdf", "_icdf_beyond")
-    _integrated_sf, _mass_at_infinity = forwarded("_integrated_sf", "_mass_at_infinity")
+    sf_at, sf_left_at, cdf_at, steps = forwarded("sf_at", "sf_left_at", "cdf_at", "steps")
+    isf_at, icdf_at, icdf_beyond_at = forwarded("isf_at", "icdf_at", "icdf_beyond_at")
+    integrated_sf_at, prob_never = forwarded("integrated_sf_at", "prob_never")
 
 
 class CompactStep(Univariate):
@@ -202,8 +202,8 @@ class CompactStep(Univariate):
     """
 
     has_density: ClassVar[bool] = False
-    _degree: ClassVar[int | None] = 0
-    _arrays: ClassVar[tuple[str, ...]] = ("_times", "_levels")
+    form: ClassVar[Form] = "steps"
+    array_names: ClassVar[tuple[str, ...]] = ("_times", "_levels")
     _times: Array
     _levels: Array
 
@@ -224,7 +224,7 @@ class CompactStep(Univariate):
 
     def _some(self, rows: slice) -> Step:
         levels = self._levels[rows]
-        return Step._trusted(self._times, self._xp.astype(levels, self._times.dtype), falls=True)
+        return Step.trusted(self._times, self.xp.astype(levels, self._times.dtype), falls=True)
 
     def _forward(self, name: str, *arrays: Array) -> Array:
         """A formula of :class:`Step` on the curves of few subjects at a time."""
@@ -238,26 +238,28 @@ class CompactStep(Univariate):
 
     def _after(self, count: Array) -> Array:
         """P(T > t) after ``count`` jumps."""
-        xp = self._xp
+        xp = self.xp
         level = take_along(self._levels, xp.where(count > 0, count - 1, count))
         return xp.where(count > 0, xp.astype(level, self._times.dtype), xp.ones_like(self._times[:1, :1]))
 
-    def _sf(self, t: Array) -> Array:
-        xp = self._xp
+    def sf_at(self, t: Array) -> Array:
+        xp = self.xp
         value = self._after(searchsorted(self._times, t, "right"))
         return xp.where(xp.isinf(t), 0.0, value)
 
-    def _sf_left(self, t: Array) -> Array:
+    def sf_left_at(self, t: Array) -> Array:
         return self._after(searchsorted(self._times, t, "left"))
 
-    def _steps(self) -> tuple[Array, Array]:
+    def steps(self) -> tuple[Array, Array]:
         """The curves of all subjects: to be asked of few at a time."""
-        return self._some(slice(0, len(self)))._steps()
+        return self._some(slice(0, len(self))).steps()
 
-    _isf, _icdf, _icdf_beyond, _integrated_sf = forwarded("_isf", "_icdf", "_icdf_beyond", "_integrated_sf")
+    isf_at, icdf_at, icdf_beyond_at, integrated_sf_at = forwarded(
+        "isf_at", "icdf_at", "icdf_beyond_at", "integrated_sf_at"
+    )
 
-    def _mass_at_infinity(self) -> Array:
-        return self._xp.astype(self._levels[:, -1], self._times.dtype)
+    def prob_never(self) -> Array:
+        return self.xp.astype(self._levels[:, -1], self._times.dtype)
 
-    def _breaks(self) -> Array:
+    def breaks(self) -> Array:
         return self._times

@@ -156,8 +156,8 @@ def _curves(times: Array, sf: Array, reading: Reading) -> Step | PiecewiseLinear
     if steps:
         F = Step(times, sf=sf)
         if tail == "last":
-            gone = F._xp.zeros_like(F._levels[:, -1:])
-            F._levels = F._xp.concat([F._levels[:, :-1], gone], axis=1)
+            gone = F.xp.zeros_like(F._levels[:, -1:])
+            F._levels = F.xp.concat([F._levels[:, :-1], gone], axis=1)
     else:
         F = PiecewiseLinear(times, sf=sf, tail=tail)
     F.reading = replace(reading, tail=tail, size=F._times.shape[1] - (not steps and tail == "last"))
@@ -191,7 +191,7 @@ def reread(F: Any, interpolation: str, tail: str = "auto", **changes: Any) -> An
         return _changed(F, reread(_matrix(F), interpolation, tail, **changes))
     reading = replace(F.reading, interpolation=interpolation, tail=tail, **changes)
     if (F.reading.interpolation, F.reading.tail) == (interpolation, tail):
-        return F._replaced(reading=reading)
+        return F.replaced(reading=reading)
     J = F.reading.size
     other = _curves(F._times[:, :J], F._levels[:, :J], reading)
     other._neutral = F._neutral
@@ -209,17 +209,17 @@ def up_to(F: Any, horizon: float) -> Any:
         return F
     if _matrix(F) is not F:
         return _changed(F, up_to(_matrix(F), horizon))
-    last, xp = F._last, F._xp
+    last, xp = F._last, F.xp
     ahead = xp.where(last < horizon, horizon - last, xp.zeros_like(last))
     times, levels = F._times, F._levels
     if float(xp.max(ahead)) > 0:
         share = convert(np.arange(1, KNOTS + 1)[None, :] / KNOTS, last)
         more = last + share * xp.where(ahead > 0, ahead, 1.0)
-        tail = F._sf(more) if F._falls else F._cdf(more)
+        tail = F.sf_at(more) if F._falls else F.cdf_at(more)
         if times.shape[0] < more.shape[0]:
             times = xp.broadcast_to(times, (more.shape[0], times.shape[1]))
         times, levels = xp.concat([times, more], axis=1), xp.concat([levels, tail], axis=1)
-    return F._replaced(_times=times, _levels=levels, tail="infinity")
+    return F.replaced(_times=times, _levels=levels, tail="infinity")
 
 
 def other_readings(F: Any) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def other_readings(F: Any) -> dict[str, Any]:
                 continue
         return readings
     times, sf = F._times[:, : F.reading.size], F._levels[:, : F.reading.size]
-    xp = F._xp
+    xp = F.xp
     linear = F.reading.interpolation == "linear"
     other = {"late steps": reread(F, "step")} if linear else {"lines": reread(F, "linear")}
     starts = xp.concat([xp.zeros_like(times[:, :1]), times], axis=1)

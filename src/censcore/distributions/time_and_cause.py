@@ -52,7 +52,7 @@ class TimeAndCause(Distribution):
 
     Notes
     -----
-    A subclass writes ``_of_cause(number)`` and ``_of_any_cause()``, both :class:`Univariate`, and calls
+    A subclass writes ``of_cause(number)`` and ``of_any_cause()``, both :class:`Univariate`, and calls
     ``_name(names, m)`` for its m causes; the rest follows.
 
     See Also
@@ -74,11 +74,11 @@ class TimeAndCause(Distribution):
         return len(self.names)
 
     @abstractmethod
-    def _of_cause(self, number: int) -> Univariate:
+    def of_cause(self, number: int) -> Univariate:
         """The distribution of the time of cause ``number``, from 1 to m."""
 
     @abstractmethod
-    def _of_any_cause(self) -> Univariate:
+    def of_any_cause(self) -> Univariate:
         """The distribution of T."""
 
     def _name(self, names: Sequence[str] | None, m: int) -> None:
@@ -110,15 +110,15 @@ class TimeAndCause(Distribution):
         >>> F.cause(1).cdf(2.0), F.cause(1).mass_at_infinity()
         (array([0.5]), array([0.5]))
         """
-        return self._of_cause(cause_number(j, self.names))
+        return self.of_cause(cause_number(j, self.names))
 
     def any_cause(self) -> Univariate:
         """The distribution of T, the time of the first event of any cause."""
-        return self._of_any_cause()
+        return self.of_any_cause()
 
     def marginal(self, j: int) -> Univariate:
         """The distribution of the time of cause ``j + 1``: coordinates are counted from zero."""
-        return self._of_cause(cause_number(j + 1 if j >= 0 else self.n_causes + j + 1, self.names))
+        return self.of_cause(cause_number(j + 1 if j >= 0 else self.n_causes + j + 1, self.names))
 
     def first(self) -> Univariate:
         """The distribution of the first of the event times, as :meth:`any_cause`."""
@@ -149,9 +149,9 @@ class TimeAndCause(Distribution):
 
         def part(rows: slice) -> Array:
             F, times = self.take(rows), at if at.shape[0] == 1 else at[rows]
-            return self._xp.stack([F._of_cause(j).cdf(times) for j in range(1, m + 1)], axis=1)
+            return self.xp.stack([F.of_cause(j).cdf(times) for j in range(1, m + 1)], axis=1)
 
-        values = chunked_rows(part, n, m * (at.shape[1] + 500), like=self._reference)
+        values = chunked_rows(part, n, m * (at.shape[1] + 500), like=self.reference)
         return values[:, :, 0] if single else values
 
     def sf(self, t: ArrayLike) -> Array:
@@ -162,7 +162,7 @@ class TimeAndCause(Distribution):
 
     def _times(self, t: Array) -> tuple[Array, bool]:
         """Times as (1 or n, q), and whether a number was given."""
-        at = as_float(t, "t", like=self._reference)
+        at = as_float(t, "t", like=self.reference)
         if at.ndim > 2:
             raise InvalidInputError(f"t must be a number, (q,) or (n, q); got shape {tuple(at.shape)}.")
         check_not_nan(at, "t")
@@ -173,15 +173,15 @@ class TimeAndCause(Distribution):
 
         ``event`` holds the causes, 0 to m.
         """
-        xp = self._xp
-        time = as_float(time, "time", like=self._reference)
+        xp = self.xp
+        time = as_float(time, "time", like=self.reference)
         cause = np.asarray(event) if is_neutral(event) else event
-        alive = convert(cause == 0, self._reference)
+        alive = convert(cause == 0, self.reference)
         total = self.any_cause().logsf(xp.where(alive, time, 0.0))
         for j in range(1, self.n_causes + 1):
-            here = convert(cause == j, self._reference)
+            here = convert(cause == j, self.reference)
             if possibly(here.any()):
-                density = self._of_cause(j).logpdf(xp.where(here, time, 1.0))
+                density = self.of_cause(j).logpdf(xp.where(here, time, 1.0))
                 total = xp.where(here, density, total)
         return total
 
@@ -243,17 +243,17 @@ class TimeAndCause(Distribution):
         """
         return super().sample(m, seed)
 
-    def _sample(self, m: int, rng: Draws) -> TimesAndCauses:
+    def draw(self, m: int, rng: Draws) -> TimesAndCauses:
         """The cause by its probability, then its time given that it happens."""
-        xp, n = self._xp, len(self)
-        parts = [self._of_cause(j) for j in range(1, self.n_causes + 1)]
+        xp, n = self.xp, len(self)
+        parts = [self.of_cause(j) for j in range(1, self.n_causes + 1)]
         finite = [1 - part.mass_at_infinity()[:, None] for part in parts]
         u, level = self._uniforms((n, m), rng), self._uniforms((n, m), rng)
         time, below = xp.full_like(u, np.inf), xp.zeros_like(u)
         cause = xp.zeros_like(u, dtype=xp.int64)
         for j, (part, share) in enumerate(zip(parts, finite, strict=True), start=1):
             here = (u >= below) & (u < below + share)
-            time = xp.where(here, part._icdf(level * share), time)
+            time = xp.where(here, part.icdf_at(level * share), time)
             cause = xp.where(here, xp.full_like(cause, j), cause)
             below = below + share
         return TimesAndCauses(time, cause)
@@ -291,8 +291,8 @@ class CauseEnsemble(TimeAndCause):
             [0.25, 0.25]]])
     """
 
-    _distributions: ClassVar[tuple[str, ...]] = ("_members",)
-    _arrays: ClassVar[tuple[str, ...]] = ("_causes",)
+    part_names: ClassVar[tuple[str, ...]] = ("_members",)
+    array_names: ClassVar[tuple[str, ...]] = ("_causes",)
 
     def __init__(
         self,
@@ -320,7 +320,7 @@ class CauseEnsemble(TimeAndCause):
         self.names = as_cause_names(names, n_causes, max(1, int(codes.max())))
 
     @property
-    def _reference(self) -> Array:
+    def reference(self) -> Array:
         return self._members[0].samples
 
     @property
@@ -333,15 +333,15 @@ class CauseEnsemble(TimeAndCause):
         """Weights of the members, summing to one; None where all are equal."""
         return self._members[0].weights
 
-    def _of_cause(self, number: int) -> Ensemble:
+    def of_cause(self, number: int) -> Ensemble:
         times = self._members[0].samples
-        never = self._xp.full_like(times, np.inf)
-        return self._members[0]._with(self._xp.where(self._causes == number, times, never))
+        never = self.xp.full_like(times, np.inf)
+        return self._members[0].with_samples(self.xp.where(self._causes == number, times, never))
 
     def given_survival(self, a: ArrayLike) -> CauseEnsemble:
         """The members with T > a, for every subject."""
         self._alive(a)
-        return self._replaced(_members=[self._members[0].given_survival(a)])
+        return self.replaced(_members=[self._members[0].given_survival(a)])
 
-    def _of_any_cause(self) -> Ensemble:
+    def of_any_cause(self) -> Ensemble:
         return self._members[0]

@@ -27,7 +27,7 @@ from censcore._validation import (
     check_probabilities,
     name_subjects,
 )
-from censcore.distributions.formulas import Formulas
+from censcore.distributions.contract import Formulas
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import html_table
 
@@ -43,7 +43,7 @@ class Univariate(Formulas):
 
     Notes
     -----
-    A subclass writes ``_sf`` and whatever else it knows in closed form; the rest is derived, numerically if
+    A subclass writes ``sf_at`` and whatever else it knows in closed form; the rest is derived, numerically if
     need be. :mod:`censcore.distributions` lists all formulas that it may write. Scores check their inputs
     once and then call these formulas.
 
@@ -59,12 +59,12 @@ class Univariate(Formulas):
     >>> from censcore.distributions import Univariate
     >>> class Pareto(Univariate):
     ...     def __init__(self, shape):
-    ...         self._store(shape=np.reshape(shape, (-1, 1)))
+    ...         self.store(shape=np.reshape(shape, (-1, 1)))
     ...
-    ...     def _sf(self, t):
+    ...     def sf_at(self, t):
     ...         return (1 + t) ** -self._shape
     ...
-    ...     def _logpdf(self, t):
+    ...     def logpdf_at(self, t):
     ...         return np.log(self._shape) - (self._shape + 1) * np.log1p(t)
     >>> Pareto([2.0, 3.0]).icdf(0.5).round(4)
     array([0.4142, 0.2599])
@@ -97,38 +97,38 @@ class Univariate(Formulas):
         array([[0.25, 0.5 ],
                [0.1 , 0.2 ]])
         """
-        return self._at_times("_cdf", t, below=0.0, at_infinity=1.0)
+        return self._at_times("cdf_at", t, below=0.0, at_infinity=1.0)
 
     def sf(self, t: ArrayLike) -> Array:
         """P(T > t)."""
-        return self._at_times("_sf", t, below=1.0, at_infinity=0.0)
+        return self._at_times("sf_at", t, below=1.0, at_infinity=0.0)
 
     def sf_left(self, t: ArrayLike) -> Array:
         """P(T >= t), the left limit of :meth:`sf`; they differ at atoms."""
-        return self._at_times("_sf_left", t, below=1.0)
+        return self._at_times("sf_left_at", t, below=1.0)
 
     def logsf(self, t: ArrayLike) -> Array:
         """Logarithm of P(T > t)."""
-        return self._at_times("_logsf", t, below=0.0, at_infinity=-np.inf)
+        return self._at_times("logsf_at", t, below=0.0, at_infinity=-np.inf)
 
     def logpdf(self, t: ArrayLike) -> Array:
         """Log density at t; a :class:`~censcore.exceptions.NoDensityError` where there is none."""
-        return self._at_times("_logpdf", t, below=-np.inf, at_infinity=-np.inf)
+        return self._at_times("logpdf_at", t, below=-np.inf, at_infinity=-np.inf)
 
     def icdf(self, p: ArrayLike) -> Array:
         """The p-quantile inf{t: F(t) >= p}; infinity beyond the finite mass."""
-        return self._at_levels("_icdf", p)
+        return self._at_levels("icdf_at", p)
 
     def isf(self, p: ArrayLike) -> Array:
         """inf{t: P(T > t) <= p}, accurate in the upper tail."""
-        return self._at_levels("_isf", p)
+        return self._at_levels("isf_at", p)
 
     def integrated_sf(self, a: ArrayLike, b: ArrayLike) -> Array:
         r""":math:`\int_a^b P(T>s)\,ds` for 0 <= a <= b <= inf; infinite where the tail is too heavy."""
         distribution, (start, end), restore = self._as_columns(a=a, b=b)
         check_positive(start, "a", zero=True)
         check_positive(end, "b", zero=True, infinite=True)
-        xp = distribution._xp
+        xp = distribution.xp
         if surely(xp.any(end < start)):
             bad = np.argwhere(to_numpy(end < start))
             raise InvalidInputError(
@@ -136,7 +136,9 @@ class Univariate(Formulas):
                 f"{name_subjects(np.unique(bad[:, 0]))}. Exchange a and b."
             )
         wide = np.broadcast_shapes(tuple(start.shape), tuple(end.shape))
-        return restore(distribution._integrated_sf(xp.broadcast_to(start, wide), xp.broadcast_to(end, wide)))
+        return restore(
+            distribution.integrated_sf_at(xp.broadcast_to(start, wide), xp.broadcast_to(end, wide))
+        )
 
     def mean(self) -> Array:
         """Expected event time, (n,); infinite where mass sits at infinity."""
@@ -144,13 +146,13 @@ class Univariate(Formulas):
 
     def mass_at_infinity(self) -> Array:
         """P(T = inf), (n,): the share that never has the event."""
-        xp = self._xp
-        return xp.broadcast_to(self._mass_at_infinity(), (len(self),))
+        xp = self.xp
+        return xp.broadcast_to(self.prob_never(), (len(self),))
 
     def known_time(self) -> Array:
         """The time that has all the mass, (n,); NaN where the mass is spread over several."""
-        xp, end = self._xp, self._end()
-        known = xp.where(self._sf_left(end) >= 1, end, np.nan)
+        xp, end = self.xp, self.support_end()
+        known = xp.where(self.sf_left_at(end) >= 1, end, np.nan)
         return xp.broadcast_to(known[:, 0], (len(self),))
 
     def excludes(self, t: ArrayLike) -> Array:
@@ -175,7 +177,7 @@ class Univariate(Formulas):
         """
         distribution, (times,), restore = self._as_columns(t=t)
         check_not_nan(times, "t")
-        return restore(distribution._excludes(times) | (times < 0))
+        return restore(distribution.excludes_at(times) | (times < 0))
 
     def icdf_beyond(self, y: ArrayLike, p: ArrayLike) -> Array:
         r"""Quantiles of the distribution given T >= y: :math:`\inf\{t\ge y: P(T\le t\mid T\ge y)\ge p\}`.
@@ -201,7 +203,7 @@ class Univariate(Formulas):
         distribution, (y, p), restore = self._as_columns(y=y, p=p)
         check_positive(y, "y", zero=True)
         check_probabilities(p, "p")
-        return restore(distribution._icdf_beyond(y, p))
+        return restore(distribution.icdf_beyond_at(y, p))
 
     def marginal(self, j: int) -> Univariate:
         """The distribution itself: it has one coordinate."""
@@ -219,7 +221,7 @@ class Univariate(Formulas):
         check_positive(t, "time", zero=True)
         delta = as_events(event, t)
         common_rows(distribution=len(self), time=t.shape[0], event=delta.shape[0])
-        return distribution._log_likelihood(t, delta)[:, 0]
+        return distribution.log_likelihood_at(t, delta)[:, 0]
 
     def censor_at(self, tau: ArrayLike) -> Univariate:
         """The distribution of min(T, tau): all mass beyond ``tau`` sits at ``tau``.
@@ -292,7 +294,7 @@ class Univariate(Formulas):
         outside = t < 0 if at_infinity is None else (t < 0) | (t == np.inf)
         if not possibly(outside.any()):
             return restore(getattr(distribution, formula)(t))
-        xp = distribution._xp
+        xp = distribution.xp
         values = getattr(distribution, formula)(xp.where(outside, 0.0, t))
         values = xp.where(t < 0, below, values)
         if at_infinity is not None:
@@ -309,7 +311,7 @@ class Univariate(Formulas):
         distribution = self
         for values in named.values():
             distribution = distribution._fitting(values)
-        reference = distribution._reference
+        reference = distribution.reference
         one_namespace(**named, distribution=reference)
         columns, rows, several = [], {}, False
         for name, values in named.items():
@@ -328,11 +330,11 @@ class Univariate(Formulas):
 class ByLogSurvival(Univariate):
     """A distribution that writes log P(T > t), from which both probabilities have all their digits."""
 
-    def _sf(self, t: Array) -> Array:
-        return self._xp.exp(self._logsf(t))
+    def sf_at(self, t: Array) -> Array:
+        return self.xp.exp(self.logsf_at(t))
 
-    def _cdf(self, t: Array) -> Array:
-        return 0.0 - expm1(self._logsf(t))
+    def cdf_at(self, t: Array) -> Array:
+        return 0.0 - expm1(self.logsf_at(t))
 
 
 def check_one_time(distribution: Any, owner: str) -> None:

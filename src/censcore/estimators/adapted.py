@@ -129,7 +129,7 @@ class Adapted(SurvivalEstimator):
         model = clone(self.model) if isinstance(self.model, BaseEstimator) else copy.deepcopy(self.model)
         self.model_ = fit_model(model, X, outcome, weight, groups)
         self._train = (X, outcome) if isinstance(outcome, RightCensored) else None
-        self._reference = outcome._reference[:0]
+        self._reference = outcome.reference[:0]
         return self
 
     def _outcome(self, y: OutcomeLike) -> Any:

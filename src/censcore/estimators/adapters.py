@@ -10,7 +10,8 @@ import numpy as np
 
 from censcore._arrays import Array, ArrayLike, Covariates, as_float, is_neutral, to_numpy
 from censcore._validation import as_count, check_flag, check_instance, name_subjects
-from censcore.distributions import Distribution, Quantiles, ScipyDistribution
+from censcore.distributions import Distribution, Quantiles, ScipyDistribution, Step
+from censcore.distributions.piecewise_linear import Polyline
 from censcore.distributions.survival_matrix import MatrixReader
 from censcore.estimators.covariates import count_rows
 from censcore.estimators.kaplan_meier import at_times
@@ -134,8 +135,7 @@ def as_forecast(
     distribution = _distribution(forecast, X, times, levels, reader, train)
     expected = count_rows(X) if n is None and X is not None else n
     if expected is not None and len(distribution) not in (1, expected):
-        times = getattr(distribution, "_times", None)
-        turned = times is not None and times.shape[-1] == expected
+        turned = isinstance(distribution, Step | Polyline) and distribution.breaks().shape[1] == expected
         raise InvalidInputError(
             f"The forecast: got {len(distribution)} subjects, expected {expected}."
             + " It has as many times: is the table transposed (times as rows, subjects as columns)?" * turned
@@ -161,7 +161,7 @@ def _distribution(
     if isinstance(known, Curves):
         return _from_matrix(known.sf, known.times, reader)
     # step functions of a model can be read as the lines between their jumps instead
-    steps = getattr(known, "_degree", None) == 0 and _is_model(model)
+    steps = getattr(known, "form", None) == "steps" and _is_model(model)
     if known is not None and not (reader.interpolation == "linear" and steps):
         return known
     return _survival_of(model, X, reader) if _is_model(model) else _of_values(model, times, levels, reader)

@@ -241,7 +241,7 @@ class Censoring(SurvivalEstimator):
         parts = []
         for estimator, end in zip(self.estimators_, self.ends_, strict=True):
             part = copy.copy(estimator.predict_distribution(X))  # an estimator may keep what it predicts
-            part._is_estimate = True  # it claims no certainty
+            part.is_estimate = True  # it claims no certainty
             parts.append(part if end is None else part.like(self._reference).censor_at(end))
         return parts
 
@@ -399,7 +399,7 @@ def _common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
 
 def _before(end: float, flipped: RightCensored) -> RightCensored:
     """The outcome of C' where C = min(C', end): subjects censored at the end are not yet censored."""
-    return RightCensored(flipped.time, flipped.event & (flipped.time < end))._with_entry(flipped.entry)
+    return RightCensored(flipped.time, flipped.event & (flipped.time < end)).with_entry(flipped.entry)
 
 
 def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:

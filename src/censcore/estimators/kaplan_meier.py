@@ -167,7 +167,7 @@ class DropOut(KaplanMeier):
             table, start = self._pooled(number)
             tables.append(table)
             first.append(np.full(len(table), start))
-            self.distributions_[number] = _curve(table).like(curve._reference)
+            self.distributions_[number] = _curve(table).like(curve.reference)
         self.event_table_, self._pooled_from = np.concatenate(tables), np.concatenate(first)
         return self
 
@@ -241,6 +241,6 @@ def event_table(sets: RiskSets, stratum: int = 0) -> np.ndarray:
 def _curve(table: np.ndarray) -> Step:
     """The distribution of an event table; without any event all mass sits at infinity."""
     times, sf = (table["time"], table["sf"]) if len(table) else (np.zeros(1), np.ones(1))
-    curve = Step._trusted(times[None, :], sf[None, :], falls=True)
-    curve._is_estimate = True
+    curve = Step.trusted(times[None, :], sf[None, :], falls=True)
+    curve.is_estimate = True
     return curve

@@ -23,7 +23,7 @@ _PACKAGES = ("censcore.distributions.", "censcore.estimators.", "censcore.learni
 _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.preprocessing"}
 
 #: What a distribution derives again, or where it came from.
-DERIVED = {"_xp", "_remembered", "estimated_from", "row_labels", "_row_labels"}
+DERIVED = {"xp", "_remembered", "estimated_from", "row_labels", "_row_labels"}
 
 
 #: What settings may be: whole numbers and their least, numbers of at least zero, flags, and words.
@@ -34,8 +34,8 @@ _COUNTS = {
 }  # fmt: skip
 _NUMBERS = ("learning_rate", "l2_regularization")
 _FLAGS = (
-    "leave_out", "with_mean", "with_std", "copy", "_joint", "_exact", "_by_likelihood", "_determined",
-    "_falls", "_is_estimate", "ordered",
+    "leave_out", "with_mean", "with_std", "copy", "_joint", "_exact", "by_likelihood_", "_determined",
+    "_falls", "is_estimate", "ordered",
 )  # fmt: skip
 _OPTIONS = {
     "score": ("energy_score", "log_score"),

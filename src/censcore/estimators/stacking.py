@@ -227,13 +227,13 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
         weight = None if sample_weight is None else check_weights(sample_weight, n)
         groups = None if groups is None else as_labels(groups, n)
         self._seed = seed_of(self.random_state)
-        self._by_likelihood = self.score == "log_score" or isinstance(outcome, IntervalCensored)
+        self.by_likelihood_ = self.score == "log_score" or isinstance(outcome, IntervalCensored)
         self.censoring_ = censoring_of(X, outcome, censoring, weight, groups)
         folds = stack_folds(np.arange(n) if groups is None else groups, self.cv, self._seed)
         subjects = StackSubjects(X, outcome, weight, self.censoring_, groups, folds, self._seed)
         pairs = [(name, as_estimator(model)) for name, model in self._pairs(X)]
         ordered = self._joint and any(getattr(model, "ordered", False) for _, model in pairs)
-        self._members = MemberDraws(self._causes, ordered, subjects.horizon)
+        self.member_draws_ = MemberDraws(self._causes, ordered, subjects.horizon)
         held, self.left_out_ = subjects.cross_fit_all(pairs, self.leave_out)
         pairs = [pair for pair in pairs if pair[0] in held]
         self._mix(dict(pairs), held, subjects)
@@ -246,7 +246,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     def _mix(self, models: dict[str, Any], held: HeldOut, subjects: StackSubjects) -> None:
         """Weigh the models, and fit those with a weight to all subjects."""
         names, simple, G = list(models), self._simple(), len(subjects.folds)
-        losses = self._members.held_out_losses(list(held.values()), subjects, self._by_likelihood)
+        losses = self.member_draws_.held_out_losses(list(held.values()), subjects, self.by_likelihood_)
         self.weights_ = named_weights(names, simple, losses, subjects.events, self._expected)
         self.scores_ = dict(zip(names, joined(losses).means.tolist(), strict=True)) if G else {}
         self.estimators_ = {
@@ -329,7 +329,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
         """Whether there is a mixture in closed form."""
         kind = Joint if self._joint else Univariate
-        return not (self._causes or self._members.ordered) and all(
+        return not (self._causes or self.member_draws_.ordered) and all(
             isinstance(F, kind) and not isinstance(F, Ensemble) for F in forecasts
         )
 
@@ -346,7 +346,7 @@ class Stacking(SamplePredictions, SavedEstimator, _BaseComposition):
             part = take_rows(X, np.arange(start, min(n, start + _AT_ONCE)))
             z = mixed(
                 [
-                    self._members.of(model, part, size, seed + 7919 * j)
+                    self.member_draws_.of(model, part, size, seed + 7919 * j)
                     for j, (model, size) in enumerate(zip(self.estimators_.values(), sizes, strict=True))
                     if size
                 ]

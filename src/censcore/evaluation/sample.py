@@ -135,4 +135,4 @@ def _entries(y: RightCensored) -> np.ndarray:
 
 def in_numpy(y: Any) -> Any:
     """An outcome, or a distribution, as arrays of NumPy."""
-    return y.like(np.zeros(1)) if is_torch(y._reference) else y
+    return y.like(np.zeros(1)) if is_torch(y.reference) else y

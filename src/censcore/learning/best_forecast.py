@@ -178,7 +178,7 @@ class BestForecast(Stacking):
             "log-normal": LogNormalRegression(alpha="auto"),
             "log-logistic": LogLogisticRegression(alpha="auto"),
         }
-        if self._by_likelihood:
+        if self.by_likelihood_:
             pooled: dict[str, Any] = {"Turnbull": Turnbull("uniform")}
             ridge["piecewise exponential"] = PiecewiseExponentialRegression(alpha="auto")
             flexible: dict[str, Any] = {}
@@ -205,7 +205,7 @@ class BestForecast(Stacking):
     # ---- order, and times after the last event ---------------------------------------------------
 
     def _is_exact(self, forecasts: list[Distribution]) -> bool:
-        return self._by_likelihood and super()._is_exact(forecasts)
+        return self.by_likelihood_ and super()._is_exact(forecasts)
 
     def _finish(self, subjects: StackSubjects, held: HeldOut) -> None:
         self.exchangeable_, self._last = 0.0, np.full(len(self._follow_up), np.inf)
@@ -223,17 +223,17 @@ class BestForecast(Stacking):
     def _exchangeable(self, subjects: StackSubjects, held: HeldOut) -> float:
         """The share of draws whose times take turns, by the held-out score of draws that all do."""
         losses, parts = [], list(subjects.held_out())
-        m = 2 * self._members.count(sum(len(y) for _, y, _, _ in parts))
+        m = 2 * self.member_draws_.count(sum(len(y) for _, y, _, _ in parts))
         sizes = shares(m, [self.weights_[name] for name in self.estimators_])
         chosen = [(held[name], size) for name, size in zip(self.estimators_, sizes, strict=True) if size]
         for i, (X, y, C, weight) in enumerate(parts):
             drawn = [
-                self._members.apart(models[i][0], X, y, self._seed + 7919 * j, size)
+                self.member_draws_.apart(models[i][0], X, y, self._seed + 7919 * j, size)
                 for j, (models, size) in enumerate(chosen)
             ]
             z = mixed(drawn)[:, np.random.default_rng(self._seed).permutation(m)]
             one, other = z[:, ::2], in_turn(z[:, 1::2], 1.0)
-            losses.append((*self._members.losses_of_draws([one, other], y, C, self._seed), weight))
+            losses.append((*self.member_draws_.losses_of_draws([one, other], y, C, self._seed), weight))
         return _probability_of_second(joined(losses)) if losses else 0.0
 
     def _completed_draws(self, z: np.ndarray, seed: int) -> np.ndarray:

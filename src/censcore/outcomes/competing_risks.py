@@ -82,7 +82,7 @@ class CompetingRisks(Outcome):
     RightCensored(n=4, events=3 (75.0 %), time 2 to 5)
     """
 
-    _parts: ClassVar[tuple[str, ...]] = ("_any", "_cause")
+    part_names: ClassVar[tuple[str, ...]] = ("_any", "_cause")
 
     _any: RightCensored
     _cause: Array
@@ -207,9 +207,9 @@ class CompetingRisks(Outcome):
         >>> y.event, y.never, y.censored
         (array([ True, False, False]), array([False, False,  True]), array([False,  True, False]))
         """
-        return self._event_of(self.number_of(j))
+        return self.event_of(self.number_of(j))
 
-    def _event_of(self, number: int) -> EventOfCause:
+    def event_of(self, number: int) -> EventOfCause:
         """The outcome of a cause by its number, which nobody may have had."""
         return EventOfCause._of(self._any, self._cause == number)
 

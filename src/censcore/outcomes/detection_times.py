@@ -22,7 +22,7 @@ class DetectionTimes(RightCensored):
     after the entry, padded by infinity.
     """
 
-    _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "visits")
+    part_names: ClassVar[tuple[str, ...]] = (*RightCensored.part_names, "visits")
 
     visits: Array
 

@@ -45,7 +45,7 @@ class EventOfCause(RightCensored):
            [0.128]])
     """
 
-    _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "_never")
+    part_names: ClassVar[tuple[str, ...]] = (*RightCensored.part_names, "_never")
     _never: Array
 
     def __init__(

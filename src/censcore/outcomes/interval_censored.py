@@ -84,7 +84,7 @@ class IntervalCensored(Outcome):
     array([0.3073, 0.8358, 2.2944])
     """
 
-    _parts: ClassVar[tuple[str, ...]] = ("lower", "upper", "visits", "entry")
+    part_names: ClassVar[tuple[str, ...]] = ("lower", "upper", "visits", "entry")
 
     lower: Array
     upper: Array
@@ -150,7 +150,7 @@ class IntervalCensored(Outcome):
         check_kind(y, "y", RightCensored, "a RightCensored outcome")
         xp = namespace(y.time)
         upper = xp.where(y.event, y.time, xp.full_like(y.time, np.inf))
-        return cls(y.time, upper)._with_entry(y.entry)
+        return cls(y.time, upper).with_entry(y.entry)
 
     @classmethod
     def from_structured(cls, y: np.ndarray) -> IntervalCensored:
@@ -220,7 +220,8 @@ class IntervalCensored(Outcome):
         return namespace(self.lower).broadcast_to(last, self.lower.shape)
 
     @property
-    def _reference(self) -> Array:
+    def reference(self) -> Array:
+        """The lower ends, which tell library, dtype and device."""
         return self.lower
 
     def censor_at(self, tau: ArrayLike) -> IntervalCensored:
@@ -323,7 +324,7 @@ class IntervalCensored(Outcome):
             end = xp.maximum(recorded, until)
             # nothing is scored after ``until``, so that later ends may be those of the events
             outcome = RightCensored(xp.where(detected, recorded, end), detected)._changed(censoring_time=end)
-        return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
+        return outcome if self.entry is None else outcome.with_entry(xp.minimum(self.entry, outcome.time))
 
     def _with_dropout(self, recorded: Array, until: Array) -> DetectionTimes:
         """Without entries: visits are counted from the entry on, and who entered may drop out at once."""

@@ -30,7 +30,7 @@ from censcore.plain_text import html_table
 class Outcome:
     """Subjects and what was seen of them. A DataLoader of torch collates outcomes.
 
-    A subclass is a frozen dataclass, whose ``__init__`` checks and sets its fields. It names its ``_parts``:
+    A subclass is a frozen dataclass, whose ``__init__`` checks and sets its fields. It has ``part_names``:
     arrays, or other outcomes, with an entry for every subject, or with a single one that serves all; None
     where something is not known.
 
@@ -40,20 +40,20 @@ class Outcome:
     RightCensored(n=2, events=1 (50.0 %), time 2 to 5)
     """
 
-    _parts: ClassVar[tuple[str, ...]]
+    part_names: ClassVar[tuple[str, ...]]
 
     #: Labels of the subjects, from the index of the columns that the outcome was made of; None without.
     row_labels: Any = field(default=None, kw_only=True)
 
     @property
-    def _reference(self) -> Array:
+    def reference(self) -> Array:
         """One of the arrays of times, which has the common shape, dtype and device."""
         return self.time  # type: ignore[attr-defined]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(n,), or (n, k) for several event times."""
-        return tuple(self._reference.shape)
+        return tuple(self.reference.shape)
 
     @property
     def has_delayed_entry(self) -> bool:
@@ -75,12 +75,12 @@ class Outcome:
     __array__ = no_array
 
     def __len__(self) -> int:
-        return int(self._reference.shape[0])
+        return int(self.reference.shape[0])
 
     def _repr_html_(self) -> str:
         """The counts, and what was seen of the first subjects."""
         first = self.take(slice(0, 5))
-        values = {name: getattr(first, name) for name in self._parts if getattr(first, name) is not None}
+        values = {name: getattr(first, name) for name in self.part_names if getattr(first, name) is not None}
         known = {name: to_numpy(v) for name, v in values.items() if not isinstance(v, Outcome)}
         known = {name: v for name, v in known.items() if len(v) == len(first)}
         rows = [[str(v[i]) for v in known.values()] for i in range(len(first))]
@@ -92,9 +92,9 @@ class Outcome:
 
     def take(self, rows: ArrayLike | slice) -> Self:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        rows, n = rows if type(rows) is slice else as_rows(rows), self._reference.shape[0]
+        rows, n = rows if type(rows) is slice else as_rows(rows), self.reference.shape[0]
         chosen: dict[str, Any] = {}
-        for name in self._parts:
+        for name in self.part_names:
             part = getattr(self, name)
             if isinstance(part, Outcome):
                 chosen[name] = part.take(rows)
@@ -115,7 +115,7 @@ class Outcome:
 
     def _each(self, change: Callable[[Any], Any]) -> Self:
         """A copy with ``change`` applied to every part."""
-        parts = {name: getattr(self, name) for name in self._parts}
+        parts = {name: getattr(self, name) for name in self.part_names}
         return self._changed(**{k: None if part is None else change(part) for k, part in parts.items()})
 
     def _set(self, values: Mapping[str, Any]) -> None:
@@ -138,7 +138,7 @@ class Outcome:
             object.__setattr__(other, name, value)
         return other
 
-    def _with_entry(self, entry: Array) -> Self:
+    def with_entry(self, entry: Array) -> Self:
         """The outcome with entries that are known to be right; one that equals the time has no effect."""
         return self._changed(entry=entry)
 
@@ -151,7 +151,7 @@ class Outcome:
         >>> cs.RightCensored([2.0, 5.0], [1, 0]).to(torch.float32).time
         tensor([2., 5.])
         """
-        moved: Self = self.like(like_moved(self._reference, *args, **kwargs))
+        moved: Self = self.like(like_moved(self.reference, *args, **kwargs))
         return moved
 
     @classmethod
@@ -178,10 +178,10 @@ class Outcome:
             kinds = sorted({type(other).__name__ for other in outcomes})
             raise InvalidTypeError(f"concat joins outcomes of one kind; got {', '.join(kinds)}.")
         kind: Any = type(first)
-        for name in {*_names(kind)} - {*first._parts, "row_labels"}:
+        for name in {*_names(kind)} - {*first.part_names, "row_labels"}:
             if any(getattr(other, name) != getattr(first, name) for other in outcomes):
                 raise _different(name)
-        joined = {name: _join(name, outcomes) for name in first._parts}
+        joined = {name: _join(name, outcomes) for name in first.part_names}
         return first._changed(row_labels=None, **joined)
 
 

@@ -80,7 +80,7 @@ class RightCensored(Outcome):
     RightCensored(n=3, events=2 (66.7 %), time 2 to 5, delayed entry in 2)
     """
 
-    _parts: ClassVar[tuple[str, ...]] = ("time", "event", "censoring_time", "entry")
+    part_names: ClassVar[tuple[str, ...]] = ("time", "event", "censoring_time", "entry")
 
     time: Array
     event: Array
@@ -278,7 +278,7 @@ class RightCensored(Outcome):
         xp = namespace(self.time)
         earliest = xp.min(self.time, axis=1)
         event = xp.any(self.event & (self.time == earliest[:, None]), axis=1)
-        c = self._shared_censoring_time()
+        c = self.shared_censoring_time()
         return self._changed(time=earliest, event=event, censoring_time=c, names=None)
 
     def last(self) -> RightCensored:
@@ -295,19 +295,20 @@ class RightCensored(Outcome):
             return self
         self._require_shared("The time of the last event")
         xp = namespace(self.time)
-        c, event = self._shared_censoring_time(), xp.all(self.event, axis=1)
+        c, event = self.shared_censoring_time(), xp.all(self.event, axis=1)
         return self._changed(time=xp.max(self.time, axis=1), event=event, censoring_time=c, names=None)
 
-    def _shared_censoring_time(self) -> Array:
+    def shared_censoring_time(self) -> Array:
+        """Return the known time of the one C that coordinates share, (n,); None where none is known."""
         c = self.censoring_time
         return c if c is None or c.ndim == 1 else c[:, 0]
 
     @property
     def shares_censoring(self) -> bool:
         """Whether the data can come from one C per subject: censored coordinates agree, none is later."""
-        return self.time.ndim == 1 or not self._apart().size
+        return self.time.ndim == 1 or not self.censored_apart().size
 
-    def _apart(self) -> np.ndarray:
+    def censored_apart(self) -> np.ndarray:
         """The subjects whose coordinates cannot have one censoring time in common.
 
         The known times differ, or a censored time is below the largest one.
@@ -321,7 +322,7 @@ class RightCensored(Outcome):
         return np.nonzero(to_numpy(apart))[0]
 
     def _require_shared(self, method: str) -> None:
-        apart = self._apart()
+        apart = self.censored_apart()
         if apart.size:
             raise InvalidInputError(
                 f"{method} needs one censoring time per subject, shared by the coordinates, and these data "
@@ -411,7 +412,7 @@ class RightCensored(Outcome):
         late = self.take(rows)
         xp = namespace(late.time)
         first = late.time if late.time.ndim == 1 else late.time[:, 0]
-        return late._with_entry(xp.full_like(first, landmark))
+        return late.with_entry(xp.full_like(first, landmark))
 
     @property
     def informs_censoring(self) -> Array:
@@ -440,7 +441,7 @@ class RightCensored(Outcome):
         last, keep = self.last(), self.informs_censoring
         latest, censored = last.time[keep], ~last.event[keep]
         flipped = RightCensored(namespace(latest).where(censored, latest, previous_float(latest)), censored)
-        return flipped if self.entry is None else flipped._with_entry(self.entry[keep])
+        return flipped if self.entry is None else flipped.with_entry(self.entry[keep])
 
     def __repr__(self) -> str:
         time, event = to_numpy(self.time), to_numpy(self.event)
@@ -449,7 +450,7 @@ class RightCensored(Outcome):
         else:
             rates = ", ".join(f"{rate:.1%}".replace("%", " %") for rate in event.mean(axis=0))
             events = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
-        never = f", never={int(to_numpy(self.never).sum())}" if "_never" in self._parts else ""
+        never = f", never={int(to_numpy(self.never).sum())}" if "_never" in self.part_names else ""
         seen = f"{events}{never}, time {time.min():g} to {time.max():g}"
         known = "" if self.censoring_time is None else ", C known"
         late = f", delayed entry in {int((to_numpy(self.entry) > 0).sum())}" if self.has_delayed_entry else ""

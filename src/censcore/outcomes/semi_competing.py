@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import Array, ArrayLike, namespace, to_numpy
 from censcore._validation import as_coordinate, name_subjects
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes.competing_risks import CompetingRisks
 from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
@@ -63,7 +64,7 @@ class SemiCompetingRisks(Outcome):
     array([False,  True, False])
     """
 
-    _parts: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
+    part_names: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
 
     time: Array
     event: Array
@@ -117,7 +118,7 @@ class SemiCompetingRisks(Outcome):
         xp = namespace(y.time)
         alone = (y.time[:, 0] == y.time[:, 1]) & y.event[:, 1]
         event = xp.stack([y.event[:, 0] & ~alone, y.event[:, 1]], axis=1)
-        return cls(y.time, event, 1, y._shared_censoring_time())
+        return cls(y.time, event, 1, y.shared_censoring_time())
 
     @property
     def never(self) -> Array:
@@ -193,3 +194,20 @@ class SemiCompetingRisks(Outcome):
             f"SemiCompetingRisks(n={len(self)}, k={self.k}, events={event.sum(axis=0).tolist()}, "
             f"never={never.sum(axis=0).tolist()}, time {time.min():g} to {time.max():g}{known})"
         )
+
+
+class CauseTimes(SemiCompetingRisks):
+    r"""The times :math:`T_1,\dots,T_m` of the causes: T for the cause of the event, never for the others.
+
+    The first event of any cause takes the place of the terminal event: it decides what is known of C.
+    """
+
+    def __init__(self, risks: CompetingRisks) -> None:
+        m, time, cause = risks.n_causes, to_numpy(risks.time), to_numpy(risks.causes)
+        times, event = np.repeat(time[:, None], m, axis=1), cause[:, None] == np.arange(1, m + 1)
+        self._set({"time": times, "event": event, "terminal": 0, "_end": risks.any_cause()})
+
+    @property
+    def never(self) -> Array:
+        """Whether a cause is known never to happen, because another one was first; (n, m)."""
+        return ~self.event & self._end.event[:, None]

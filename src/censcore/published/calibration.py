@@ -184,7 +184,7 @@ def _average_over_follow_up(inputs: ScoringInputs, each: np.ndarray, E: np.ndarr
     for rows in np.array_split(passed, -(-len(passed) // CHUNK)):
         part = inputs.take(rows)
         c = part.C.icdf_beyond(part.y.time, part.xp.asarray(p[None, :], dtype=part.time.dtype))
-        never = part.F._mass_at_infinity()[:, None]  # what is known where follow-up never ends
+        never = part.F.prob_never()[:, None]  # what is known where follow-up never ends
         S = to_numpy(part.xp.where(part.xp.isinf(c), never, part.F.sf(c))).astype(np.float64).reshape(-1)
         censored, bins = np.zeros(S.shape, dtype=bool), each.shape[1]
         added = _contributions(S, S, censored, bins, closed)

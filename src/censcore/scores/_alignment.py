@@ -60,8 +60,8 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
-    of_F = None if F._is_neutral else F._reference
-    of_C = None if C._is_neutral else C._reference
+    of_F = None if F.is_neutral else F.reference
+    of_C = None if C.is_neutral else C.reference
     if not type(y.time) is type(of_F) is np.ndarray or (of_C is not None and type(of_C) is not np.ndarray):
         one_namespace(outcome=y.time, forecast=of_F, censoring=of_C)
     model: Any = y.time if of_F is None else of_F
@@ -72,7 +72,7 @@ def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Rig
 
 def in_dtype_of(distribution: Distribution, model: Array) -> Distribution:
     """A distribution in the library and precision of an array."""
-    fits = not distribution._is_neutral and distribution._reference.dtype == model.dtype
+    fits = not distribution.is_neutral and distribution.reference.dtype == model.dtype
     return distribution if fits else distribution.like(model)
 
 
@@ -99,8 +99,8 @@ def check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: 
     if coordinates == 1 and not y.shares_censoring:
         raise ContradictionError(
             "The censoring distribution is of one time shared by the coordinates, but the outcome has one "
-            f"censoring time per coordinate (in {name_subjects(y._apart())}). Pass Independent([C_1, ..., "
-            "C_k]), or leave it out where the outcome has censoring_time."
+            f"censoring time per coordinate (in {name_subjects(y.censored_apart())}). Pass "
+            "Independent([C_1, ..., C_k]), or leave it out where the outcome has censoring_time."
         )
     if coordinates > 1 and y.censoring_time is not None and y.censoring_time.ndim == 1 and not _knows_all(C):
         raise ContradictionError(
@@ -122,5 +122,5 @@ def by_censoring_time(y: RightCensored, C: Distribution) -> list[tuple[RightCens
     if y.k == 1 or C.k > 1:
         return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
     xp = namespace(y.time)
-    together = RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y._shared_censoring_time())
+    together = RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y.shared_censoring_time())
     return [(together, C.marginal(0))]

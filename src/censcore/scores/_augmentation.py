@@ -48,6 +48,7 @@ from censcore._quadrature import (
 )
 from censcore._validation import name_subjects
 from censcore.distributions import Univariate
+from censcore.distributions.contract import DEGREES
 from censcore.exceptions import PositivityError
 from censcore.scores._squares import inverse, times_of_falls
 from censcore.scores.inputs import ScoringInputs
@@ -62,7 +63,7 @@ def augmented_indicator(inputs: ScoringInputs, W: Univariate, t: Array) -> Array
     """
     xp, y = inputs.xp, inputs.time
     D = _Running.of(inputs.C, W, xp.minimum(y, t))
-    return W._sf(t) * xp.where(y > t, D.at(t), _after_exit(inputs, D))
+    return W.sf_at(t) * xp.where(y > t, D.at(t), _after_exit(inputs, D))
 
 
 def augmented_integral(inputs: ScoringInputs, W: Univariate, h: Array) -> Array:
@@ -71,27 +72,27 @@ def augmented_integral(inputs: ScoringInputs, W: Univariate, h: Array) -> Array:
     start, exit_, end = 0 * inputs.time, xp.minimum(inputs.time, h), h + 0 * inputs.time
 
     def phi(t: Array) -> Array:
-        return 1 - 2 * F._sf(t)
+        return 1 - 2 * F.sf_at(t)
 
     def expected(t: Array) -> Array:
-        return W._sf(t) * phi(t)
+        return W.sf_at(t) * phi(t)
 
     def under(f: Function, smooth: list[Univariate], a: Array, b: Array, weight: Array) -> Array:
         return integrate_steps(f, panel_edges(smooth, a, b), _order(*smooth), D.edges, weight)
 
-    forecast = integrate(lambda t: F._sf(t) ** 2, panel_edges([F], start, end), _order(F, F))
-    D = _Running.of(C, W, end if W._degree == 0 else exit_, F)
-    if W._degree == 0:  # and so is Z until the exit, and S_W after it
-        S_W = W._sf(D.edges)
+    forecast = integrate(lambda t: F.sf_at(t) ** 2, panel_edges([F], start, end), _order(F, F))
+    D = _Running.of(C, W, end if W.form == "steps" else exit_, F)
+    if W.form == "steps":  # and so is Z until the exit, and S_W after it
+        S_W = W.sf_at(D.edges)
         living, rest = under(phi, [F], start, exit_, S_W * D.after), under(phi, [F], exit_, end, S_W)
     else:
         rest = integrate(expected, panel_edges([F, W], exit_, end), _order(F, W))
-        if C._degree == 0:
-            living = under(phi, [F], start, exit_, inverse(C._sf(D.edges)))
+        if C.form == "steps":
+            living = under(phi, [F], start, exit_, inverse(C.sf_at(D.edges)))
             living = living + under(expected, [F, W], start, exit_, D.after)
         else:
             t, speed = nodes(D.edges[:, :-1], D.edges[:, 1:], ORDER)
-            Z = inverse(at_nodes(C._sf, t)) + at_nodes(W._sf, t) * D.inside
+            Z = inverse(at_nodes(C.sf_at, t)) + at_nodes(W.sf_at, t) * D.inside
             panels = xp.vecdot(Z * at_nodes(phi, t) * speed, convert(legendre(ORDER)[1], t), axis=-1)
             living = xp.sum(panels, axis=-1)
     gone = _after_exit(inputs, D)[:, 0] * rest
@@ -117,19 +118,19 @@ class _Running(NamedTuple):
     def of(cls, C: Univariate, W: Univariate, needed: Array, *others: Univariate) -> _Running:
         """Return it where D is needed (n, q), with panels on which the ``others`` are smooth as well."""
         xp = namespace(needed)
-        steps = next((part for part in (W, C) if part._degree == 0), None)
+        steps = next((part for part in (W, C) if part.form == "steps"), None)
         if steps is not None:  # all subjects share the edges
             last = xp.max(needed).reshape(1, 1)
-            edges = _within(steps._breaks(), 0 * last, last)
+            edges = _within(steps.breaks(), 0 * last, last)
         else:
             end = xp.max(needed, axis=1, keepdims=True)
-            lines = [times_of_falls(part, end, 0.5**0.5) for part in (C, W) if part._degree == 1]
+            lines = [times_of_falls(part, end, 0.5**0.5) for part in (C, W) if part.form == "lines"]
             edges = side_by_side([panel_edges([C, W, *others], 0 * end, end), needed, *lines])
             edges = _within(edges, 0 * end, end)
         if steps is W:
-            jump = (inverse(W._sf(edges)) - inverse(W._sf_left(edges))) * inverse(C._sf_left(edges))
+            jump = (inverse(W.sf_at(edges)) - inverse(W.sf_left_at(edges))) * inverse(C.sf_left_at(edges))
         else:
-            jump = (inverse(C._sf_left(edges)) - inverse(C._sf(edges))) * inverse(W._sf(edges))
+            jump = (inverse(C.sf_left_at(edges)) - inverse(C.sf_at(edges))) * inverse(W.sf_at(edges))
         first = xp.concat([edges[:, :1] >= 0, edges[:, 1:] > edges[:, :-1]], axis=1)
         jump = xp.where(first, jump, 0.0)  # once, where an edge is repeated
         after = xp.cumulative_sum(jump, axis=1) + (1.0 if steps is W else 0.0)
@@ -142,14 +143,16 @@ class _Running(NamedTuple):
     def at(self, s: Array) -> Array:
         """Return D(s) at times (1 or n, q)."""
         found = self._read(self.after, searchsorted(self.edges, detach(s), "right") - 1)
-        return found if self.W._degree == 0 else found + inverse(self.W._sf(s)) * inverse(self.C._sf(s))
+        return (
+            found if self.W.form == "steps" else found + inverse(self.W.sf_at(s)) * inverse(self.C.sf_at(s))
+        )
 
     def after_event(self, s: Array) -> Array:
         """Return D(s-) - 1/{S_W(s-) G(s-)}, for s up to the last edge."""
         index = namespace(s).clip(searchsorted(self.edges, detach(s), "left"), max=self.edges.shape[1] - 1)
         found = self._read(self.left, index)
-        if self.W._degree == 0:
-            found = found - inverse(self.W._sf_left(s)) * inverse(self.C._sf_left(s))
+        if self.W.form == "steps":
+            found = found - inverse(self.W.sf_left_at(s)) * inverse(self.C.sf_left_at(s))
         return found
 
     @staticmethod
@@ -166,9 +169,9 @@ def _stieltjes(C: Univariate, W: Univariate, edges: Array) -> tuple[Array, Array
     """
     xp = namespace(edges)
     t, _ = nodes(edges[:, :-1], edges[:, 1:], ORDER)
-    g = inverse(at_nodes(C._sf, t))
+    g = inverse(at_nodes(C.sf_at, t))
     slope = (g - g[:, :, :1]) @ convert(_differentiation(), edges)
-    integrand = inverse(at_nodes(W._sf, t)) * slope
+    integrand = inverse(at_nodes(W.sf_at, t)) * slope
     whole = xp.vecdot(integrand, convert(legendre(ORDER)[1], edges), axis=-1)
     return whole, integrand @ convert(_integration(), edges)
 
@@ -192,14 +195,14 @@ def _integration() -> np.ndarray:
 
 def _order(*distributions: Univariate) -> int:
     """Nodes that interpolate and integrate a product of piecewise polynomials exactly; many elsewhere."""
-    degrees = [distribution._degree for distribution in distributions]
-    return ORDER if None in degrees else 1 + int(sum(degrees))  # type: ignore[arg-type]
+    forms = [distribution.form for distribution in distributions]
+    return ORDER if "smooth" in forms else 1 + sum(DEGREES[form] for form in forms)
 
 
 def panel_edges(distributions: list[Univariate], start: Array, end: Array) -> Array:
     """Panel edges (n, p) from start to end, both (n, 1), between which all distributions are smooth."""
     parts = [
-        distribution._breaks() if distribution._degree is not None else distribution._panel_edges()
+        distribution.breaks() if distribution.form != "smooth" else distribution.panel_edges()
         for distribution in distributions
     ]
     return _within(side_by_side([part for part in parts if part is not None]), start, end)
@@ -214,8 +217,8 @@ def _within(edges: Array, start: Array, end: Array) -> Array:
 
 def numbers_per_subject(*distributions: Univariate) -> int:
     """How many numbers one subject needs at a time, for chunking."""
-    smooth = any(distribution._degree is None for distribution in distributions)
-    breaks = [distribution.take(slice(0, 1))._breaks() for distribution in distributions]
+    smooth = any(distribution.form == "smooth" for distribution in distributions)
+    breaks = [distribution.take(slice(0, 1)).breaks() for distribution in distributions]
     edges = sum(60 if part is None else int(part.shape[1]) for part in breaks)
     return edges * (4 * ORDER if smooth else 4)
 
@@ -232,9 +235,9 @@ def check_event_model_support(
     """
     xp, y = inputs.xp, inputs.time
     last = xp.max(t, axis=1, keepdims=True)
-    at_exit = xp.where(inputs.event, W._sf_left(y), W._sf(y))
+    at_exit = xp.where(inputs.event, W.sf_left_at(y), W.sf_at(y))
     left = (y <= last) & (at_exit <= 0)
-    alive = (y > t) & ((W._sf_left(t) if before else W._sf(t)) <= 0)
+    alive = (y > t) & ((W.sf_left_at(t) if before else W.sf_at(t)) <= 0)
     bad = np.nonzero(to_numpy(xp.any(left | alive, axis=1)))[0]
     if bad.size:
         ends = to_numpy(W.take(bad).isf(0.0)).reshape(-1)

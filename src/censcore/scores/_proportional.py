@@ -22,19 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
-from censcore._quadrature import Function
+from censcore._quadrature import Function, area, times_area
 from censcore._risk_tables import AreaTable, RiskGroup, interpolation_error, risk_groups, weights_at
 from censcore.distributions import PointMass, ProportionalHazards, Step, Univariate
 from censcore.distributions.proportional_hazards import area_tables
 from censcore.scores._shared_panels import (
     NODES,
+    RATIOS,
     Integral,
     Loss,
+    Method,
     Panels,
     Pieces,
     Sides,
@@ -44,26 +47,41 @@ from censcore.scores._shared_panels import (
     mended,
 )
 from censcore.scores._smooth import has_many_risks
-from censcore.scores._squares import area, as_steps, square_below, square_beyond, times_area, weighted_time_of
+from censcore.scores._squares import as_steps, square_below, square_beyond, weighted_time_of
+from censcore.scores._time_integral import TimeIntegral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than sums
 FEW = 16  # subjects of a group whose own sums cost less than its tables
 CHUNK = 1_000  # subjects with smooth weights at a time
-RATIO = 2.0
 LEBESGUE = 2.6  # by which interpolation at the risks enlarges errors at them, at most
+
+
+def risk_method(it: TimeIntegral, otherwise: Loss) -> Method:
+    """Losses where the forecast, or C, has proportional hazards, and tables at few risks cost less than sums.
+
+    ``otherwise`` is the loss of subjects whose error is not small.
+    """
+    if it.inputs.has_never:
+        return None
+    inputs = with_risks(it.inputs)
+    if has_risks(inputs, it.below, it.beyond):
+        return partial(risk_losses, inputs, it.below, it.beyond, otherwise)
+    if it.one_end and are_curves_under_risks(it.inputs):
+        return partial(losses_under_risks, it.inputs, it.end, otherwise)
+    return None
 
 
 def has_risks(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> bool:
     """Whether tables serve: many subjects and jumps, and weights that are shared or smooth."""
     F = inputs.F
-    if not isinstance(F, ProportionalHazards) or len(F) == 1 or F._reference.dtype != np.float64:
+    if not isinstance(F, ProportionalHazards) or len(F) == 1 or F.reference.dtype != np.float64:
         return False
-    if inputs.n * F._breaks().shape[1] < WORTH_TABLES:
+    if inputs.n * F.breaks().shape[1] < WORTH_TABLES:
         return False
-    if np.isfinite(F._padded()[0, -1]) and not np.isfinite(to_numpy(beyond._end())).all():
+    if np.isfinite(F.baseline()[1][-1]) and not np.isfinite(to_numpy(beyond.support_end())).all():
         return False  # what is left at infinity may make the loss infinite
-    one_of_steps = below is None or (below._degree == 0 and len(below) == 1)
+    one_of_steps = below is None or (below.form == "steps" and len(below) == 1)
     return (one_of_steps or _is_shared(below, inputs.n)) and (
         len(beyond) == 1 or _is_shared(beyond, inputs.n)
     )
@@ -72,9 +90,9 @@ def has_risks(inputs: ScoringInputs, below: Univariate | None, beyond: Univariat
 def with_risks(inputs: ScoringInputs) -> ScoringInputs:
     """With one step forecast for all subjects as proportional hazards, where C has them and many jumps."""
     F, C = inputs.F, inputs.C
-    if len(F) > 1 or F._degree != 0 or not has_many_risks(C, inputs.n) or F._reference.dtype != np.float64:
+    if len(F) > 1 or F.form != "steps" or not has_many_risks(C, inputs.n) or F.reference.dtype != np.float64:
         return inputs
-    times, sf = (array[0] for array in F._steps())
+    times, sf = (array[0] for array in F.steps())
     finite = np.isfinite(times)
     with np.errstate(divide="ignore"):
         hazard = np.maximum.accumulate(-np.log(sf[finite]))
@@ -88,8 +106,8 @@ def _is_shared(C: Univariate | None, n: int) -> bool:
     assert C is not None
     if has_many_risks(C, n):
         return True
-    ends = to_numpy(C._end())
-    return C._degree is None and bool(np.isfinite(ends).all() and (ends == ends[0]).all())
+    ends = to_numpy(C.support_end())
+    return C.form == "smooth" and bool(np.isfinite(ends).all() and (ends == ends[0]).all())
 
 
 def risk_losses(
@@ -117,21 +135,21 @@ class _Curves:
     """The baseline of a forecast: pieces that start at ``since`` and end at ``until``, with their hazard."""
 
     def __init__(self, F: ProportionalHazards) -> None:
-        times, self.hazard = F._breaks()[0], F._padded()[0]
+        times, self.hazard = F.baseline()
         self.since, self.until = np.append(0.0, times), np.append(times, np.inf)
         self._pieces: Pieces | None = None
 
     def on_panels(self, end: float) -> Pieces:
         """The pieces of panels up to an end, which is the same for all groups of subjects."""
         if self._pieces is None:
-            self._pieces = Pieces(Panels(end, RATIO), self.since[1:])
+            self._pieces = Pieces(Panels(end, RATIOS[0]), self.since[1:])
         return self._pieces
 
 
 def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves: _Curves) -> Integral:
     squares = np.expm1(-group.risks[:, None] * curves.hazard) ** 2
-    if C is not None and (C._degree is None or len(C) > 1):
-        each = _on_panels if C._degree is None else _under_risks
+    if C is not None and (C.form == "smooth" or len(C) > 1):
+        each = _on_panels if C.form == "smooth" else _under_risks
         return each(inputs, C, group, curves, squares, beyond=False)
     weighted: Function = (lambda t: t) if C is None else weighted_time_of(C)
     at, y = weighted(curves.since[None])[0], weighted(inputs.time)[:, 0]
@@ -147,7 +165,7 @@ def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curve
     assert C is not None
     squares = np.exp(-2 * group.risks[:, None] * curves.hazard)
     if len(C) > 1:
-        each = _on_panels if C._degree is None else _under_risks
+        each = _on_panels if C.form == "smooth" else _under_risks
         return each(inputs, C, group, curves, squares, beyond=True)
     pieces = times_area(squares, area(C, curves.since[None], curves.until[None])[0])
     later = np.zeros_like(squares)
@@ -168,13 +186,13 @@ def _on_panels(
     beyond: bool,
 ) -> Integral:
     """Integrals of F²/G or S² G of each subject, G smooth."""
-    pieces, y_all = curves.on_panels(float(to_numpy(C._end())[0, 0])), inputs.y.time
+    pieces, y_all = curves.on_panels(float(to_numpy(C.support_end())[0, 0])), inputs.y.time
     panels, start = pieces.panels, float(beyond)
     side = Sides(StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all))
     value, error = np.empty((2, inputs.n))
     for first in range(0, inputs.n, CHUNK):
         rows = slice(first, first + CHUNK)
-        G = C.take(rows)._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
+        G = C.take(rows).sf_at(panels.nodes).reshape(-1, len(panels.half), NODES)
         with np.errstate(over="ignore", invalid="ignore"):  # where 1/G exceeds all floats the error is NaN
             f = G if beyond else 1 / np.where(G > 0, G, np.inf)
             read = integral(f[None], side, panels.place(y_all[rows]), group.mix[rows])
@@ -196,11 +214,11 @@ def _under_risks(
     Between the jumps of both, F² and G are constant at each pair of their risks.
     """
     assert isinstance(C, ProportionalHazards)
-    y, jumps = inputs.y.time, C._times[0]
+    y, (jumps, hazard) = inputs.y.time, C.baseline()
     since = np.unique(np.concatenate([curves.since, jumps]))
     until = np.append(since[1:], np.inf)
     squares = squares[:, np.searchsorted(curves.since[1:], since, side="right")]
-    hazard = C._padded()[0][np.searchsorted(jumps, since, side="right")]
+    hazard = hazard[np.searchsorted(jumps, since, side="right")]
     piece = np.maximum(np.searchsorted(since, y, side="right" if beyond else "left") - 1, 0)
     way = until[piece] - y if beyond else y - since[piece]
     value, error = np.empty((2, inputs.n))
@@ -230,15 +248,15 @@ CHUNK_NUMBERS = 500_000
 def are_curves_under_risks(inputs: ScoringInputs) -> bool:
     """Whether C has proportional hazards and a finite end, and F is a step function of common times."""
     F, C = inputs.F, inputs.C
-    if not isinstance(C, ProportionalHazards) or len(C) == 1 or F._degree != 0:
+    if not isinstance(C, ProportionalHazards) or len(C) == 1 or F.form != "steps":
         return False
-    if type(C._reference) is not np.ndarray or C._reference.dtype != np.float64:
+    if type(C.reference) is not np.ndarray or C.reference.dtype != np.float64:
         return False
-    times, jumps = F._breaks().shape[1], C._breaks().shape[1]
-    if inputs.n * jumps < WORTH_TABLES or 4 * times > jumps or not np.isinf(C._padded()[0, -1]):
+    times, jumps = F.breaks().shape[1], C.breaks().shape[1]
+    if inputs.n * jumps < WORTH_TABLES or 4 * times > jumps or not np.isinf(C.baseline()[1][-1]):
         return False
     # curves of groups have common breaks, and jumps apart
-    return F._breaks().shape[0] == F.take(slice(2))._steps()[0].shape[0] == 1
+    return F.breaks().shape[0] == F.take(slice(2)).steps()[0].shape[0] == 1
 
 
 def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: Loss) -> Array:
@@ -246,7 +264,7 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
-    loss, jumps, C = np.empty(inputs.n), int(inputs.F._breaks().shape[1]), inputs.C
+    loss, jumps, C = np.empty(inputs.n), int(inputs.F.breaks().shape[1]), inputs.C
     step, kernel = max(1, CHUNK_NUMBERS // (jumps + 1)), None
     if end is None:
         numbers = 10 * inputs.n * jumps
@@ -276,7 +294,7 @@ def _by_formula(
     inputs: ScoringInputs, group: RiskGroup, areas: AreaTable, end: PointMass | None, reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     F = as_steps(inputs.F)
-    value, error = group.read(_weighted(areas, F._steps(), inputs.y.time, beyond=end is None))
+    value, error = group.read(_weighted(areas, F.steps(), inputs.y.time, beyond=end is None))
     if end is None:
         return square_below(F, inputs.time) + reach * value, reach * error
     last = inputs.of_events(lambda part: square_beyond(as_steps(part.F), part.time, end))
@@ -296,9 +314,9 @@ def _by_kernel(
     """
     y, rows = inputs.y.time[group.rows], group.rows
     if isinstance(inputs.F, Step):
-        times, sf = inputs.F._steps()
+        times, sf = inputs.F.steps()
     else:  # curves are made of few subjects at a time
-        (times, sf), rows = inputs.F.take(rows)._steps(), np.arange(len(rows))
+        (times, sf), rows = inputs.F.take(rows).steps(), np.arange(len(rows))
     at_times = np.ascontiguousarray(areas.up_to(np.append(times[0], np.inf)).T)
     of_y, error = group.read(areas.up_to(y).T)
     error += interpolation_error(at_times[:, :-1].T).max() + interpolation_error(at_times[:, -1])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ Integral = tuple[Array, Array]  #: an integral per subject and the estimate of i
 Method = Callable[[], Array] | None  #: computes the losses of an input; None where it does not apply
 
 NODES = 14  # per panel
+RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
 TOLERANCE = 1e-8  # of a loss, relative to it
 
@@ -91,6 +92,9 @@ class Panels:
     def _integrals_to(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
         x = (t - self.edges[panel]) / self.half[panel] - 1
         return _integrated_legendre(np.minimum(np.maximum(x, -1.0), 1.0))
+
+
+panels_until = lru_cache(maxsize=32)(Panels)
 
 
 class Pieces:

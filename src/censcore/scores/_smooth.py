@@ -6,13 +6,6 @@ with weights w and v of 1, G or 1/G, for all subjects at the same nodes. A step 
 by its moments, proportional hazards by a mix of those at a few risks (:mod:`censcore._risk_tables`); a smooth
 one is part of the integrand. Panels that double in width serve nearly all forecasts;
 subjects whose error is not small get narrower ones, and those that need more another route.
-
-Step forecasts with many jumps under smooth censoring distributions,
-
-.. math:: \int_y^\infty S^2G\,ds=\sum_{t_j>y}(S_{j-1}^2-S_j^2)\{A(t_j)-A(y)\},\qquad A(t)=\int_0^tG(s)\,ds,
-
-need the antiderivative A of each subject at all of its jumps: it is a polynomial on each of a few panels,
-whose values at the nodes cost less than special functions at a thousand members of an ensemble.
 """
 
 from __future__ import annotations
@@ -23,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, convert, requires_grad, to_numpy
-from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore._risk_tables import risk_groups
-from censcore.distributions import Distribution, PointMass, ProportionalHazards, Univariate
+from censcore.distributions import PointMass, ProportionalHazards, Univariate
 from censcore.scores._shared_panels import (
     NODES,
+    RATIOS,
     Loss,
     Method,
     Panels,
@@ -36,15 +29,13 @@ from censcore.scores._shared_panels import (
     Sides,
     StepWeights,
     accurate,
-    antiderivatives,
     integral,
-    last_coefficients,
     mended,
+    panels_until,
 )
 from censcore.scores._time_integral import TimeIntegral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 CACHED_NUMBERS = 50_000  # arrays that memory is kept for, and that stay in the cache
 MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all subjects that become edges
@@ -67,7 +58,7 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
     whose error is not small.
     """
     inputs, F, C, ipcw = it.inputs, it.inputs.F, it.inputs.C, it.end is not None
-    steps, ends = C._degree == 0, (C if it.end is None else it.end)._end()
+    steps, ends = C.form == "steps", (C if it.end is None else it.end).support_end()
     by_risk, last = steps and has_many_risks(C, inputs.n), to_numpy(ends)
     if steps and len(C) > 1 and not by_risk:
         return None
@@ -76,23 +67,23 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
     fixed = [inputs.y.time, ends]
     breaks: tuple[float, ...] = ()
     for part in (F,) if steps else (F, C):
-        times = part._breaks()
+        times = part.breaks()
         if times is None:
             continue
         fixed.append(times)
         if times.shape[0] > 1 or times.shape[1] > FEW_BREAKS:
             return None
         breaks += tuple(to_numpy(times)[0].tolist())
-    if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C._steps() if steps else ())])):
+    if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C.steps() if steps else ())])):
         return None
     until, (wide, narrow) = float(last[0, 0]), RATIOS
     if by_risk:
-        return partial(_by_risk, inputs, _panels(until, wide, breaks), ipcw, otherwise)
+        return partial(_by_risk, inputs, panels_until(until, wide, breaks), ipcw, otherwise)
 
     def on_narrow(subjects: ScoringInputs) -> Array:
-        return _on_panels(subjects, _sides(C, _panels(until, narrow, breaks), ipcw), ipcw, otherwise)
+        return _on_panels(subjects, _sides(C, panels_until(until, narrow, breaks), ipcw), ipcw, otherwise)
 
-    return partial(_on_panels, inputs, _sides(C, _panels(until, wide, breaks), ipcw), ipcw, on_narrow)
+    return partial(_on_panels, inputs, _sides(C, panels_until(until, wide, breaks), ipcw), ipcw, on_narrow)
 
 
 def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss) -> Array:
@@ -103,7 +94,7 @@ def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss)
         if len(group.rows) < FEW:
             loss[group.rows] = otherwise(subjects)
             continue
-        at_risks = ProportionalHazards(C._times[0], C._hazard[0], group.risks)
+        at_risks = C.with_risks(group.risks)
         # without a name: moments take much memory, and those of the last group are free before the next
         loss[group.rows] = _on_panels(subjects, _sides(at_risks, panels, ipcw), ipcw, otherwise, group.mix)
     return loss
@@ -111,13 +102,10 @@ def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss)
 
 def has_many_risks(C: Univariate, n: int) -> bool:
     """Whether C has proportional hazards, and its jumps for all subjects are many."""
-    if C._degree != 0 or len(C) == 1 or not isinstance(C, ProportionalHazards):
+    if C.form != "steps" or len(C) == 1 or not isinstance(C, ProportionalHazards):
         return False
-    plain = type(C._reference) is np.ndarray and C._reference.dtype == np.float64
-    return plain and n * C._breaks().shape[1] >= WORTH_TABLES
-
-
-_panels = lru_cache(maxsize=32)(Panels)
+    plain = type(C.reference) is np.ndarray and C.reference.dtype == np.float64
+    return plain and n * C.breaks().shape[1] >= WORTH_TABLES
 
 
 def _on_panels(
@@ -140,14 +128,14 @@ def _sides(C: Univariate, panels: Panels, ipcw: bool) -> Sides:
 
     Those of steps are kept by C: training asks for them in every step. A point mass has none before the end.
     """
-    if C._degree != 0 or isinstance(C, PointMass):
+    if C.form != "steps" or isinstance(C, PointMass):
         return unweighted(panels)
-    by_panels: dict[Any, Sides] = C._remember("moments of steps", dict)
+    by_panels: dict[Any, Sides] = C.remember("moments of steps", dict)
     made = by_panels.get((panels, ipcw))
     if made is None:
         if len(by_panels) >= MOST_KEPT:
             by_panels.clear()
-        times, G = (to_numpy(array).astype(np.float64) for array in C._steps())
+        times, G = (to_numpy(array).astype(np.float64) for array in C.steps())
         values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if ipcw else G
         of_C = StepWeights(Pieces(panels, times[0]), values, beyond=not ipcw)
         one = unweighted(panels).weights[ipcw]
@@ -159,12 +147,12 @@ def _losses(inputs: ScoringInputs, sides: Sides, ipcw: bool, mix: np.ndarray | N
     """Losses and the estimates of their errors, (n,) each."""
     xp, y, C, panels = inputs.xp, inputs.y, inputs.C, sides.panels
     t = convert(panels.nodes, y.time)
-    F = inputs.F._cdf(t)
+    F = inputs.F.cdf_at(t)
     f, g, at_zero = F**2, (1 - F) ** 2, 1.0
     if inputs.has_never:
         g, at_zero = xp.where(y.never[:, None], f, g), ~y.never
-    if C._degree != 0:
-        G = C._sf(t)
+    if C.form != "steps":
+        G = C.sf_at(t)
         if ipcw:
             f = f / xp.where(G > 0, G, np.inf)  # nobody is followed where G is zero
         else:
@@ -187,56 +175,6 @@ def _losses(inputs: ScoringInputs, sides: Sides, ipcw: bool, mix: np.ndarray | N
         begins = convert(places.panel == 0, F)
         change = change + xp.where(begins, factor * abs(at_zero - g[:, 0]), 0.0)
     # S, and 1 - S where it stands for F, are known to eps, their squares to 2 S eps: by Cauchy-Schwarz
-    noise = factor * sides.weights[1].total + (0.0 if _has_cdf(inputs.F) else y.time)
+    noise = factor * sides.weights[1].total + (0.0 if inputs.F.knows_cdf else y.time)
     rounding = 3 * EPS[F.dtype.itemsize] * xp.sqrt(abs(loss) * noise)
     return loss, error + first * change + rounding
-
-
-def _has_cdf(forecast: Distribution) -> bool:
-    """Whether the forecast and its parts know small probabilities to all digits."""
-    own = getattr(type(forecast), "_cdf", None) is not Univariate._cdf
-    return own and (not forecast._distributions or all(_has_cdf(part) for part in forecast._parts()))
-
-
-MANY_JUMPS = 64  # from which the panels cost less than the area at every jump
-AREA_NUMBERS = 500_000
-
-
-def jumps_method(it: TimeIntegral, otherwise: Loss) -> Method:
-    """The CRPS of forecasts with many jumps under a smooth C that does not bend before one finite end.
-
-    ``otherwise`` is the loss of subjects whose error is not small.
-    """
-    inputs, F, C, y = it.inputs, it.inputs.F, it.inputs.C, it.inputs.y.time
-    if C._degree == 0 or type(y) is not np.ndarray or y.dtype != np.float64:
-        return None
-    jumps = int(F.take(slice(0, 1))._breaks().shape[1])
-    ends, breaks = to_numpy(C._end()), C._breaks()
-    one_end = bool(np.isfinite(ends).all() and (ends == ends[0]).all())
-    bends = breaks is not None and bool(((breaks > 0) & (breaks != ends[0])).any())
-    if jumps < MANY_JUMPS or not one_end or bends:
-        return None
-    kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
-    if kernel is None:
-        return partial(otherwise, inputs)
-    panels = _panels(float(ends[0, 0]), RATIOS[0] if C._degree is None else np.inf, ())
-    shared = _areas(C, panels) if len(C) == 1 else None
-    reach, good = inverse_probability_weights(inputs)[:, 0], np.empty(inputs.n, dtype=bool)
-
-    def part(rows: slice) -> Array:
-        before, powers, slack = shared or _areas(C.take(rows), panels)
-        loss = kernel(F.take(rows)._steps(), y[rows], reach[rows], panels.edges, (before, powers))
-        good[rows] = (reach[rows] <= 0) | accurate(loss, reach[rows] * slack)
-        return loss
-
-    numbers = 2 * jumps + 3 * NODES * len(panels.half)
-    return lambda: mended(chunked_rows(part, inputs.n, numbers, y, AREA_NUMBERS), good, inputs, otherwise)
-
-
-def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The antiderivative of G, and a bound of the error of its differences, (1 or n,)."""
-    G = C._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
-    before, powers = antiderivatives(G, panels)
-    last, further = last_coefficients(np, G)
-    rounding = 4 * np.finfo(np.float64).eps * (before[:, -1] + panels.half[-1])
-    return before, powers, (last * (2 / NODES + further)) @ panels.half + rounding

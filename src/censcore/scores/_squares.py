@@ -1,6 +1,6 @@
 r"""Integrals of F² below y and of S² beyond it: what the CRPS and its relatives are made of.
 
-Five routes, each exact where exactness exists:
+Each exact where exactness exists:
 
 - a step forecast makes the integral a finite sum of :math:`\int G`, whatever the censoring distribution; one
   that serves all subjects makes it one antiderivative, read at each y;
@@ -34,13 +34,16 @@ from censcore._quadrature import (
     FAR,
     ORDER,
     Function,
+    area,
     cuts_below_gaps,
     integrate,
     integrate_steps,
     side_by_side,
     tail,
+    times_area,
 )
 from censcore.distributions import PointMass, Step, Univariate
+from censcore.distributions.contract import DEGREES
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines, line_below, line_beyond
 
@@ -53,40 +56,40 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
     if are_lines(F, C):
         return line_below(F, y, C)
     if C is None and isinstance(F, Polyline):
-        return F._integrated_square(namespace(y).zeros_like(y), y, cdf=True)
+        return F.integrated_square(namespace(y).zeros_like(y), y, cdf=True)
     if C is None:
-        if F._degree == 0:
+        if F.form == "steps":
             return _shared_below(F, y) if len(F) == 1 else _step_below(F, y)
-        return integrate(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
-    if F._degree == 0 and C._degree == 0:
+        return integrate(lambda t: F.cdf_at(t) ** 2, _edges_below([F], y), _order(F))
+    if F.form == "steps" and C.form == "steps":
         below = _shared_below if len(F) == len(C) == 1 else _step_below
         return below(F, y, weighted_time_of(C))
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
-        times, G = C._steps()
-        return integrate_steps(lambda t: F._cdf(t) ** 2, edges, _nodes_for_square(F), times, inverse(G))
-    if C._degree == 1:
+        times, G = C.steps()
+        return integrate_steps(lambda t: F.cdf_at(t) ** 2, edges, nodes_for_square(F), times, inverse(G))
+    if C.form == "lines":
         edges = side_by_side([edges, times_of_falls(C, y)])
         edges = namespace(y).sort(namespace(y).where(edges < y, edges, y), axis=1)
-    return integrate(lambda t: F._cdf(t) ** 2 * inverse(C._sf(t)), edges, _order(F, C, inverse=True))
+    return integrate(lambda t: F.cdf_at(t) ** 2 * inverse(C.sf_at(t)), edges, _order(F, C, inverse=True))
 
 
 def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where the tail is too heavy."""
-    if F._degree == 0:
+    if F.form == "steps":
         return _shared_beyond(F, y, C) if is_shared(F, C) else _step_beyond(F, y, C)
     if are_lines(F, C):
         return line_beyond(F, y, C)
     if isinstance(F, Polyline) and isinstance(C, PointMass):
-        return F._integrated_square(y, namespace(y).maximum(C.location[:, None], y))
-    return weighted_beyond(lambda t: F._sf(t) ** 2, F, y, C, _nodes_for_square(F), _order(F, C))
+        return F.integrated_square(y, namespace(y).maximum(C.location[:, None], y))
+    return weighted_beyond(lambda t: F.sf_at(t) ** 2, F, y, C, nodes_for_square(F), _order(F, C))
 
 
 def square_of_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty F(s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where follow-up never ends."""
-    if F._degree == 0:
+    if F.form == "steps":
         return _step_cdf_beyond(F, y, C)
-    return weighted_beyond(lambda t: F._cdf(t) ** 2, F, y, C, _nodes_for_square(F), _order(F, C))
+    return weighted_beyond(lambda t: F.cdf_at(t) ** 2, F, y, C, nodes_for_square(F), _order(F, C))
 
 
 def weighted_beyond(
@@ -98,41 +101,39 @@ def weighted_beyond(
     """
     xp = namespace(y)
     if _is_long(C):
-        times, G = C._steps()
+        times, G = C.steps()
         last = xp.max(xp.where(xp.isfinite(times), times, 0.0), axis=1, keepdims=True)
-        edges = xp.minimum(_edges_beyond([F], y, until=last), xp.maximum(y, detach(C._end())))
+        edges = xp.minimum(_edges_beyond([F], y, until=last), xp.maximum(y, detach(C.support_end())))
         inner = integrate_steps(f, edges, nodes, times, G)
     else:
         edges = _edges_beyond([F, C], y)
-        inner = integrate(lambda t: f(t) * C._sf(t), edges, order)
-    return inner + tail(lambda t: f(t) * C._sf(t), edges[:, -1:])
+        inner = integrate(lambda t: f(t) * C.sf_at(t), edges, order)
+    return inner + tail(lambda t: f(t) * C.sf_at(t), edges[:, -1:])
 
 
 def numbers_per_row(F: Univariate, C: Univariate) -> int:
     """How many numbers one subject needs at a time, for chunking."""
-    if F._degree == 0:
+    if F.form == "steps":
         return 4 * _jumps(F)
     if are_lines(F, C) or (isinstance(F, Polyline) and isinstance(C, PointMass)):
         return 8 * _jumps(F)
-    smooth = [distribution for distribution in (F, C) if distribution._degree is None]
+    smooth = [distribution for distribution in (F, C) if distribution.form == "smooth"]
     return (60 * len(smooth) + _jumps(F) + _jumps(C)) * (ORDER if smooth and not _is_long(C) else 4)
 
 
 def _jumps(distribution: Univariate) -> int:
     """How many break points one subject has."""
-    breaks = distribution.take(slice(0, 1))._breaks()
+    breaks = distribution.take(slice(0, 1)).breaks()
     return 0 if breaks is None else int(breaks.shape[1])
 
 
 def _is_long(C: Univariate) -> bool:
-    return C._degree == 0 and _jumps(C) > FEW_JUMPS
+    return C.form == "steps" and _jumps(C) > FEW_JUMPS
 
 
 def as_steps(distribution: Univariate) -> Step:
     """A distribution of degree 0 as its jumps, found (and sorted) once."""
-    return (
-        distribution if isinstance(distribution, Step) else Step._trusted(*distribution._steps(), falls=True)
-    )
+    return distribution if isinstance(distribution, Step) else Step.trusted(*distribution.steps(), falls=True)
 
 
 def inverse(G: Array) -> Array:
@@ -145,19 +146,12 @@ def inverse(G: Array) -> Array:
     return xp.where(G > 0, 1 / xp.where(least < G, G, least), xp.zeros_like(G))
 
 
-def area(C: Univariate, a: Array, b: Array) -> Array:
-    r""":math:`\int_a^b G(s)\,ds` for a <= b, never below zero: differences of areas may be, by rounding."""
-    between = C._integrated_sf(a, b)
-    xp = namespace(between)
-    return xp.where(between > 0, between, 0.0)
-
-
 # ---- step forecasts: finite sums -------------------------------------------------------------------
 
 
 def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) -> Array:
     r""":math:`\sum_j (F_j^2-F_{j-1}^2)(y-t_j)_+`, positive terms; a weighted time stretches the times."""
-    times, sf = F._steps()
+    times, sf = F.steps()
     xp = namespace(times)
     after = 1 - sf
     before = xp.concat([xp.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
@@ -169,14 +163,14 @@ def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) 
 
 def weighted_time_of(C: Univariate) -> Function:
     r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it is constant where follow-up has ended."""
-    times, G = C._steps()
-    weight = Step._trusted(times, inverse(G), falls=True)
-    return lambda t: sum(weight._area_before(t))
+    times, G = C.steps()
+    weight = Step.trusted(times, inverse(G), falls=True)
+    return lambda t: weight.integrated_sf_at(namespace(t).zeros_like(t), t)
 
 
 def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\sum_j (S_{j-1}^2-S_j^2)\int_y^{t_j\vee y}G`, where mass at infinity is one more jump there."""
-    times, sf = F._steps()
+    times, sf = F.steps()
     xp = namespace(times)
     if bool(xp.any(sf[:, -1] > 0)):
         sf = xp.concat([sf, xp.zeros_like(sf[:, :1])], axis=1)
@@ -198,9 +192,9 @@ def has_common_areas(F: Univariate, C: Univariate) -> bool:
 
     The areas beyond those times then serve all subjects.
     """
-    if not isinstance(F, Step) or F._times.shape[0] > 1 or len(C) > 1 or C._degree != 0:
+    if not isinstance(F, Step) or F.breaks().shape[0] > 1 or len(C) > 1 or C.form != "steps":
         return False
-    return bool(namespace(C._end()).isfinite(C._end()).all())
+    return bool(namespace(C.support_end()).isfinite(C.support_end()).all())
 
 
 def area_from(C: Univariate, t: Array) -> Array:
@@ -208,7 +202,7 @@ def area_from(C: Univariate, t: Array) -> Array:
 
     Summed from the end, so that differences keep their digits where G is small.
     """
-    jumps, G = C._steps()
+    jumps, G = C.steps()
     xp = namespace(jumps)
     start, finite = xp.zeros_like(jumps[:, :1]), xp.isfinite(jumps)
     until = xp.where(finite, jumps, 0.0)
@@ -225,7 +219,7 @@ def area_from(C: Univariate, t: Array) -> Array:
 
 def _step_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\sum_j (F_j^2-F_{j-1}^2)\int_{t_j\vee y}^\infty G` over the finite jumps."""
-    times, sf = F._steps()
+    times, sf = F.steps()
     xp = namespace(times)
     after = 1 - sf
     before = xp.concat([xp.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
@@ -244,12 +238,12 @@ def is_shared(F: Univariate, C: Univariate) -> bool:
     They are where one C serves all subjects as well, or every C is known. The cost is then that of sorting:
     O((n + J) log J) for n subjects and J jumps, where sums over the jumps of every subject take O(n J).
     """
-    return F._degree == 0 and len(F) == 1 and (len(C) == 1 or isinstance(C, PointMass))
+    return F.form == "steps" and len(F) == 1 and (len(C) == 1 or isinstance(C, PointMass))
 
 
 def _shared_below(F: Univariate, y: Array, weighted_time: Function | None = None) -> Array:
     r""":math:`\int_0^yF^2\,dw=\sum_{j<k}F_j^2(w_{j+1}-w_j)+F_k^2\{w(y)-w_k\}`, where k jumps lie before y."""
-    jumps, sf = F._steps()
+    jumps, sf = F.steps()
     xp = namespace(jumps)
     k = searchsorted(jumps, detach(y), "left")
     start = xp.zeros_like(jumps[:, :1])
@@ -265,7 +259,7 @@ def _shared_below(F: Univariate, y: Array, weighted_time: Function | None = None
 
 def _shared_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty S^2G\,ds`: the piece from y to the next jump, and all pieces after it."""
-    jumps, sf = F._steps()
+    jumps, sf = F.steps()
     xp = namespace(jumps)
     start, end = xp.zeros_like(jumps[:, :1]), xp.full_like(jumps[:, :1], np.inf)
     height = xp.concat([xp.ones_like(start), sf], axis=1) ** 2
@@ -298,12 +292,6 @@ def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> A
     return xp.where(last == k, within, across)[:, 0]
 
 
-def times_area(height: Array, width: Array) -> Array:
-    """Their product, zero where the height is, however wide."""
-    xp = namespace(height)
-    return height * xp.where(height > 0, width, 0.0)
-
-
 def _summed(values: Array) -> Array:
     """Cumulative sums, in double precision and given in that of the values."""
     xp = namespace(values)
@@ -315,15 +303,16 @@ def _summed(values: Array) -> Array:
 
 def _order(*distributions: Univariate, inverse: bool = False) -> int:
     """Nodes that integrate F² G exactly where both are piecewise polynomials, many nodes elsewhere."""
-    degrees = [distribution._degree for distribution in distributions]
-    if None in degrees or (inverse and degrees[1] == 1):
+    forms = [distribution.form for distribution in distributions]
+    if "smooth" in forms or (inverse and forms[1] == "lines"):
         return ORDER
-    return (2 * degrees[0] + sum(degrees[1:])) // 2 + 1  # type: ignore[operator, arg-type]
+    degrees = [DEGREES[form] for form in forms]
+    return (2 * degrees[0] + sum(degrees[1:])) // 2 + 1
 
 
-def _nodes_for_square(F: Univariate) -> int:
+def nodes_for_square(F: Univariate) -> int:
     """Nodes through which S² is known on a panel."""
-    return ORDER if F._degree is None else 2 * F._degree + 1
+    return ORDER if F.form == "smooth" else 2 * DEGREES[F.form] + 1
 
 
 def _edges_below(distributions: list[Univariate], y: Array) -> Array:
@@ -352,26 +341,26 @@ def times_of_falls(distribution: Univariate, until: Array, share: float = 0.5) -
     Where it is linear, its inverse has a pole, which may lie just beyond the panel that break points leave.
     """
     distribution = distribution.detach()
-    left = to_numpy(distribution._sf_left(detach(until)))
+    left = to_numpy(distribution.sf_left_at(detach(until)))
     count = np.ceil(np.log(left[left > 0].min(initial=1.0)) / np.log(share))
-    return distribution._isf(convert(share ** np.arange(1.0, count + 1)[None, :], until))
+    return distribution.isf_at(convert(share ** np.arange(1.0, count + 1)[None, :], until))
 
 
 def _far(distributions: list[Univariate], end: Array) -> list[Array]:
     """Cuts below ``end`` and below break points, where an integrand may span many decades."""
-    polynomials = [part for part in distributions if part._degree is not None]
+    polynomials = [part for part in distributions if part.form != "smooth"]
     if len(polynomials) == len(distributions):
         return []
-    return [end * convert(np.array([FAR]), end), *(cuts_below_gaps(part._breaks()) for part in polynomials)]
+    return [end * convert(np.array([FAR]), end), *(cuts_below_gaps(part.breaks()) for part in polynomials)]
 
 
 def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, Array], Array]) -> list[Array]:
     """Break points, which move with the parameters; of smooth distributions quantiles, which are fixed."""
-    breaks = distribution._breaks()
-    if distribution._degree is not None:
+    breaks = distribution.breaks()
+    if distribution.form != "smooth":
         return [breaks]
-    quantiles = distribution._panel_edges()
-    if not distribution._dense_edges:
+    quantiles = distribution.panel_edges()
+    if not distribution.dense_edges:
         quantiles = side_by_side([quantiles, close(distribution.detach(), y)])
     if breaks is None or not requires_grad(breaks):
         return [quantiles]  # they hold the break points
@@ -382,10 +371,10 @@ def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, A
 
 def _close_below(distribution: Univariate, y: Array) -> Array:
     """Quantiles given T <= y, so that y may lie anywhere in the lower tail."""
-    return distribution._icdf(distribution._cdf(y) * convert(np.array([CLOSE]), y))
+    return distribution.icdf_at(distribution.cdf_at(y) * convert(np.array([CLOSE]), y))
 
 
 def _close_beyond(distribution: Univariate, y: Array) -> Array:
     """Quantiles given y <= T < inf, so that y may lie anywhere in the upper tail."""
-    never = distribution._mass_at_infinity()[:, None]
-    return distribution._isf(never + (distribution._sf_left(y) - never) * convert(np.array([CLOSE]), y))
+    never = distribution.prob_never()[:, None]
+    return distribution.isf_at(never + (distribution.sf_left_at(y) - never) * convert(np.array([CLOSE]), y))

@@ -27,15 +27,15 @@ LOCALIZED = "scale='localized' needs no such division."
 def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     """P(C >= y), (n,), by which events are divided; a distribution that excludes y is an error."""
     t, c, censored = y.time[:, None], y.censoring_time, y.censored
-    reached = C._sf_left(t)[:, 0]
+    reached = C.sf_left_at(t)[:, 0]
     latest = y.time if c is None else c  # C is known to be at least this
-    beyond = (latest > C._end()[:, 0]) | (~censored & (reached <= 0))
+    beyond = (latest > C.support_end()[:, 0]) | (~censored & (reached <= 0))
     known = censored if c is None else namespace(t).ones_like(y.event)
     found = (beyond | known).any()
     if found if type(found) is np.bool_ else possibly(found):
         if beyond.any():
             _check_beyond(to_numpy(beyond).nonzero()[0], y, C)
-        excluded = known & C._excludes(latest[:, None])[:, 0]
+        excluded = known & C.excludes_at(latest[:, None])[:, 0]
         if excluded.any():
             _check_excluded(to_numpy(excluded).nonzero()[0], to_numpy(latest), C)
     return reached
@@ -69,20 +69,20 @@ def _check_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
 def _largest_horizon(C: Univariate, event_times: np.ndarray) -> float:
     """The end of C; the last time with P(C >= t) > 0 if an event at or before that end has no chance."""
     end = float(to_numpy(C.isf(0.0)).min())
-    return _last_reached(C._sf_left, C) if (event_times <= end).any() else end
+    return _last_reached(C.sf_left_at, C) if (event_times <= end).any() else end
 
 
 def _last_reached(G: Callable[[Array], Array], C: Univariate) -> float:
     """The largest float at which G, P(C > t) or P(C >= t), is positive for every subject."""
     distribution = C.detach()
-    zero = distribution._xp.zeros_like(distribution._sf(distribution._end()))
+    zero = distribution.xp.zeros_like(distribution.sf_at(distribution.support_end()))
     first = float(to_numpy(invert_decreasing(G, zero)).min())
     return float(np.nextafter(np.asarray(first, dtype=to_numpy(zero).dtype), 0))
 
 
 def check_unreached(n: int, C: Univariate, t: Array, *, before: bool = False, remedy: str = "") -> None:
     """Weights on the ipcw scale divide by P(C > t) at times t, (n or 1, q); just before t by P(C >= t)."""
-    G = C._sf_left if before else C._sf
+    G = C.sf_left_at if before else C.sf_at
     _check_zero(n, C, G, t, f"The largest time that works is {{last!r}}.{remedy and ' '}{remedy}")
 
 
@@ -96,12 +96,12 @@ def check_unreached_before(inputs: ScoringInputs, end: Array) -> None:
     endless = xp.isinf(end)
     latest = xp.where(endless, inputs.y.time, end)
     remedy = f"The largest horizon that works is {{last!r}}. {LOCALIZED}"
-    _check_zero(inputs.n, C, C._sf_left, latest[:, None], remedy)
-    ends = to_numpy(C._end())[:, 0]
+    _check_zero(inputs.n, C, C.sf_left_at, latest[:, None], remedy)
+    ends = to_numpy(C.support_end())[:, 0]
     short = to_numpy(endless) & np.isfinite(ends)
     if short.any():
         remedy = f"Pass horizon={{last!r}} or less. {LOCALIZED}"
-        _raise_unreached(inputs.n, C, C._sf_left, ends.min(), short, remedy)
+        _raise_unreached(inputs.n, C, C.sf_left_at, ends.min(), short, remedy)
 
 
 def _check_zero(n: int, C: Univariate, G: Callable[[Array], Array], t: Array, remedy: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from censcore._arrays import Array, namespace
-from censcore._quadrature import ORDER, Function, antiderivative
+from censcore._quadrature import Function, antiderivative
 from censcore.distributions import Step, Univariate
 from censcore.scores._augmentation import panel_edges
+from censcore.scores._squares import nodes_for_square
 
 
 def squared_cdf_area(F: Univariate, t: Array) -> Array:
@@ -15,23 +16,23 @@ def squared_cdf_area(F: Univariate, t: Array) -> Array:
     >>> squared_cdf_area(cs.Uniform(0.0, 1.0), np.array([[0.5, 1.0]])).round(6)
     array([[0.041667, 0.333333]])
     """
-    if F._degree == 0:
-        times, sf = F._steps()
-        largest_of_two = Step._trusted(times, 1 - (1 - sf) ** 2, falls=True)
+    if F.form == "steps":
+        times, sf = F.steps()
+        largest_of_two = Step.trusted(times, 1 - (1 - sf) ** 2, falls=True)
         return t - largest_of_two.integrated_sf(0.0, t)
-    return _by_antiderivative(lambda s: F._cdf(s) ** 2, F, t)
+    return _by_antiderivative(lambda s: F.cdf_at(s) ** 2, F, t)
 
 
 def squared_sf_area(F: Univariate, t: Array) -> Array:
     r""":math:`\int_0^tP(T>s)^2\,ds` at finite times t, (n, q): what subjects pay after their event."""
-    if F._degree == 0:
-        times, sf = F._steps()
-        return Step._trusted(times, sf**2, falls=True).integrated_sf(0.0, t)
-    return _by_antiderivative(lambda s: F._sf(s) ** 2, F, t)
+    if F.form == "steps":
+        times, sf = F.steps()
+        return Step.trusted(times, sf**2, falls=True).integrated_sf(0.0, t)
+    return _by_antiderivative(lambda s: F.sf_at(s) ** 2, F, t)
 
 
 def _by_antiderivative(f: Function, F: Univariate, t: Array) -> Array:
     xp = namespace(t)
     end = xp.max(t, axis=1, keepdims=True)
     edges = panel_edges([F], xp.zeros_like(end), end)
-    return antiderivative(f, edges, ORDER if F._degree is None else 2 * F._degree + 1, t)
+    return antiderivative(f, edges, nodes_for_square(F), t)

@@ -101,7 +101,7 @@ def augmented_brier_score(inputs: ScoringInputs, times: Array, *, event_model: D
            [0.2834, 0.6593],
            [0.2834, 0.4654]])
     """
-    Z, S = _augmented(augmented_indicator, inputs, times, event_model), inputs.F._sf(times)
+    Z, S = _augmented(augmented_indicator, inputs, times, event_model), inputs.F.sf_at(times)
     return Z * (1 - S) ** 2 + (1 - Z) * S**2
 
 
@@ -148,7 +148,7 @@ def augmented_binomial_log_score(inputs: ScoringInputs, times: Array, *, event_m
            [0.7601, 1.1566]])
     """
     Z = _augmented(augmented_indicator, inputs, times, event_model)
-    S, P = inputs.F._sf(times), inputs.F._cdf(times)
+    S, P = inputs.F.sf_at(times), inputs.F.cdf_at(times)
     _check_open_interval(S, P, inputs.n)
     return -xlogy(Z, S + 0 * Z) - xlogy(1 - Z, P + 0 * Z)
 
@@ -235,8 +235,8 @@ def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:
             "expected for instance CoxRegression().fit(X_train, y_train).predict_distribution(X_test)."
         )
     time = inputs.y.time
-    if not W._is_neutral:
-        one_namespace(outcome=time, event_model=W._reference)
+    if not W.is_neutral:
+        one_namespace(outcome=time, event_model=W.reference)
     common_rows(outcome=inputs.n, event_model=len(W))
     W = cast(Univariate, in_dtype_of(W, time))
     return W.given_survival(known_to_exceed(inputs.y.entry)) if inputs.y.has_delayed_entry else W

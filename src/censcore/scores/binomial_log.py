@@ -152,11 +152,11 @@ def _of_curves(inputs: ScoringInputs, known: KnownAt, kernel: Callable[..., None
 
 def _chance(F: Univariate, t: np.ndarray, alive: np.ndarray) -> np.ndarray:
     """Log P(T > t) of the living, log F(t) of the others."""
-    if F._degree == 0 and not isinstance(F, ProportionalHazards):  # its levels are all there is to know
-        S = F._sf(t)
+    if F.form == "steps" and not isinstance(F, ProportionalHazards):  # its levels are all there is to know
+        S = F.sf_at(t)
         chance = np.where(alive, S, 1 - S)
         with np.errstate(divide="ignore"):
             return np.log(chance, out=chance)
-    log_survival: np.ndarray = F._logsf(t)
-    log_cdf: np.ndarray = safe_log(F._cdf(t))
+    log_survival: np.ndarray = F.logsf_at(t)
+    log_cdf: np.ndarray = safe_log(F.cdf_at(t))
     return np.where(alive, log_survival, log_cdf)

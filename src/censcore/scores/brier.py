@@ -132,20 +132,20 @@ def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Curves at common times are such a matrix already.
     """
-    if isinstance(F, Step) and F._times.shape[0] == t.shape[0] == 1:
-        times, S = F._steps()
+    if isinstance(F, Step) and F.breaks().shape[0] == t.shape[0] == 1:
+        times, S = F.steps()
         return S, searchsorted(times, t, "right")[0] - 1
-    return F._sf(t), np.arange(t.shape[1])
+    return F.sf_at(t), np.arange(t.shape[1])
 
 
 def _survival_at(F: Univariate, t: Array) -> Array:
     """P(T > t), (1 or n, q), to be read only: curves at common times, in a row, have it without a copy."""
-    if not isinstance(F, Step) or F._times.shape[0] > 1 or t.shape[0] > 1:
-        return F._sf(t)
-    first = int(searchsorted(F._times, t[:, :1], "left")[0, 0])
+    if not isinstance(F, Step) or (times := F.breaks()).shape[0] > 1 or t.shape[0] > 1:
+        return F.sf_at(t)
+    first = int(searchsorted(times, t[:, :1], "left")[0, 0])
     here = slice(first, first + t.shape[1])
-    in_a_row = here.stop <= F._times.shape[1] and bool((F._times[:, here] == t).all())
-    return F._as_sf(F._levels[:, here]) if in_a_row else F._sf(t)
+    in_a_row = here.stop <= times.shape[1] and bool((times[:, here] == t).all())
+    return F.steps()[1][:, here] if in_a_row else F.sf_at(t)
 
 
 register(

@@ -113,7 +113,7 @@ def _bias_of_members(inputs: ScoringInputs) -> Array:
     with the weights w of the members, of which 1/m gives the factor 1/(m - 1).
     """
     xp, y = inputs.xp, inputs.time
-    t, S = inputs.F._steps()
+    t, S = inputs.F.steps()
     concentration = xp.sum(xp.diff(S, axis=1, prepend=xp.ones_like(S[:, :1])) ** 2, axis=1)
     if bool(xp.any(concentration >= 1 - 1e-12)):
         raise InvalidInputError(
@@ -124,6 +124,6 @@ def _bias_of_members(inputs: ScoringInputs) -> Array:
     spread = S * (1 - S)
     a, b = (xp.where((spread > 0) & (t < np.inf), edge, xp.zeros_like(t)) for edge in (t, later))
     below = xp.clip(xp.minimum(b, y) - a, min=0.0)
-    beyond = inputs.C.marginal(0)._integrated_sf(xp.maximum(a, y), xp.maximum(b, y))
+    beyond = inputs.C.marginal(0).integrated_sf_at(xp.maximum(a, y), xp.maximum(b, y))
     area = below + inverse_probability_weights(inputs) * beyond
     return concentration / (1 - concentration) * xp.sum(spread * area, axis=1)

@@ -178,13 +178,6 @@ class ScoringInputs:
             values[rows] = function(self.take(rows))
         return values
 
-    def in_groups(self, score: Callable[[ScoringInputs], Array]) -> Array:
-        """A score of each group of subjects that share a censoring distribution, in the order of subjects."""
-        if len(self.C) == 1:
-            return score(replace(self, C=self.C._groups()[0][1]))
-        parts = [score(replace(self.take(rows), C=distribution)) for rows, distribution in self.C._groups()]
-        return self.C._in_row_order(parts)
-
 
 def scoring_inputs(
     y: OutcomeLike | SemiCompetingRisks,
@@ -298,7 +291,7 @@ def _censored_at(C: Distribution, tau: Array, n: int) -> Distribution:
     small = n == 1 or isinstance(C, ProportionalHazards)
     if not small or type(tau) is not np.ndarray or tau.ndim:
         return C.censor_at(tau)
-    last: dict[float, Distribution] = C._remember("censored", dict)
+    last: dict[float, Distribution] = C.remember("censored", dict)
     censored = last.get(float(tau))
     if censored is None:
         censored = C.censor_at(tau)
@@ -420,4 +413,4 @@ def left_out(y: Any, censoring: Any, mask: Array) -> tuple[RightCensored, Any, A
         )
     counts = mask.reshape(y.shape)
     left = RightCensored(xp.where(counts, y.time, 0.0), y.event | ~counts, y.censoring_time)
-    return left._with_entry(y.entry), censoring, mask
+    return left.with_entry(y.entry), censoring, mask

@@ -92,7 +92,7 @@ def on_own_visits(y: IntervalCensored, censoring: Distribution, end: Array = np.
            [1. , 1. , 0.8]])
     """
     check_is_distribution(censoring, "censoring")
-    one_namespace(outcome=y.lower, **({} if censoring._is_neutral else {"censoring": censoring._reference}))
+    one_namespace(outcome=y.lower, **({} if censoring.is_neutral else {"censoring": censoring.reference}))
     common_rows(outcome=len(y), censoring=len(censoring))
     C, visits = in_dtype_of(censoring, y.lower), y.visits_after_entry
     if isinstance(C, LastVisit):
@@ -130,8 +130,8 @@ def _aligned(y: IntervalCensored, forecast: Distribution) -> tuple[IntervalCenso
             f"An interval-censored outcome has one event time per subject and the forecast {forecast.k}; "
             "pass forecast.marginal(j)."
         )
-    one_namespace(outcome=y.lower, **({} if forecast._is_neutral else {"forecast": forecast._reference}))
-    model = y.lower if forecast._is_neutral else forecast._reference
+    one_namespace(outcome=y.lower, **({} if forecast.is_neutral else {"forecast": forecast.reference}))
+    model = y.lower if forecast.is_neutral else forecast.reference
     y = y if y.lower.dtype == model.dtype else y.like(model)
     F = in_dtype_of(forecast.marginal(0), model)
     common_rows(outcome=len(y), forecast=len(F))
@@ -160,7 +160,7 @@ def _coarsened(y: IntervalCensored, F: Univariate, members: bool) -> Univariate:
     if members and isinstance(F, Ensemble):
         never = xp.full_like(visits[:, :1], np.inf)
         first = searchsorted(visits, F.samples, side="left")
-        return F._with(take_along(xp.concat([visits, never], axis=1), first))
+        return F.with_samples(take_along(xp.concat([visits, never], axis=1), first))
     return steps_at(visits, visits, F.sf(visits))
 
 
@@ -181,9 +181,9 @@ def log_probability(F: Univariate, lower: Array, upper: Array) -> Array:
     xp = namespace(lower)
     start, endless = lower <= 0, xp.isinf(upper)
     inner = xp.ones_like(lower)
-    low = F._logsf(xp.where(start, inner, lower))
+    low = F.logsf_at(xp.where(start, inner, lower))
     low = xp.where(start, xp.zeros_like(low), low)
-    high = F._logsf(xp.where(endless, inner, upper))
+    high = F.logsf_at(xp.where(endless, inner, upper))
     possible = xp.isfinite(low)
     ratio = xp.where(possible & ~endless, high - xp.where(possible, low, xp.zeros_like(low)), -inner)
     share = safe_log(-expm1(xp.minimum(ratio, xp.zeros_like(ratio))))  # rounding may give S(u) > S(l)
@@ -216,7 +216,7 @@ def interval_log_score(
     inner = xp.ones_like(lower)
     inside = log_probability(F, xp.where(exact, 0 * inner, lower), xp.where(exact, inner, upper))
     if any_exact:
-        inside = xp.where(exact, F._logpdf(xp.where(exact, upper, inner)), inside)
+        inside = xp.where(exact, F.logpdf_at(xp.where(exact, upper, inner)), inside)
     return -inside[:, 0]
 
 

@@ -138,7 +138,7 @@ def joint_brier_score(
     weight = joint_weights(inputs.y, inputs.C, times, event, scale)
     B = _happened(inputs, times, rule)
     if event == "either":
-        p, noise = inputs.F.first()._cdf(times), 0.0
+        p, noise = inputs.F.first().cdf_at(times), 0.0
     else:
         p, noise = _probabilities(inputs, times, rule, members, seed, ids)
     return weight * ((inputs.xp.astype(B, p.dtype) - p) ** 2 - noise)

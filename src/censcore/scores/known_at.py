@@ -111,7 +111,7 @@ class KnownAt:
     before: bool = False
 
     def _G(self, C: Univariate, t: Array) -> Array:
-        return C._sf_left(t) if self.before else C._sf(t)
+        return C.sf_left_at(t) if self.before else C.sf_at(t)
 
     @cached_property
     def _shared(self) -> Array | None:
@@ -170,7 +170,7 @@ def known_at(
         check_unreached(len(y), C, t, before=before, remedy=remedy)
     if reached is None:  # what happens after the last of the times does not matter
         last = namespace(t).max(t, axis=1)
-        reached = C._sf_left(namespace(t).where(y.time > last, last, y.time)[:, None])[:, 0]
+        reached = C.sf_left_at(namespace(t).where(y.time > last, last, y.time)[:, None])[:, 0]
     event_weight = over_reached(~y.censored, reached)
     at_entry = None
     if y.entry is not None:

@@ -92,7 +92,7 @@ def sum_over_classes(
     F = check_causes(y, forecast)
     total = score(y.any_cause(), F.any_cause(), censoring, *at, **options)
     for j in range(1, F.n_causes + 1):
-        total = total + score(y._event_of(j), F.cause(j), censoring, *at, **options)
+        total = total + score(y.event_of(j), F.cause(j), censoring, *at, **options)
     return total / 2
 
 
@@ -115,11 +115,11 @@ def log_survival_beyond(inputs: ScoringInputs) -> Array:
 def _mean_fall(inputs: ScoringInputs) -> Array:
     """The fall of log P(T > t) from y to C, averaged over C given C >= y."""
     F, C, y = inputs.F, inputs.C, inputs.time
-    if C._degree == 0:
-        return F._logsf(y)[:, 0] - _mean_log_survival(inputs)
+    if C.form == "steps":
+        return F.logsf_at(y)[:, 0] - _mean_log_survival(inputs)
 
     def hazard(t: Array) -> Array:
-        return namespace(t).exp(F._logpdf(t) - F._logsf(t))
+        return namespace(t).exp(F.logpdf_at(t) - F.logsf_at(t))
 
     return inverse_probability_weights(inputs)[:, 0] * weighted_beyond(hazard, F, y, C)
 
@@ -127,13 +127,13 @@ def _mean_fall(inputs: ScoringInputs) -> Array:
 def _mean_log_survival(inputs: ScoringInputs) -> Array:
     r""":math:`\sum_{c\ge y}P(C=c)\log P(T>c)/G(y-)` over the jumps of C, and infinity as one of them."""
     F, C, y, xp = inputs.F, inputs.C, inputs.time, inputs.xp
-    times, G = C._steps()
+    times, G = C.steps()
     finite = xp.isfinite(times)
     before = xp.concat([xp.ones_like(G[:, :1]), G[:, :-1]], axis=1)
     mass = xp.where(finite & (times >= y), before - G, xp.zeros_like(G))
     counts = mass > 0
-    log_survival = F._logsf(xp.where(counts, times, y))
+    log_survival = F.logsf_at(xp.where(counts, times, y))
     mean = xp.sum(xp.where(counts, mass * log_survival, xp.zeros_like(mass)), axis=1)
-    endless = C._mass_at_infinity() + xp.zeros_like(mean)
-    log_never = xlogy(endless, F._mass_at_infinity() + xp.zeros_like(mean))
+    endless = C.prob_never() + xp.zeros_like(mean)
+    log_never = xlogy(endless, F.prob_never() + xp.zeros_like(mean))
     return inverse_probability_weights(inputs)[:, 0] * (mean + log_never)

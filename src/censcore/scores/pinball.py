@@ -6,7 +6,7 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._numerics import chunked_rows
-from censcore.scores._squares import area
+from censcore._quadrature import area
 from censcore.scores._support import check_infinite
 from censcore.scores.decorator import score
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights

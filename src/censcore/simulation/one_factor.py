@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import check_between, check_probabilities
+from censcore._validation import as_coordinate, check_between, check_probabilities
 from censcore.distributions import Joint, LogNormal, Mixture, Univariate
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError
@@ -44,8 +44,8 @@ class OneFactorLogNormal(Joint):
     array([0.3333])
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_mu", "_sigma", "_pi")
-    _only_in = "NumPy"  # its marginals compute in torch, too
+    array_names: ClassVar[tuple[str, ...]] = ("_mu", "_sigma", "_pi")
+    only_in = "NumPy"  # its marginals compute in torch, too
 
     def __init__(
         self, mu: np.ndarray, sigma: np.ndarray, rho: Sequence[float] | np.ndarray, probabilities: np.ndarray
@@ -79,20 +79,22 @@ class OneFactorLogNormal(Joint):
 
     def marginal(self, j: int) -> Univariate:
         """A mixture of log-normals."""
-        j = self._coordinate(j)
+        j = as_coordinate(j, self.k, "The distribution")
         regimes: list[Univariate] = [
             LogNormal(self._mu[:, r, j], self._sigma[:, r, j]) for r in range(len(self._rho))
         ]
         return Mixture(regimes, self._pi) if len(regimes) > 1 else regimes[0]
 
-    def _mass_at_infinity(self) -> Array:
+    def prob_never(self) -> Array:
+        """Return zero: every event comes."""
         return np.zeros(1)
 
-    def _logsf(self, t: Array, left: bool = False) -> Array:
-        return self._log_likelihood(t, np.zeros(t.shape, dtype=bool))
+    def logsf_at(self, t: Array, left: bool = False) -> Array:
+        """Return the log of P(T_j > t_j for all j)."""
+        return self.log_likelihood_at(t, np.zeros(t.shape, dtype=bool))
 
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        """Quadrature over the factor; axes are subjects, times, regimes, nodes, coordinates."""
+    def log_likelihood_at(self, t: Array, event: Array) -> Array:
+        """Integrate over the factor; axes are subjects, times, regimes, nodes, coordinates."""
         with np.errstate(divide="ignore"):
             log_t, log_pi = np.log(t)[:, :, None, None, :], np.log(self._pi)[:, None, :, None]
         mu, sigma = self._mu[:, None, :, None, :], self._sigma[:, None, :, None, :]
@@ -106,7 +108,8 @@ class OneFactorLogNormal(Joint):
         terms = np.where(happened, density, log_ndtr(-z)).sum(axis=4)
         return logsumexp(terms + _LOG_WEIGHTS + log_pi, axis=(2, 3))
 
-    def _sample(self, m: int, rng: Draws) -> Array:
+    def draw(self, m: int, rng: Draws) -> Array:
+        """Draw regimes and factors, then the times given these."""
         n, k = self.shape
         regime = (rng.random((n, m, 1)) > np.cumsum(self._pi, axis=1)[:, None, :-1]).sum(axis=2)
         rows, rho = np.arange(n)[:, None], self._rho[regime][..., None]

@@ -50,7 +50,7 @@ class Examined:
     def __init__(self, distribution: Any, rtol: float | None, seed: int) -> None:
         self.distribution = distribution
         self.seed = seed
-        dtype = to_numpy(distribution._reference).dtype
+        dtype = to_numpy(distribution.reference).dtype
         self.eps = float(np.finfo(dtype).eps)
         self.dtype = dtype
         self.rtol = rtol if rtol is not None else 1e-6 if self.eps < 1e-10 else 3e-3
@@ -68,7 +68,7 @@ class Examined:
 
     def native(self, array: np.ndarray) -> Any:
         """``array`` in the library, the dtype and on the device of the distribution."""
-        return convert(array, self.distribution._reference)
+        return convert(array, self.distribution.reference)
 
     def rounded(self, values: Any) -> np.ndarray:
         """Values rounded to the distribution's dtype, in double precision."""
@@ -82,7 +82,7 @@ class Examined:
     @cached_property
     def breaks(self) -> np.ndarray:
         """Positive finite times (n, b) at which the survival function may jump or bend."""
-        breaks = self.distribution._breaks()
+        breaks = self.distribution.breaks()
         if breaks is None:
             return np.empty((self.n, 0))
         times = np.broadcast_to(to_numpy(breaks).astype(np.float64), (self.n, breaks.shape[1]))
@@ -92,7 +92,7 @@ class Examined:
     @property
     def knows_every_break(self) -> bool:
         """Whether all breaks are among the times examined."""
-        breaks = self.distribution._breaks()
+        breaks = self.distribution.breaks()
         return breaks is None or breaks.shape[1] <= _BREAKS
 
     @cached_property

@@ -146,7 +146,7 @@ def gradients(s: Examined) -> None:
         leaves.append(tensor.requires_grad_(bool(np.isfinite(to_numpy(array)).all())))
         return leaves[-1]
 
-    distribution = s.distribution._map(leaf)._bound()
+    distribution = s.distribution.mapped(leaf)
     part = distribution if distribution.k == 1 else distribution.marginal(0)
     inner = s.grid
     times = torch.as_tensor(np.concatenate([[[0.0]], inner, inner[:, -1:] * 1e3, [[np.inf]]], axis=1))
@@ -172,7 +172,7 @@ def gradients(s: Examined) -> None:
 
 def _torch_for(distribution: Distribution) -> Any:
     """Torch, where it is installed and a distribution of NumPy can follow to it; else None."""
-    if is_torch(distribution._reference) or find_spec("torch") is None:
+    if is_torch(distribution.reference) or find_spec("torch") is None:
         return None
     import torch
 

@@ -59,7 +59,7 @@ def selection(s: Examined) -> None:
         assert len(distribution.take([0, 0, 0])) == 1, "take repeats a distribution that serves all subjects."
     questions = _questions(s)
     of_all = _answers(s, distribution, questions)
-    for kind, rows in _choices(questions.n, is_torch(distribution._reference)):
+    for kind, rows in _choices(questions.n, is_torch(distribution.reference)):
         chosen = to_numpy(rows) if is_torch(rows) else as_rows(rows)
         of_some = _answers(s, distribution.take(rows), questions.take(chosen))
         _same(s, of_some, of_all, chosen, f"take({kind})")
@@ -96,7 +96,7 @@ def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Dis
     def censored(F: Any, asked: _Questions) -> Any:
         return F.censor_at(s.native(asked.end[:, 0]))
 
-    yield "like", lambda F, _: F.like(F._reference)
+    yield "like", lambda F, _: F.like(F.reference)
     yield "pickle", lambda F, _: pickle.loads(pickle.dumps(F.detach()))
     yield "censor_at(number)", lambda F, asked: F.censor_at(float(asked.number[0]))
     yield "censor_at((n,))", censored

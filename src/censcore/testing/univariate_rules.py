@@ -60,7 +60,7 @@ def probabilities(s: Examined) -> None:
     ends = {"sf": (1.0, 0.0), "cdf": (0.0, 1.0), "logsf": (0.0, -np.inf)}
     for word, (before, after) in ends.items():
         close(s.ask(word, -1.0), np.full(s.n, before), 0.0, f"{word} at -1")
-        at_infinity = s.ask(f"_{word}", np.array([[np.inf]]))  # of the formula, which scores call
+        at_infinity = s.ask(f"{word}_at", np.array([[np.inf]]))  # of the formula, which scores call
         close(at_infinity, np.full((s.n, 1), after), 0.0, f"{word} at infinity")
     close(s.ask("sf_left", 0.0), np.ones(s.n), 8 * s.eps, "sf_left at 0")
     close(s.ask("sf_left", np.inf), s.ask("mass_at_infinity"), 16 * s.eps, "sf_left at infinity", scale=1.0)
@@ -137,14 +137,14 @@ def derived_routes(s: Examined) -> None:
     """Closed forms agree with what the base class derives from the survival function alone."""
     distribution = s.distribution
     levels = s.levels * 0.9973  # not at jumps, which the base class finds up to rounding only
-    for word, back in (("_icdf", "_cdf"), ("_isf", "_sf")):
-        derived = s.plain(getattr(Univariate, word)(distribution, s.native(levels)))
-        own = s.ask(word, levels)
+    for word, back in (("icdf", "cdf"), ("isf", "sf")):
+        derived = s.plain(getattr(Univariate, f"{word}_at")(distribution, s.native(levels)))
+        own = s.ask(f"{word}_at", levels)
         finite = np.isfinite(own) & np.isfinite(derived)
-        reached, level = (s.ask(back, np.where(finite, t, 1.0)) * finite for t in (own, derived))
-        close(reached, level, s.rtol, f"{word[1:]}: level reached")
+        reached, level = (s.ask(f"{back}_at", np.where(finite, t, 1.0)) * finite for t in (own, derived))
+        close(reached, level, s.rtol, f"{word}: level reached")
     a, b = s.native(s.times[:, :-1]), s.native(s.times[:, 1:])
-    derived = s.plain(Univariate._integrated_sf(distribution, a, b))
+    derived = s.plain(Univariate.integrated_sf_at(distribution, a, b))
     own = s.ask("integrated_sf", s.times[:, :-1], s.times[:, 1:])
     close(own, derived, s.rtol, "integrated_sf", scale=s.times[:, -1:] * 1e-3)
 

@@ -95,7 +95,7 @@ def test_forests_jump_at_event_times(data, which):
     model = forests()[which].fit(X[TRAIN], structured(y[TRAIN]))
     F = as_forecast(model, X[TEST])
     assert isinstance(F, Step)
-    assert F._breaks().shape[1] == len(np.unique(y[TRAIN].time[y[TRAIN].event]))
+    assert F.breaks().shape[1] == len(np.unique(y[TRAIN].time[y[TRAIN].event]))
     expected = model.predict_survival_function(X[TEST], return_array=True)
     np.testing.assert_allclose(F.sf(model.unique_times_[None, :]), expected, rtol=1e-12)
 

@@ -288,7 +288,7 @@ class FittedHazard(ByLogSurvival):
     """
 
     def __init__(self, model: Any, evaluate: Callable[..., np.ndarray], design: Array) -> None:
-        self._store(design=design)
+        self.store(design=design)
         self._model, self._evaluate = model, evaluate
 
     _design: Array
@@ -307,10 +307,12 @@ class FittedHazard(ByLogSurvival):
         with np.errstate(all="ignore"):
             return self._evaluate(getattr(self._model, formula), inside, self._design)
 
-    def _logsf(self, t: Array) -> Array:
+    def logsf_at(self, t: Array) -> Array:
+        """Return the negative cumulative hazard."""
         value = -self._hazard_of("_cumulative_hazard", t)
         return np.where(t > 0, np.where(np.isfinite(t), value, -np.inf), 0.0)
 
-    def _logpdf(self, t: Array) -> Array:
-        value = self._hazard_of("_log_hazard", t) + self._logsf(t)
+    def logpdf_at(self, t: Array) -> Array:
+        """Return the log hazard less the cumulative hazard."""
+        value = self._hazard_of("_log_hazard", t) + self.logsf_at(t)
         return np.where((t > 0) & np.isfinite(t), value, -np.inf)

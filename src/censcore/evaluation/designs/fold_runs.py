@@ -151,15 +151,15 @@ def out_of_fold(parts: list[tuple[np.ndarray, Distribution]], tested: np.ndarray
 def _joined(parts: list[tuple[int, Distribution]]) -> Distribution:
     """Joint distributions of one kind as one, one after the other."""
     first = parts[0][1]
-    shapes = {tuple(getattr(D, name).shape[1:] for name in D._arrays) for _, D in parts}
+    shapes = {tuple(getattr(D, name).shape[1:] for name in D.array_names) for _, D in parts}
     if len({type(D) for _, D in parts}) > 1 or len(shapes) > 1:
         kinds = sorted({repr(D) for _, D in parts})
         raise InvalidTypeError(
             f"Joint forecasts of different folds must be of one kind and size; got {', '.join(kinds)}."
         )
-    columns = zip(*([(n, part) for part in D._parts()] for n, D in parts), strict=True)
-    joined = first._rebuilt(lambda array: array, lambda _: _combined(list(next(columns))))
-    for name in first._arrays:
+    columns = zip(*([(n, part) for part in D.parts()] for n, D in parts), strict=True)
+    joined = first.rebuilt(lambda array: array, lambda _: _combined(list(next(columns))))
+    for name in first.array_names:
         arrays = [(n, getattr(D, name)) for n, D in parts]
         wide = [np.broadcast_to(array, (n, *array.shape[1:])) for n, array in arrays]
         setattr(joined, name, np.concatenate(wide))

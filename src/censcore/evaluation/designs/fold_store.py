@@ -98,7 +98,7 @@ def _key_of_table(X: Any, y: Any) -> str:
 
 def _parts_of(y: Any) -> Any:
     """All observations of an outcome of any kind: times, events, causes, intervals, visits, entries."""
-    return {name: _parts_of(getattr(y, name)) for name in y._parts} if isinstance(y, Outcome) else y
+    return {name: _parts_of(getattr(y, name)) for name in y.part_names} if isinstance(y, Outcome) else y
 
 
 def model_key(name: str, model: Any, y: Any) -> str:

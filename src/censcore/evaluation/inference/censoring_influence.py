@@ -62,13 +62,13 @@ class Piece:
         computed again. On the localized scale they are linear in the factor, so that the derivative is exact.
         """
         case, w = self.case, self.weight
-        times, sf = (to_numpy(values) for values in case.C.marginal(0)._steps())
+        times, sf = (to_numpy(values) for values in case.C.marginal(0).steps())
         planned = np.isfinite(to_numpy(case.y.visits)).sum(axis=1, keepdims=True)  # type: ignore[attr-defined]
         place = np.arange(times.shape[1])
         A = np.empty((w.shape[1], len(self.jumps), losses.shape[1]))
         for j, k in enumerate(self.jumps):
             smaller = np.where((place >= k) & (planned > k), np.exp(-STEP), 1.0)
-            moved = score.losses(case.with_censoring(Step._trusted(times, sf * smaller, falls=True)))
+            moved = score.losses(case.with_censoring(Step.trusted(times, sf * smaller, falls=True)))
             with np.errstate(invalid="ignore"):
                 change = (moved - losses)[self.subjects] / np.expm1(-STEP)
             A[:, j] = w.T @ np.where(np.isfinite(change), change, 0.0)

@@ -157,7 +157,7 @@ def _is_curve_of(C: Step, subjects: Sample) -> bool:
     """Whether C is the Kaplan-Meier curve of these subjects."""
     curve = Censoring(KaplanMeier()).fit(None, subjects.y, subjects.weight).estimators_[0].distributions_[0]
     return all(
-        np.array_equal(to_numpy(a), to_numpy(b)) for a, b in zip(curve._steps(), C._steps(), strict=True)
+        np.array_equal(to_numpy(a), to_numpy(b)) for a, b in zip(curve.steps(), C.steps(), strict=True)
     )
 
 

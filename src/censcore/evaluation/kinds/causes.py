@@ -165,7 +165,7 @@ class Causes(Kind):
                 f"the outcome has them.{hint} Pass names={list(y.names)} to the forecast if they mean "
                 "the same."
             )
-        return F._replaced(names=y.names)
+        return F.replaced(names=y.names)
 
     def of_columns(self, forecast: ColumnForecast, frame: Any) -> ColumnForecast:
         """Cumulative incidences of these causes."""

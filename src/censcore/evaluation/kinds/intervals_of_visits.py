@@ -209,4 +209,4 @@ def detection_times(
     tau = float(to_numpy(y.last_visit).max()) if horizon is None else horizon
     if dropout:
         return y.detection(tau, dropout=True), horizon
-    return y.detection(until=tau)._with_entry(None), tau  # F is given T > entry
+    return y.detection(until=tau).with_entry(None), tau  # F is given T > entry

@@ -131,7 +131,7 @@ class Kind(ABC):
         A part is its times, codes, and entries or None.
         """
         ((time, event, entry),) = parts
-        return RightCensored(time, event)._with_entry(entry), None
+        return RightCensored(time, event).with_entry(entry), None
 
     # ---- forecasts -------------------------------------------------------------------------------------
 

@@ -179,7 +179,7 @@ class SeveralTimes(Kind):
         time, event = (np.concatenate([part[i] for part in parts])[:, None] for i in (0, 1))
         entry = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
         y = RightCensored(np.where(mask, time, 0.0), np.where(mask, event, False))
-        return y._with_entry(entry), mask
+        return y.with_entry(entry), mask
 
     # ---- forecasts -------------------------------------------------------------------------------------
 

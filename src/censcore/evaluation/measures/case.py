@@ -235,7 +235,7 @@ class Case(KeepsValues):
 
 
 def _plain(D: Distribution) -> Distribution:
-    groups = D._groups() if isinstance(D, Grouped) else []
+    groups = D.groups() if isinstance(D, Grouped) else []
     return groups[0][1] if len(groups) == 1 else D
 
 
@@ -257,7 +257,7 @@ def _risk_at(inputs: ScoringInputs, t: float) -> RiskAt:
 def risk_at(inputs: ScoringInputs, t: float, scale: str, **options: str) -> RiskAt:
     """The forecast risk by a time, and the weights of "event by t" and of "no event by t"."""
     at = inputs.xp.full_like(inputs.time[:1], t)
-    parts = (inputs.F._cdf(at), *inputs.known_at(at, scale, **options).weights())
+    parts = (inputs.F.cdf_at(at), *inputs.known_at(at, scale, **options).weights())
     each = (np.broadcast_to(to_numpy(part)[:, 0], (inputs.n,)).astype(np.float64) for part in parts)
     return RiskAt(*each)
 
@@ -333,7 +333,7 @@ def first_event(y: RightCensored) -> RightCensored:
     time, event = to_numpy(y.time), to_numpy(y.event)
     first = np.argmin(np.where(event, time, np.inf), axis=1)[:, None]
     time, event = (np.take_along_axis(part, first, axis=1)[:, 0] for part in (time, event))
-    return RightCensored(time, event)._with_entry(y.entry)
+    return RightCensored(time, event).with_entry(y.entry)
 
 
 def as_losses(values: Any) -> np.ndarray:

@@ -90,7 +90,7 @@ class CaseScore(ABC):
             return self._losses(case)
         code = np.zeros(len(case.y), dtype=np.intp)
         for D in grouped:
-            code = code * (int(D._group.max()) + 1) + D._group
+            code = code * (int(D.group.max()) + 1) + D.group
         if not 1 < len(numbers := np.unique(code)) <= PIECES:
             return self._losses(case)
         pieces = [np.nonzero(code == number)[0] for number in numbers]
@@ -354,9 +354,9 @@ class Custom(Numerical):
 def with_larger_hazard(G: Univariate, first: float, last: float, step: float) -> Univariate:
     r"""Step distributions with :math:`\log(1-d\Lambda)` larger by 1 + step at jumps from first to last."""
     if isinstance(G, ProportionalHazards):
-        times, H = to_numpy(G._times)[0], to_numpy(G._hazard)[0]
-        return ProportionalHazards(times, H + step * _gained(times, H, first, last), G.risk)
-    times, sf = (to_numpy(values) for values in G._steps())
+        times, H = map(to_numpy, G.baseline())
+        return ProportionalHazards(times, H[1:] + step * _gained(times, H[1:], first, last), G.risk)
+    times, sf = (to_numpy(values) for values in G.steps())
     with np.errstate(divide="ignore"):
         gained = _gained(times, -np.log(sf), first, last)
     return Step(times, sf=sf * np.exp(-step * gained))

@@ -62,22 +62,23 @@ def _squares_of(F: Univariate, s: np.ndarray, place: np.ndarray, J: int) -> Squa
     """At times s, (q,); None where that takes more than half the numbers of the losses."""
     q = len(s)
     if len(F) == 1:
-        at = F._xp.asarray(s[None, :], dtype=F._reference.dtype)
-        return _of_levels(to_numpy(F._sf(at)), np.eye(q), place, J)
-    F = F._step() if isinstance(F, ByStep) else F
-    if isinstance(F, Step) and F._times.shape[0] > 1:
-        times, sf = map(to_numpy, F._steps())
+        at = F.xp.asarray(s[None, :], dtype=F.reference.dtype)
+        return _of_levels(to_numpy(F.sf_at(at)), np.eye(q), place, J)
+    F = F.as_step() if isinstance(F, ByStep) else F
+    if isinstance(F, Step) and F.breaks().shape[0] > 1:
+        times, sf = map(to_numpy, F.steps())
         return _of_jumps(np.searchsorted(s, times), sf, q, place, J) if times.shape[1] <= q else None
-    if not isinstance(F, Step | Polyline) or F._times.shape[0] > 1:
+    if not isinstance(F, Step | Polyline) or F.breaks().shape[0] > 1:
         return None
-    times = np.concatenate([[0.0], to_numpy(F._times)[0], [np.inf]])
+    times = np.concatenate([[0.0], to_numpy(F.breaks())[0], [np.inf]])
     begin, mix = np.searchsorted(times[1:], s, side="right"), np.zeros((len(times), q))
     share = np.zeros(q) if isinstance(F, Step) else (s - times[begin]) / (times[begin + 1] - times[begin])
     mix[begin, np.arange(q)], mix[begin + 1, np.arange(q)] = 1 - share, share
     used: np.ndarray = np.any(mix, axis=1)
-    if 2 * used.sum() > q or (s[-1] > times[-2] and F._degree is None):
+    if 2 * used.sum() > q or (s[-1] > times[-2] and F.form == "smooth"):
         return None
-    levels = to_numpy(F._as_sf(F._padded(F._levels, F._start, front=True)))
+    levels = to_numpy((F.steps() if isinstance(F, Step) else F.knots())[1])
+    levels = np.concatenate([np.ones_like(levels[:, :1]), levels], axis=1)
     return _of_levels(levels[:, used[:-1]], mix[used], place, J)
 
 

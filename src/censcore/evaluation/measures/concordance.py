@@ -225,7 +225,7 @@ def _shared_curves(C: Univariate, last: float) -> list[_Curves] | None:
     shared = None
     if isinstance(C, ProportionalHazards):
         shared = _between_risks(C, last)
-    elif isinstance(C, Grouped) and len(groups := C._groups()) <= FEW:
+    elif isinstance(C, Grouped) and len(groups := C.groups()) <= FEW:
         of_groups = [(rows, _shared_curves(D, last)) for rows, D in groups]
         if all(parts is not None for _, parts in of_groups):
             shared = [part._replace(rows=rows) for rows, parts in of_groups for part in parts or []]
@@ -249,7 +249,7 @@ def _between_risks(C: ProportionalHazards, last: float) -> list[_Curves] | None:
     angles = (2 * np.arange(m) + 1) * np.pi / (2 * m)
     away = ((r - middle) / w)[:, None] - np.cos(angles)
     mix = (-1.0) ** np.arange(m) * np.sin(angles) / np.where(np.abs(away) > 1e-15, away, 1e-15)
-    nodes = ProportionalHazards(C._times[0], C._hazard[0], C._xp.asarray(middle + w * np.cos(angles)))
+    nodes = C.with_risks(C.xp.asarray(middle + w * np.cos(angles)))
     return [_Curves(slice(None), mix / mix.sum(axis=1, keepdims=True), nodes)]
 
 

@@ -188,7 +188,7 @@ def of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
     if sample.y.time.ndim == 1 or C.k > 1:
         return replace(sample, y=sample.y.marginal(j))
     last = RightCensored(to_numpy(sample.y.time).max(axis=1), np.ones(len(sample), dtype=bool))
-    return replace(sample, y=last._with_entry(sample.y.entry))
+    return replace(sample, y=last.with_entry(sample.y.entry))
 
 
 def settle_horizon(

@@ -240,7 +240,7 @@ def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, U
             raise InvalidInputError(
                 f"Forecast {name!r} is for {len(F)} subjects; expected {n} (or one for all)."
             )
-    return {name: F if F._is_neutral else F.like(np.zeros(1)) for name, F in forecasts.items()}
+    return {name: F if F.is_neutral else F.like(np.zeros(1)) for name, F in forecasts.items()}
 
 
 def _check_times(times: Array, horizon: float | None) -> tuple[np.ndarray, float | None]:
