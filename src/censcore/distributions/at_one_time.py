@@ -78,10 +78,8 @@ class AtOneTime(Curve):
         self._unknown(f"got a question of the whole curve, {name.removesuffix('_at')}")
 
     sf_left_at, logpdf_at, isf_at, icdf_at = forwarded("sf_left_at", "logpdf_at", "isf_at", "icdf_at")
-    integrated_sf_at, _area_before, _make_areas, breaks = forwarded(
-        "integral", "integral", "integral", "breaks"
-    )
-    prob_never, censor_at = forwarded("mass_at_infinity", "censor_at")
+    integrated_sf_at, _area_before, _make_areas = forwarded("integral", "integral", "integral")
+    prob_never, censor_at, breaks = forwarded("mass_at_infinity", "censor_at", "breaks")
 
     def _repr_html_(self) -> str:
         return f"<code>{self!r}</code>"

@@ -83,8 +83,7 @@ DEGREES: dict[Form, int] = {"steps": 0, "lines": 1}
 
 def common_form(parts: Iterable[Any]) -> Form:
     """Return the form of a sum of survival functions: that of the least simple one."""
-    forms = {part.form for part in parts}
-    return "smooth" if "smooth" in forms else "lines" if "lines" in forms else "steps"
+    return max((part.form for part in parts), key=("steps", "lines", "smooth").index)
 
 
 class Formulas(Distribution):
@@ -110,9 +109,7 @@ class Formulas(Distribution):
         if told_by is Formulas and cls.logpdf_at is not Formulas.logpdf_at:
             cls.has_density = Distribution.has_density if cls.part_names else True  # type: ignore
 
-    @property
-    def _form_of_parts(self) -> Form:
-        return common_form(self.parts())
+    _form_of_parts = property(lambda self: common_form(self.parts()))
 
     @property
     def knows_cdf(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 
 if TYPE_CHECKING:
     from censcore.distributions.univariate import Univariate
+
+Made = TypeVar("Made")
 
 #: What :func:`numpy.random.default_rng` accepts.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any | None
@@ -221,7 +223,7 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         vars(other).update(attributes)
         return other
 
-    def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
+    def remember(self, name: Hashable, make: Callable[[], Made]) -> Made:
         """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
         remembered = self.__dict__.setdefault("_remembered", {})
         if name in remembered:

@@ -137,10 +137,8 @@ class Grouped(Univariate):
         back = np.argsort(np.concatenate([rows for rows, _ in self.groups()]))
         return self.xp.concat(parts, axis=0)[back]
 
-    sf_at, sf_left_at, cdf_at, logsf_at, logpdf_at = forwarded(
-        "sf_at", "sf_left_at", "cdf_at", "logsf_at", "logpdf_at"
-    )
-    isf_at, icdf_at, icdf_beyond_at = forwarded("isf_at", "icdf_at", "icdf_beyond_at")
+    sf_at, sf_left_at, cdf_at, logsf_at = forwarded("sf_at", "sf_left_at", "cdf_at", "logsf_at")
+    logpdf_at, isf_at, icdf_at, icdf_beyond_at = forwarded("logpdf_at", "isf_at", "icdf_at", "icdf_beyond_at")
     integrated_sf_at, prob_never = forwarded("integrated_sf_at", "prob_never")
     support_end, excludes_at = forwarded("support_end", "excludes_at")
 

@@ -385,10 +385,7 @@ class Independent(FromMarginals):
 
     def log_likelihood_at(self, t: Array, event: Array) -> Array:
         return self.join(
-            [
-                marginal.log_likelihood_at(t[..., j], event[..., j])
-                for j, marginal in enumerate(self.marginals)
-            ]
+            [F.log_likelihood_at(t[..., j], event[..., j]) for j, F in enumerate(self.marginals)]
         )
 
     def draw(self, m: int, rng: Draws) -> Array:

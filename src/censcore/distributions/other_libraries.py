@@ -225,9 +225,8 @@ class TorchDistribution(Univariate):
             ) from error
 
     def _torch(self) -> Any:
-        return self._family(
-            **{name[1:]: getattr(self, name) for name in self.array_names}, validate_args=False
-        )
+        parameters = {name[1:]: getattr(self, name) for name in self.array_names}
+        return self._family(**parameters, validate_args=False)
 
     def cdf_at(self, t: Array) -> Array:
         return interior(self._torch().cdf, t, 0.0, 1.0)

@@ -21,7 +21,6 @@ from censcore.distributions._special import (
     log_gammaincc,
     ndtr,
 )
-from censcore.distributions.contract import Form
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -246,7 +245,7 @@ class Uniform(Parametric):
     array([0.25, 0.7 ])
     """
 
-    form: ClassVar[Form] = "lines"
+    form = "lines"
     _ranges: ClassVar[dict[str, tuple[float, float]]] = {"low": (0.0, Parametric._SCALES[1])}
     _low: Array
     _high: Array

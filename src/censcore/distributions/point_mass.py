@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from censcore._arrays import Array, ArrayLike
 from censcore._validation import check_positive
-from censcore.distributions.contract import Form
 from censcore.distributions.given_survival import check_possible
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -33,7 +30,7 @@ class PointMass(Univariate):
     (array([0., 1.]), array([1., 1.]))
     """
 
-    form: ClassVar[Form] = "steps"
+    form = "steps"
     _location: Array
 
     def __init__(self, location: ArrayLike) -> None:

@@ -11,7 +11,6 @@ from censcore._arrays import Array, ArrayLike, detach, requires_grad, searchsort
 from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, AreaTable, RiskGroup, interpolation_error, risk_groups
 from censcore._validation import check_positive
-from censcore.distributions.contract import Form
 from censcore.distributions.distribution import as_column
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import ByLogSurvival, Univariate
@@ -59,7 +58,7 @@ class ProportionalHazards(ByLogSurvival):
     """
 
     has_density: ClassVar[bool] = False
-    form: ClassVar[Form] = "steps"
+    form = "steps"
     is_estimate = True  # its jumps are those of data
     _times: Array
     _hazard: Array
@@ -91,22 +90,19 @@ class ProportionalHazards(ByLogSurvival):
 
     def baseline(self) -> tuple[Array, Array]:
         """Return the jumps (J,), and the cumulative hazard after 0, 1, ..., J of them, (J + 1,)."""
-        return self._times[0], self._padded()[0]
+
+        def make() -> tuple[Array, Array]:
+            return self._times[0], self.xp.concat([self.xp.zeros_like(self._hazard[0, :1]), self._hazard[0]])
+
+        return self.remember("baseline", make)
 
     def with_risks(self, risk: Array) -> ProportionalHazards:
         """Return distributions with the same baseline and other risks."""
         return ProportionalHazards(self._times[0], self._hazard[0], risk)
 
-    def _padded(self) -> Array:
-        """The baseline hazard after 0, 1, ..., J jumps."""
-        return self.remember(
-            "padded",
-            lambda: self.xp.concat([self.xp.zeros_like(self._hazard[:, :1]), self._hazard], axis=1),
-        )
-
     def _after(self, count: Array) -> Array:
         """The cumulative hazard of each subject after ``count`` jumps."""
-        return self._scaled(take_along(self._padded(), count))
+        return self._scaled(take_along(self.baseline()[1][None], count))
 
     def _scaled(self, hazard: Array) -> Array:
         """Risk times hazard; an infinite one, after which nothing is left, has no gradient."""

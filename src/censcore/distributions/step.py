@@ -21,7 +21,7 @@ from censcore._arrays import (
 from censcore._numerics import chunked_rows
 from censcore._validation import check_probabilities
 from censcore.distributions._curve import Curve
-from censcore.distributions.contract import Form, forwarded
+from censcore.distributions.contract import forwarded
 from censcore.distributions.distribution import _are_alike
 from censcore.distributions.univariate import Univariate
 
@@ -56,7 +56,7 @@ class Step(Curve):
     """
 
     has_density: ClassVar[bool] = False
-    form: ClassVar[Form] = "steps"
+    form = "steps"
 
     def __init__(
         self, times: ArrayLike, *, sf: ArrayLike | None = None, cdf: ArrayLike | None = None
@@ -156,7 +156,7 @@ class ByStep(Univariate):
     """A distribution whose formulas are those of the step function that it makes of itself."""
 
     has_density: ClassVar[bool] = False
-    form: ClassVar[Form] = "steps"
+    form = "steps"
 
     @abstractmethod
     def _make_step(self) -> Step:
@@ -202,7 +202,7 @@ class CompactStep(Univariate):
     """
 
     has_density: ClassVar[bool] = False
-    form: ClassVar[Form] = "steps"
+    form = "steps"
     array_names: ClassVar[tuple[str, ...]] = ("_times", "_levels")
     _times: Array
     _levels: Array
@@ -254,9 +254,8 @@ class CompactStep(Univariate):
         """The curves of all subjects: to be asked of few at a time."""
         return self._some(slice(0, len(self))).steps()
 
-    isf_at, icdf_at, icdf_beyond_at, integrated_sf_at = forwarded(
-        "isf_at", "icdf_at", "icdf_beyond_at", "integrated_sf_at"
-    )
+    isf_at, icdf_at = forwarded("isf_at", "icdf_at")
+    icdf_beyond_at, integrated_sf_at = forwarded("icdf_beyond_at", "integrated_sf_at")
 
     def prob_never(self) -> Array:
         return self.xp.astype(self._levels[:, -1], self._times.dtype)

@@ -143,9 +143,8 @@ class _Running(NamedTuple):
     def at(self, s: Array) -> Array:
         """Return D(s) at times (1 or n, q)."""
         found = self._read(self.after, searchsorted(self.edges, detach(s), "right") - 1)
-        return (
-            found if self.W.form == "steps" else found + inverse(self.W.sf_at(s)) * inverse(self.C.sf_at(s))
-        )
+        left = 0.0 if self.W.form == "steps" else inverse(self.W.sf_at(s)) * inverse(self.C.sf_at(s))
+        return found + left
 
     def after_event(self, s: Array) -> Array:
         """Return D(s-) - 1/{S_W(s-) G(s-)}, for s up to the last edge."""

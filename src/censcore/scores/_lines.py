@@ -64,17 +64,13 @@ def are_lines(F: Univariate, C: Univariate | None = None) -> TypeGuard[Polyline]
 def line_below(F: Polyline, y: Array, C: Univariate | None = None) -> Array:
     r""":math:`\int_0^yF(s)^2/G(s)\,ds` for y (n, 1), with G = 1 where no C is given: (n,)."""
     panels = _panels(F, C, inverse=True)
-    cdf = F.knots(cdf=True)[1]
-    cdf = np.concatenate([np.zeros_like(cdf[:, :1]), cdf], axis=1)
-    return panels.squares(cdf, y[:, 0], beyond=False).astype(y.dtype)
+    return panels.squares(F.knots(cdf=True)[1], y[:, 0], beyond=False).astype(y.dtype)
 
 
 def line_beyond(F: Polyline, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,)."""
     panels = _panels(F, C, inverse=False)
-    sf = F.knots()[1]
-    sf = np.concatenate([np.ones_like(sf[:, :1]), sf], axis=1)
-    return panels.squares(sf, y[:, 0], beyond=True).astype(y.dtype)
+    return panels.squares(F.knots()[1], y[:, 0], beyond=True).astype(y.dtype)
 
 
 def by_lines(it: TimeIntegral) -> Method:
@@ -151,7 +147,8 @@ class _Panels(NamedTuple):
         )
 
     def squares(self, values: np.ndarray, y: np.ndarray, *, beyond: bool) -> np.ndarray:
-        """The integral of the square of curves with ``values`` (1 or n, panels) at a, before or beyond y."""
+        """The integral before y of F², or beyond it of S², with ``values`` (1 or n, J) on the grid."""
+        values = np.concatenate([np.full_like(values[:, :1], float(beyond)), values], axis=1)
         last = len(self.a) - 1
         k = np.searchsorted(self.a, y, side="right") - 1
         here = self.moments(y, k)
@@ -193,10 +190,9 @@ def _at_own_knots(inputs: ScoringInputs, otherwise: Loss) -> Method:
     if F.tail == "exponential":
         numbers += 2 * int(C.steps()[0].shape[1])
 
-    def part(rows: slice) -> Array:
-        return _losses(inputs.take(rows), otherwise)
-
-    return lambda: chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+    return lambda: chunked_rows(
+        lambda rows: _losses(inputs.take(rows), otherwise), inputs.n, numbers, like=inputs.y.time
+    )
 
 
 def _losses(inputs: ScoringInputs, otherwise: Loss) -> Array:
@@ -237,8 +233,7 @@ class _Moments(NamedTuple):
     @classmethod
     def of(cls, C: Univariate) -> _Moments:
         """Kept by C, in double precision: a training loss asks for them in every step."""
-        made: _Moments = C.remember("moments at jumps", lambda: cls._made(C))
-        return made
+        return C.remember("moments at jumps", lambda: cls._made(C))
 
     @classmethod
     def _made(cls, C: Univariate) -> _Moments:

@@ -45,6 +45,7 @@ from censcore.scores._shared_panels import (
     accurate,
     integral,
     mended,
+    one_end,
 )
 from censcore.scores._smooth import has_many_risks
 from censcore.scores._squares import as_steps, square_below, square_beyond, weighted_time_of
@@ -106,8 +107,7 @@ def _is_shared(C: Univariate | None, n: int) -> bool:
     assert C is not None
     if has_many_risks(C, n):
         return True
-    ends = to_numpy(C.support_end())
-    return C.form == "smooth" and bool(np.isfinite(ends).all() and (ends == ends[0]).all())
+    return C.form == "smooth" and one_end(C.support_end()) is not None
 
 
 def risk_losses(

@@ -270,6 +270,12 @@ def last_coefficients(xp: Any, f: Array) -> tuple[Array, Array]:
     return last, xp.maximum(last / (mean + (mean == 0)), falls * falls)
 
 
+def one_end(ends: Array) -> float | None:
+    """The finite end of follow-up, of ends (1 or n, 1), that all subjects share; None without one."""
+    ends = to_numpy(ends)
+    return float(ends[0, 0]) if np.isfinite(ends[0, 0]) and (ends == ends[0]).all() else None
+
+
 def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
     relative = TOLERANCE if loss.dtype.itemsize == 8 else 32 * float(np.finfo(np.float32).eps)

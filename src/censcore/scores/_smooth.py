@@ -31,6 +31,7 @@ from censcore.scores._shared_panels import (
     accurate,
     integral,
     mended,
+    one_end,
     panels_until,
 )
 from censcore.scores._time_integral import TimeIntegral
@@ -59,10 +60,8 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
     """
     inputs, F, C, ipcw = it.inputs, it.inputs.F, it.inputs.C, it.end is not None
     steps, ends = C.form == "steps", (C if it.end is None else it.end).support_end()
-    by_risk, last = steps and has_many_risks(C, inputs.n), to_numpy(ends)
-    if steps and len(C) > 1 and not by_risk:
-        return None
-    if not np.isfinite(last[0, 0]) or (len(last) > 1 and (last != last[0]).any()):
+    by_risk, until = steps and has_many_risks(C, inputs.n), one_end(ends)
+    if until is None or (steps and len(C) > 1 and not by_risk):
         return None
     fixed = [inputs.y.time, ends]
     breaks: tuple[float, ...] = ()
@@ -76,14 +75,14 @@ def panels_method(it: TimeIntegral, otherwise: Loss) -> Method:
         breaks += tuple(to_numpy(times)[0].tolist())
     if inputs.xp is not np and any(map(requires_grad, [*fixed, *(C.steps() if steps else ())])):
         return None
-    until, (wide, narrow) = float(last[0, 0]), RATIOS
+    panels = panels_until(until, RATIOS[0], breaks)
     if by_risk:
-        return partial(_by_risk, inputs, panels_until(until, wide, breaks), ipcw, otherwise)
+        return partial(_by_risk, inputs, panels, ipcw, otherwise)
 
     def on_narrow(subjects: ScoringInputs) -> Array:
-        return _on_panels(subjects, _sides(C, panels_until(until, narrow, breaks), ipcw), ipcw, otherwise)
+        return _on_panels(subjects, _sides(C, panels_until(until, RATIOS[1], breaks), ipcw), ipcw, otherwise)
 
-    return partial(_on_panels, inputs, _sides(C, panels_until(until, wide, breaks), ipcw), ipcw, on_narrow)
+    return partial(_on_panels, inputs, _sides(C, panels, ipcw), ipcw, on_narrow)
 
 
 def _by_risk(inputs: ScoringInputs, panels: Panels, ipcw: bool, otherwise: Loss) -> Array:

@@ -165,7 +165,7 @@ def weighted_time_of(C: Univariate) -> Function:
     r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it is constant where follow-up has ended."""
     times, G = C.steps()
     weight = Step.trusted(times, inverse(G), falls=True)
-    return lambda t: weight.integrated_sf_at(namespace(t).zeros_like(t), t)
+    return lambda t: weight.integrated_sf_at(namespace(t).zeros_like(t[:1, :1]), t)
 
 
 def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
-from censcore._numerics import chunked_rows
+from censcore._numerics import CHUNK_NUMBERS, chunked_rows
 from censcore.distributions import PointMass, Step, Univariate
 from censcore.scores._shared_panels import (
     NODES,
@@ -31,6 +31,7 @@ from censcore.scores._shared_panels import (
     antiderivatives,
     last_coefficients,
     mended,
+    one_end,
     panels_until,
 )
 from censcore.scores._squares import area_from, as_steps, has_common_areas, is_shared, weighted_time_of
@@ -90,8 +91,7 @@ def _sums(integral: TimeIntegral) -> Array:
     def part(rows: slice) -> Array:
         return crps(rows) if end is None else on_ipcw_scale(rows, end.take(rows).location)
 
-    budget = {"budget": CACHED_NUMBERS} if end is None else {}
-    return chunked_rows(part, inputs.n, numbers, like=y, **budget)
+    return chunked_rows(part, inputs.n, numbers, y, CACHED_NUMBERS if end is None else CHUNK_NUMBERS)
 
 
 def _pieces(C: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
@@ -153,15 +153,14 @@ def jumps_on_panels(it: TimeIntegral, otherwise: Loss) -> Method:
     if C.form == "steps" or type(y) is not np.ndarray or y.dtype != np.float64:
         return None
     jumps = int(F.take(slice(0, 1)).breaks().shape[1])
-    ends, breaks = to_numpy(C.support_end()), C.breaks()
-    one_end = bool(np.isfinite(ends).all() and (ends == ends[0]).all())
-    bends = breaks is not None and bool(((breaks > 0) & (breaks != ends[0])).any())
-    if jumps < MANY_JUMPS or not one_end or bends:
+    until, breaks = one_end(C.support_end()), C.breaks()
+    bends = breaks is not None and bool(((breaks > 0) & (breaks != until)).any())
+    if jumps < MANY_JUMPS or until is None or bends:
         return None
     kernel = on_cpu("censcore.scores._crps_numba", "step_crps_on_panels", y, 20 * inputs.n * jumps)
     if kernel is None:
         return partial(otherwise, inputs)
-    panels = panels_until(float(ends[0, 0]), RATIOS[0] if C.form == "smooth" else np.inf, ())
+    panels = panels_until(until, RATIOS[0] if C.form == "smooth" else np.inf, ())
     shared = _areas(C, panels) if len(C) == 1 else None
     reach, good = inverse_probability_weights(inputs)[:, 0], np.empty(inputs.n, dtype=bool)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._numerics import chunked_rows
+from censcore._numerics import CHUNK_NUMBERS, chunked_rows
 from censcore.distributions import Grouped, PointMass, Univariate
 from censcore.scores._squares import (
     as_steps,
@@ -84,10 +84,8 @@ def squares(integral: TimeIntegral) -> Array:
 
 def by_formula(integral: TimeIntegral) -> Array:
     """The formula for a few subjects at a time; jumps of a step forecast are found, or sorted, once."""
-    numbers, budget = (
-        numbers_per_subject(integral),
-        {"budget": CACHED_NUMBERS} if integral.end is None else {},
-    )
+    numbers = numbers_per_subject(integral)
+    budget = CACHED_NUMBERS if integral.end is None else CHUNK_NUMBERS
 
     def part(rows: slice) -> Array:
         subset = integral.take(rows)
@@ -95,7 +93,7 @@ def by_formula(integral: TimeIntegral) -> Array:
             subset = replace(subset, inputs=replace(subset.inputs, F=as_steps(subset.inputs.F)))
         return squares(subset)
 
-    return chunked_rows(part, integral.inputs.n, numbers, like=integral.inputs.y.time, **budget)
+    return chunked_rows(part, integral.inputs.n, numbers, integral.inputs.y.time, budget)
 
 
 def numbers_per_subject(integral: TimeIntegral) -> int:
