@@ -301,7 +301,7 @@ def test_members_that_cannot_be_fitted():
 def test_held_out_subjects_share_no_random_numbers(X):
     y = cs.RightCensored(np.random.default_rng(0).exponential(size=60), np.ones(60))
     stack = cs.Stacking([("weibull", WEIBULL)], random_state=0).fit(X, y)
-    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0, 128)
+    z = stack.member_draws_.apart(stack.estimators_["weibull"], X, y, 0, 128)
     assert z.shape == (60, 128)
     assert len(np.unique(z)) == z.size
     if X is not None:  # draws follow the covariates
@@ -377,7 +377,7 @@ def test_delayed_entry():
     X, y, _ = late_entries()
     members = [("km", cs.JointFromMargins(KM)), ("weibull", cs.JointFromMargins(WEIBULL))]
     stack = cs.Stacking(members, random_state=0).fit(X, y)
-    z = stack._members.apart(stack.estimators_["weibull"], X, y, 0, 128)
+    z = stack.member_draws_.apart(stack.estimators_["weibull"], X, y, 0, 128)
     assert (z > y.entry[:, None]).all()
     assert stack.weights_["weibull"] > 0.8
     truth = np.exp(-1.0 / np.exp(0.5 * X[:, 0]))

@@ -265,12 +265,12 @@ def _shared_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty S^2G\,ds`: the piece from y to the next jump, and all pieces after it."""
     jumps, sf = F.steps()
     xp = namespace(jumps)
+    if isinstance(C, PointMass) and len(C) > 1:  # the area under S² from y to each c
+        return area(Step.trusted(jumps, sf**2, falls=True), y, xp.maximum(y, C.location[:, None]))[:, 0]
     start, end = xp.zeros_like(jumps[:, :1]), xp.full_like(jumps[:, :1], np.inf)
     height = xp.concat([xp.ones_like(start), sf], axis=1) ** 2
     until = xp.concat([jumps, end], axis=1)
     k = searchsorted(jumps, detach(y), "right")
-    if isinstance(C, PointMass) and len(C) > 1:
-        return _square_between(height, xp.concat([start, jumps], axis=1), y, k, C.location[:, None])
     since = xp.concat([start, jumps], axis=1)
     finite = xp.isfinite(since)  # nothing follows a jump at infinity
     pieces = times_area(height, area(C, xp.where(finite, since, start), xp.where(finite, until, start)))
@@ -278,22 +278,6 @@ def _shared_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     later = xp.concat([later[:, 1:], start], axis=1)
     piece = times_area(take_along(height, k), area(C, y, take_along(until, k)))
     return (piece + take_along(later, k))[:, 0]
-
-
-def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> Array:
-    r""":math:`\int_y^cS^2\,ds` of one curve with the heights S² from the times ``at`` on; y is in piece k."""
-    xp = namespace(at)
-    last = searchsorted(at[:, 1:], detach(c), "left")
-    last = xp.where(last > k, last, k)
-    at = xp.where(xp.isfinite(at), at, xp.zeros_like(at))
-    widths = xp.diff(at, axis=1)
-    pieces = height[:, :-1] * xp.where(widths > 0, widths, 0.0)
-    passed = xp.concat([at[:, :1], _summed(pieces)], axis=1)
-    ends = times_area(take_along(height, last), c - take_along(at, last))
-    starts = take_along(height, k) * (y - take_along(at, k))
-    across = take_along(passed, last) - take_along(passed, k) + ends - starts
-    within = times_area(take_along(height, k), c - y)
-    return xp.where(last == k, within, across)[:, 0]
 
 
 def _summed(values: Array) -> Array:
