@@ -109,12 +109,13 @@ class Formulas(Distribution):
         if told_by is Formulas and cls.logpdf_at is not Formulas.logpdf_at:
             cls.has_density = Distribution.has_density if cls.part_names else True  # type: ignore
 
-    _form_of_parts = property(lambda self: common_form(self.parts()))
+    _form_of_parts = property(lambda self: self.remember("form", lambda: common_form(self.parts())))
 
     @property
     def knows_cdf(self) -> bool:
         """Whether small probabilities P(T <= t) have all their digits, in every part too."""
-        return type(self).cdf_at is not Formulas.cdf_at and super().knows_cdf
+        own = type(self).cdf_at is not Formulas.cdf_at
+        return own and (not self.part_names or super().knows_cdf)
 
     @abstractmethod
     def sf_at(self, t: Array) -> Array:
@@ -190,10 +191,12 @@ class Formulas(Distribution):
 
     def support_end(self) -> Array:
         """Return the end of the support, inf{t: P(T > t) = 0}, (1 or n, 1)."""
-        x = self.reference
-        return self.remember(
-            "end", lambda: self.detach().isf_at(self.xp.zeros((1, 1), dtype=x.dtype, device=x.device))
-        )
+
+        def make() -> Array:
+            x = self.reference
+            return self.detach().isf_at(self.xp.zeros((1, 1), dtype=x.dtype, device=x.device))
+
+        return self.remember("end", make)
 
     def excludes_at(self, t: Array) -> Array:
         """Tell whether the time cannot be t, as :meth:`excludes` does."""

@@ -266,7 +266,9 @@ class Distribution(KeepsValues, metaclass=_Abstract):
         for name in self._kept & self.__dict__.get("_remembered", {}).keys():
             stored = self._remembered[name]
             taken._remembered[name] = take_rows(stored, rows) if stored.shape[0] > 1 else stored
-        return taken._of_someone()._estimated_like(self, rows)
+        if type(rows) is not slice or not range(n)[rows]:
+            taken._of_someone()
+        return taken if self.estimated_from is None else taken._estimated_like(self, rows)
 
     def _of_someone(self) -> Self:
         """The distribution itself; an error if it has no subject."""

@@ -12,7 +12,6 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_count, is_auto
 from censcore.distributions import Distribution
 from censcore.estimators.adapted import as_estimator
-from censcore.estimators.cause_times import CauseTimes
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.folds import FOLDS, Fold, held_out_folds
@@ -21,6 +20,7 @@ from censcore.estimators.pipelines import accepted, fit_weighted
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, as_followed
+from censcore.outcomes.semi_competing import CauseTimes
 from censcore.scores.inputs import known_censoring
 
 _FEW, _SOME = 1000, 4000  # up to so many subjects every fold is held out, or two of five, else one

@@ -103,7 +103,7 @@ class CompetingRisks(Outcome):
         codes = as_causes(cause, time)
         followed = RightCensored(time, codes != 0, censoring_time, entry=entry)
         names = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
-        self.set_fields({"_cause": codes, "names": names} | self._labelled(followed, labels))
+        self._set({"_cause": codes, "names": names} | self._labelled(followed, labels))
 
     @staticmethod
     def _labelled(followed: RightCensored, labels: Any) -> dict[str, Any]:

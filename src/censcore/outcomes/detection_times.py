@@ -28,7 +28,7 @@ class DetectionTimes(RightCensored):
 
     def __init__(self, time: Array, event: Array, visits: Array) -> None:
         observed = RightCensored(time, event)
-        self.set_fields({**vars(observed), "visits": as_visits(visits, observed.time)})
+        self._set({**vars(observed), "visits": as_visits(visits, observed.time)})
 
     @property
     def attendance(self) -> RightCensored:

@@ -62,7 +62,7 @@ class EventOfCause(RightCensored):
         if observed.time.ndim > 1:
             raise InvalidInputError(f"An outcome of one cause has shape (n,); got {observed.shape}.")
         followed = RightCensored(observed.time, observed.event | other, censoring_time)
-        self.set_fields(vars(self._of(followed, observed.event)))
+        self._set(vars(self._of(followed, observed.event)))
 
     @property
     def never(self) -> Array:

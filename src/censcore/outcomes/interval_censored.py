@@ -110,7 +110,7 @@ class IntervalCensored(Outcome):
             check_entry(entry, upper, "upper")
         if visits is not None:
             check_visits(visits, lower, upper)
-        self.set_fields({"lower": lower, "upper": upper, "visits": visits, "entry": entry})
+        self._set({"lower": lower, "upper": upper, "visits": visits, "entry": entry})
 
     # ---- constructors --------------------------------------------------------------------------
 

@@ -30,9 +30,9 @@ from censcore.plain_text import html_table
 class Outcome:
     """Subjects and what was seen of them. A DataLoader of torch collates outcomes.
 
-    A subclass is a frozen dataclass, whose ``__init__`` checks and sets its fields. ``part_names`` are those
-    that are arrays, or other outcomes, with an entry for every subject, or with a single one that serves all;
-    None where something is not known.
+    A subclass is a frozen dataclass, whose ``__init__`` checks and sets its fields. It has ``part_names``:
+    arrays, or other outcomes, with an entry for every subject, or with a single one that serves all; None
+    where something is not known.
 
     >>> import torch, censcore as cs
     >>> y = cs.RightCensored([2.0, 5.0, 3.5], [1, 0, 1])
@@ -118,7 +118,7 @@ class Outcome:
         parts = {name: getattr(self, name) for name in self.part_names}
         return self._changed(**{k: None if part is None else change(part) for k, part in parts.items()})
 
-    def set_fields(self, values: Mapping[str, Any]) -> None:
+    def _set(self, values: Mapping[str, Any]) -> None:
         """Set the fields, once; a field without a value is None."""
         kind: Any = type(self)
         for name in _names(kind):
@@ -128,7 +128,7 @@ class Outcome:
     def _made(cls, outcome: Outcome, **values: Any) -> Self:
         """An outcome of this class from the fields of a valid one and others, which are not checked again."""
         other = object.__new__(cls)
-        other.set_fields(vars(outcome) | values)
+        other._set(vars(outcome) | values)
         return other
 
     def _changed(self, **values: Any) -> Self:

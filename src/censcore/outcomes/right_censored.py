@@ -108,7 +108,7 @@ class RightCensored(Outcome):
         if a is not None:
             a = one_each(a, Y, "entry")
             check_entry(a, Y)
-        self.set_fields({"time": Y, "event": delta, "censoring_time": c, "entry": a, "row_labels": labels})
+        self._set({"time": Y, "event": delta, "censoring_time": c, "entry": a, "row_labels": labels})
 
     def require_one_time(self, name: str) -> RightCensored:
         """The outcome with times (n,), or an error which says that ``name`` is of one event time."""

@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import Array, ArrayLike, namespace, to_numpy
 from censcore._validation import as_coordinate, name_subjects
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes.competing_risks import CompetingRisks
 from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
@@ -63,12 +64,12 @@ class SemiCompetingRisks(Outcome):
     array([False,  True, False])
     """
 
-    part_names: ClassVar[tuple[str, ...]] = ("time", "event", "ending")
+    part_names: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
 
     time: Array
     event: Array
     terminal: int
-    ending: RightCensored
+    _end: RightCensored
 
     #: There is no delayed entry, and the event times have the names that a comparison gives them.
     entry: ClassVar[None] = None
@@ -97,7 +98,7 @@ class SemiCompetingRisks(Outcome):
                     f"{terminal}?"
                 )
         end = RightCensored(last[:, 0], y.event[:, terminal], censoring_time)
-        self.set_fields({"time": y.time, "event": y.event, "terminal": terminal, "ending": end})
+        self._set({"time": y.time, "event": y.event, "terminal": terminal, "_end": end})
 
     @classmethod
     def from_first_event(cls, y: RightCensored) -> SemiCompetingRisks:
@@ -138,11 +139,11 @@ class SemiCompetingRisks(Outcome):
     @property
     def censoring_time(self) -> Array:
         """C where it is known for every subject, else None."""
-        return self.ending.censoring_time
+        return self._end.censoring_time
 
     def terminal_event(self) -> RightCensored:
         """The terminal event alone, (n,): all that informs about the censoring distribution."""
-        return self.ending
+        return self._end
 
     def marginal(self, j: int) -> RightCensored:
         """Event ``j`` alone, (n,): one that the terminal event prevents is as an event of one cause.
@@ -156,7 +157,7 @@ class SemiCompetingRisks(Outcome):
         """
         j = as_coordinate(j, self.k, "The outcome")
         if j == self.terminal:
-            return self.ending
+            return self._end
         return EventOfCause(self.time[:, j], self.event[:, j], self.never[:, j], self.censoring_time)
 
     def first(self) -> RightCensored:
@@ -174,7 +175,7 @@ class SemiCompetingRisks(Outcome):
         >>> y.event, y.never
         (array([ True, False]), array([False,  True]))
         """
-        return EventOfCause._of(self.ending, namespace(self.time).all(self.event, axis=1))
+        return EventOfCause._of(self._end, namespace(self.time).all(self.event, axis=1))
 
     @property
     def k(self) -> int:
@@ -184,7 +185,7 @@ class SemiCompetingRisks(Outcome):
     def censor_at(self, tau: ArrayLike) -> SemiCompetingRisks:
         """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there."""
         cut = RightCensored(self.time, self.event).censor_at(tau)
-        return self._changed(time=cut.time, event=cut.event, ending=self.ending.censor_at(tau))
+        return self._changed(time=cut.time, event=cut.event, _end=self._end.censor_at(tau))
 
     def __repr__(self) -> str:
         time, event, never = to_numpy(self.time), to_numpy(self.event), to_numpy(self.never)
@@ -193,3 +194,20 @@ class SemiCompetingRisks(Outcome):
             f"SemiCompetingRisks(n={len(self)}, k={self.k}, events={event.sum(axis=0).tolist()}, "
             f"never={never.sum(axis=0).tolist()}, time {time.min():g} to {time.max():g}{known})"
         )
+
+
+class CauseTimes(SemiCompetingRisks):
+    r"""The times :math:`T_1,\dots,T_m` of the causes: T for the cause of the event, never for the others.
+
+    The first event of any cause takes the place of the terminal event: it decides what is known of C.
+    """
+
+    def __init__(self, risks: CompetingRisks) -> None:
+        m, time, cause = risks.n_causes, to_numpy(risks.time), to_numpy(risks.causes)
+        times, event = np.repeat(time[:, None], m, axis=1), cause[:, None] == np.arange(1, m + 1)
+        self._set({"time": times, "event": event, "terminal": 0, "_end": risks.any_cause()})
+
+    @property
+    def never(self) -> Array:
+        """Whether a cause is known never to happen, because another one was first; (n, m)."""
+        return ~self.event & self._end.event[:, None]

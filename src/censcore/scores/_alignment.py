@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,13 +55,35 @@ def check_is_distribution(distribution: Any, name: str) -> None:
         )
 
 
-def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[RightCensored, Any, Any]:
+class Size(NamedTuple):
+    """What is asked of a distribution first.
+
+    How many subjects and event times it has, and an array of its library and precision; None for one that was
+    made of plain numbers.
+    """
+
+    n: int
+    k: int
+    model: Array
+
+
+def size_of(distribution: Distribution) -> Size:
+    """Return the size of a distribution, which it remembers."""
+
+    def make() -> Size:
+        model = None if distribution.is_neutral else distribution.reference
+        return Size(len(distribution), distribution.k, model)
+
+    return distribution.remember("size", make)
+
+
+def one_library(
+    y: RightCensored, F: Distribution, of_F: Array, C: Distribution, of_C: Array
+) -> tuple[RightCensored, Any, Any]:
     """All parts in one library; a mixture of them is an error, and plain numbers join the others.
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
-    of_F = None if F.is_neutral else F.reference
-    of_C = None if C.is_neutral else C.reference
     if not type(y.time) is type(of_F) is np.ndarray or (of_C is not None and type(of_C) is not np.ndarray):
         one_namespace(outcome=y.time, forecast=of_F, censoring=of_C)
     model: Any = y.time if of_F is None else of_F

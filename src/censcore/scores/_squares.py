@@ -114,21 +114,25 @@ def weighted_beyond(
 def numbers_per_row(F: Univariate, C: Univariate) -> int:
     """How many numbers one subject needs at a time, for chunking."""
     if F.form == "steps":
-        return 4 * _jumps(F)
+        return 4 * jumps_of(F)
     if are_lines(F, C) or (isinstance(F, Polyline) and isinstance(C, PointMass)):
-        return 8 * _jumps(F)
+        return 8 * jumps_of(F)
     smooth = [distribution for distribution in (F, C) if distribution.form == "smooth"]
-    return (60 * len(smooth) + _jumps(F) + _jumps(C)) * (ORDER if smooth and not _is_long(C) else 4)
+    return (60 * len(smooth) + jumps_of(F) + jumps_of(C)) * (ORDER if smooth and not _is_long(C) else 4)
 
 
-def _jumps(distribution: Univariate) -> int:
+def jumps_of(distribution: Univariate) -> int:
     """How many break points one subject has."""
-    breaks = distribution.take(slice(0, 1)).breaks()
-    return 0 if breaks is None else int(breaks.shape[1])
+
+    def make() -> int:
+        breaks = distribution.take(slice(0, 1)).breaks()
+        return 0 if breaks is None else int(breaks.shape[1])
+
+    return distribution.remember("jumps", make)
 
 
 def _is_long(C: Univariate) -> bool:
-    return C.form == "steps" and _jumps(C) > FEW_JUMPS
+    return C.form == "steps" and jumps_of(C) > FEW_JUMPS
 
 
 def as_steps(distribution: Univariate) -> Step:

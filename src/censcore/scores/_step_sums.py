@@ -34,7 +34,14 @@ from censcore.scores._shared_panels import (
     one_end,
     panels_until,
 )
-from censcore.scores._squares import area_from, as_steps, has_common_areas, is_shared, weighted_time_of
+from censcore.scores._squares import (
+    area_from,
+    as_steps,
+    has_common_areas,
+    is_shared,
+    jumps_of,
+    weighted_time_of,
+)
 from censcore.scores._time_integral import (
     CACHED_NUMBERS,
     TimeIntegral,
@@ -152,7 +159,7 @@ def jumps_on_panels(it: TimeIntegral, otherwise: Loss) -> Method:
     inputs, F, C, y = it.inputs, it.inputs.F, it.inputs.C, it.inputs.y.time
     if C.form == "steps" or type(y) is not np.ndarray or y.dtype != np.float64:
         return None
-    jumps = int(F.take(slice(0, 1)).breaks().shape[1])
+    jumps = jumps_of(F)
     until, breaks = one_end(C.support_end()), C.breaks()
     bends = breaks is not None and bool(((breaks > 0) & (breaks != until)).any())
     if jumps < MANY_JUMPS or until is None or bends:

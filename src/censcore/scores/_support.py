@@ -35,9 +35,10 @@ def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     if found if type(found) is np.bool_ else possibly(found):
         if beyond.any():
             _check_beyond(to_numpy(beyond).nonzero()[0], y, C)
-        excluded = known & C.excludes_at(latest[:, None])[:, 0]
-        if excluded.any():
-            _check_excluded(to_numpy(excluded).nonzero()[0], to_numpy(latest), C)
+        if not C.is_estimate:  # which excludes later times alone
+            excluded = known & C.excludes_at(latest[:, None])[:, 0]
+            if excluded.any():
+                _check_excluded(to_numpy(excluded).nonzero()[0], to_numpy(latest), C)
     return reached
 
 

@@ -110,7 +110,7 @@ def brier_score(inputs: ScoringInputs, times: Array, *, scale: str = "localized"
 
     def formula(rows: slice) -> Array:
         alive, weight = known.status(rows)
-        S = _survival_at(F.take(rows), t if t.shape[0] == 1 else t[rows])
+        S = _survival_at(inputs.take(rows).F, t if t.shape[0] == 1 else t[rows])
         free = alive | inputs.never[rows] if some_never else alive
         return weight * (xp.astype(free, S.dtype) - S) ** 2
 

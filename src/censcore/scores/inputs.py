@@ -50,6 +50,7 @@ from censcore.scores._alignment import (
     check_given_entry,
     check_is_distribution,
     one_library,
+    size_of,
 )
 from censcore.scores._support import LOCALIZED, chance_to_be_seen
 from censcore.scores.known_at import (
@@ -257,15 +258,15 @@ def scoring_inputs(
         censoring = _UNCENSORED
     else:
         censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
-    y, forecast, censoring = one_library(y, forecast, censoring)
-    rows, of_F, of_C = int(y.time.shape[0]), len(forecast), len(censoring)
-    if not (of_F in (1, rows) and of_C in (1, rows)):
-        y = y.take(np.zeros(common_rows(outcome=rows, forecast=of_F, censoring=of_C), dtype=np.int64))
-    if not y.time.ndim == forecast.k == censoring.k == 1:
+    rows, F, C = int(y.time.shape[0]), size_of(forecast), size_of(censoring)
+    y, forecast, censoring = one_library(y, forecast, F.model, censoring, C.model)
+    if not (F.n in (1, rows) and C.n in (1, rows)):
+        y = y.take(np.zeros(common_rows(outcome=rows, forecast=F.n, censoring=C.n), dtype=np.int64))
+    if not y.time.ndim == F.k == C.k == 1:
         check_dimensions(y, forecast, censoring, joint)
     tau = None if horizon is None else check_horizon(horizon, y)
     if tau is not None:
-        y, censoring = y.censor_at(tau), _censored_at(censoring, tau, of_C)
+        y, censoring = y.censor_at(tau), _censored_at(censoring, tau, C.n)
     if y.entry is not None and y.has_delayed_entry:
         if isinstance(y, EventOfCause):
             check_given_entry(y, forecast.marginal(0))
@@ -275,8 +276,8 @@ def scoring_inputs(
         if y.time.ndim == 1:
             reached = chance_to_be_seen(y, censoring.marginal(0))
         else:
-            for part, C in by_censoring_time(y, censoring):
-                chance_to_be_seen(part, C)
+            for part, C_j in by_censoring_time(y, censoring):
+                chance_to_be_seen(part, C_j)
     return ScoringInputs(y, forecast, censoring, reached, tau)
 
 
@@ -361,7 +362,7 @@ def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]
     time = y.time
     if type(values) is type(time) is np.ndarray and values.dtype == time.dtype:
         array = values
-    elif is_neutral(values):
+    elif type(values) is float or is_neutral(values):
         array = as_float(values, name, like=time)
     else:
         one_namespace(outcome=time, **{name: values})
