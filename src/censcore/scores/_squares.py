@@ -136,7 +136,7 @@ def _is_long(C: Univariate) -> bool:
 
 
 def as_steps(distribution: Univariate) -> Step:
-    """A distribution of degree 0 as its jumps, found (and sorted) once."""
+    """A distribution of steps as its jumps, found (and sorted) once."""
     return distribution if isinstance(distribution, Step) else Step.trusted(*distribution.steps(), falls=True)
 
 
