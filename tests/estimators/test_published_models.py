@@ -318,6 +318,7 @@ class TestErrors:
             ({"coefficients": {cs.column("age").spline(1, 2, 3): 0.1}}, "got 1 numbers"),
             ({"coefficients": {"age": {}}}, "expected levels and their coefficients"),
             ({"coefficients": {1.5: 0.1}}, "the name of a column"),
+            ({"coefficients": {"age": pd.DataFrame({"b": [1.0]})}}, "coefficients of age"),
             ({"baseline": 0.8}, "baseline: got 0.8"),
             ({"baseline": {5: 1.2}}, "baseline"),
             ({"baseline": {5: 1.0}}, "from which the covariates cannot move it"),
@@ -367,6 +368,8 @@ class TestErrors:
             cs.PublishedCauses([one_time])
 
     def test_scales_of_log_time(self):
+        with pytest.raises(InvalidInputError, match="linear predictor of 5e"):
+            cs.PublishedAFT({"age": 0.1}, 5e4, 1.0).predict_distribution(X)
         with pytest.raises(InvalidInputError, match="scale"):
             cs.PublishedAFT({"age": 0.1}, 1.0, 0.0)
         with pytest.raises(InvalidInputError, match="distribution"):

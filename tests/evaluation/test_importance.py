@@ -211,6 +211,14 @@ class TestDependence:
     def test_errors(self):
         with pytest.raises(InvalidInputError, match="no column 'age'"):
             self.FOUND.dependence("age")
+        for column, values, words in (
+            ("a", ["high"], "values"),
+            ("g", 3, "a list of levels"),
+            (1.0, None, "column"),
+        ):
+            with pytest.raises((InvalidInputError, InvalidTypeError), match=words):
+                self.FOUND.dependence(column, values=values)
+        assert len(self.FOUND.dependence("a", values=0.5)) == 1
         crps = cs.importance(COX, X, Y, C, columns=["a"], permutations=2)
         with pytest.raises(InvalidInputError, match="time: got None"):
             crps.dependence("a")
@@ -228,6 +236,7 @@ class TestDependence:
         ({"columns": "a"}, "columns"),
         ({"X": None}, "X: got None"),
         ({"permutations": 1}, "permutations"),
+        ({"permutations": 10**6}, "permutations"),
         ({"score": "brier_score", "times": [0.5, 1.0]}, "one finite mean"),
         ({"score": "log_score"}, "one finite mean"),
         ({"cv": 3, "train": (X, Y)}, "train: got it together with cv"),

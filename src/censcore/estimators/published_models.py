@@ -37,6 +37,17 @@ from censcore.exceptions import ExtrapolationWarning, InvalidInputError, Invalid
 _FARTHEST = 200  # from zero that a linear predictor may be; beyond, forecasts have no digits
 
 
+def _in_digits(eta: np.ndarray) -> np.ndarray:
+    """A linear predictor, (n,); an error names the subjects whose forecast would have no digits."""
+    far = np.flatnonzero(~(np.abs(eta) <= _FARTHEST))
+    if far.size:
+        raise InvalidInputError(
+            f"X: got a linear predictor of {eta[far[0]]:.3g} for {name_subjects(far)}, expected one between "
+            f"-{_FARTHEST} and {_FARTHEST}. Check the units of the covariates, and the center."
+        )
+    return eta
+
+
 class _Known(SurvivalEstimator):
     """Models that have nothing to learn."""
 
@@ -140,14 +151,7 @@ class PublishedModel(_Known):
             As for :meth:`predict_distribution`.
         """
         shift = 0.0 if self.center is None or isinstance(self.center, Mapping) else float(self.center)
-        eta: np.ndarray = self.design(X) @ self.coef_ - shift
-        far = np.flatnonzero(~(np.abs(eta) <= _FARTHEST))
-        if far.size:
-            raise InvalidInputError(
-                f"X: got a linear predictor of {eta[far[0]]:.3g} for {name_subjects(far)}, expected one "
-                f"between -{_FARTHEST} and {_FARTHEST}. Check the units of the covariates, and the center."
-            )
-        return eta
+        return _in_digits(self.design(X) @ self.coef_ - shift)
 
     def _check_ranges(self, X: Any) -> None:
         for name, (least, most) in self._ends().items():
@@ -455,7 +459,8 @@ class PublishedAFT(PublishedModel):
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the distribution of the event time."""
-        return _OF_LOG_TIME[self.distribution](self.intercept + self.linear_predictor(X), self.scale)
+        mean = _in_digits(self.intercept + self.linear_predictor(X))
+        return _OF_LOG_TIME[self.distribution](mean, self.scale)
 
     @property
     def equation(self) -> str:

@@ -235,7 +235,8 @@ def _numbers_of(value: Any, column: Column, name: str) -> np.ndarray:
                 f"{name} of {column.name!r}: got the levels {list(value)}, expected {levels}."
             )
         value = [value.get(level, 0.0) for level in levels]
-    numbers = as_numbers([value] if np.ndim(value) == 0 else value, f"{name} of {column}")
+    several = isinstance(value, list | tuple | np.ndarray)
+    numbers = as_numbers(value if several else [value], f"{name} of {column}")
     if len(numbers) != len(labels) or not np.isfinite(numbers).all():
         raise InvalidInputError(
             f"{name}: got {len(numbers)} numbers for {column}, expected {len(labels)} finite ones"

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_confidence, as_count, as_frame, as_number, as_seed, check_kind
+from censcore._validation import as_confidence, as_count, as_frame, as_number, as_numbers, as_seed, check_kind
 from censcore.distributions import Univariate
 from censcore.estimators import Adapted, as_forecast
 from censcore.estimators.covariates import column_of, count_rows, take_rows
@@ -139,8 +139,9 @@ class Importance:
         t = self.time if time is None else as_number(time, "time", above=0.0)
         if t is None:
             raise InvalidInputError(f"time: got None, expected a time, since {self.score} has none.")
+        check_kind(column, "column", (str, int), "the name of a column, or its number")
         raw = column_of(self.X, column)
-        chosen = _values_of(raw) if values is None else list(values)
+        chosen = _values_of(raw) if values is None else _chosen(values, raw)
         z, lines = norm.ppf((1 + self.confidence) / 2), []
         for value in chosen:
             F = as_forecast(self.model, X=replaced(self.X, [column], partial(_constant, value)))
@@ -274,7 +275,7 @@ def importance(
     >>> found.frame().column.tolist()
     ['the first', 'the others']
     """
-    B, seed = as_count(permutations, "permutations", least=2), as_seed(seed)
+    B, seed = as_count(permutations, "permutations", least=2, most=1000), as_seed(seed)
     confidence = as_confidence(confidence)
     named, sample = _named(columns, X), Sample.scored(y, X, sample_weight, groups)
     runs = _Runs(model, sample, B, cv, seed, {
@@ -290,7 +291,7 @@ def importance(
     table = pd.DataFrame({
         "column": list(named), "importance": together.value, "standard_error": together.standard_error,
         "low": low, "high": high, "p_value": together.p_value, "p_adjusted": adjusted.p_value,
-        "share": together.value / runs.loss, "permutation_error": noise,
+        "share": together.value / (runs.loss or np.nan), "permutation_error": noise,
     })  # fmt: skip
     table = table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
     return Importance(
@@ -477,6 +478,14 @@ def _constant(value: Any, old: Any) -> Any:
 
     new = nw.new_series(old.name, [value] * len(old), backend=old.implementation)
     return new if old.dtype.is_numeric() else new.cast(old.dtype)
+
+
+def _chosen(values: Any, raw: np.ndarray) -> list[Any]:
+    """Values that were asked for: numbers, or levels as text."""
+    if raw.dtype.kind in "biuf":
+        return as_numbers(values, "values").tolist()
+    check_kind(values, "values", (list, tuple, np.ndarray), "a list of levels")
+    return [str(value) for value in values]
 
 
 def _values_of(raw: np.ndarray) -> list[Any]:

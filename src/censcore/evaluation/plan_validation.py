@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from censcore._validation import (
-    as_confidence,
     as_count,
     as_number,
     as_numbers,
@@ -313,8 +312,9 @@ def plan_validation(
     >>> 800 < plan.n < 1200
     True
     """
-    confidence, time = as_confidence(confidence), as_number(time, "time", above=0.0)
-    simulations, seed = as_count(simulations, "simulations", least=20), as_seed(seed)
+    confidence = as_number(confidence, "confidence", least=0.5, below=1.0)
+    time = as_number(time, "time", least=1e-100, most=1e100)
+    simulations, seed = as_count(simulations, "simulations", least=20, most=100_000), as_seed(seed)
     assurance = None if assurance is None else as_number(assurance, "assurance", above=0.0, below=1.0)
     check_option(score, "score", SCORES)
     at = _population(time, linear_predictor, baseline, risk, accrual, follow_up, dropout, versus)
@@ -384,8 +384,9 @@ def _population(
             f"followed to the time {time:g}."
         )
     if risk is None:
+        as_number(at.mean_risk, "The mean risk by the time", least=1e-6, most=1 - 1e-6)
         return at
-    wanted = as_number(risk, "risk", above=0.0, below=1.0)
+    wanted = as_number(risk, "risk", least=1e-6, most=1 - 1e-6)
 
     def with_rate(log_rate: float) -> Population:
         return replace(at, baseline=Exponential(float(np.exp(log_rate))))
