@@ -430,7 +430,9 @@ def test_the_readme_of_a_package_index_has_no_relative_target(address, monkeypat
     text = build.for_an_index((ROOT / "README.md").read_text(encoding="utf-8"), address)
     targets = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", text)
     assert all(target.startswith(("https://", "#")) for _, target in targets)
-    assert [target for picture, target in targets if picture] == []  # an index would not find it
+    pictures = [target for picture, target in targets if picture]
+    assert all("/raw/" in target for target in pictures)
+    assert bool(pictures) == bool(address)  # an index would not find them without one
 
 
 def documented() -> set[str]:

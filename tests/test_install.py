@@ -118,7 +118,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 def test_the_readme_runs_on_the_base_installation_and_errors_name_missing_extras():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, _, after = text.partition("## Learn a joint distribution")
-    examples = before + after.partition("## The paper's studies")[2]
+    examples = before.partition("## The idea")[2] + after.partition("## The paper's studies")[2]
     assert "CensoredEngression(" in text.removeprefix(before)
     assert "CensoredEngression(" not in examples
     found = run(
@@ -126,7 +126,7 @@ def test_the_readme_runs_on_the_base_installation_and_errors_name_missing_extras
         f"test = doctest.DocTestParser().get_doctest({examples!r}, {{}}, 'README', None, 0)\n"
         "runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)\n"
         "runner.run(test)\n"
-        "assert runner.tries > 15, runner.tries\n"
+        "assert runner.tries > 10, runner.tries\n"
         "import censcore as cs\n"
         "y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 0])\n"
         "comparison = cs.compare({'a': cs.Exponential(1.0)}, y, cs.Uniform(0.0, 5.0), scores='crps')\n"
