@@ -95,11 +95,11 @@ def test_columns_have_any_name_and_frames_any_library():
     ("lines", "message"),
     [
         ([[1, 0, 2, 0], [1, 1, 3, 0]], r"must not overlap.*1 subject \(first id = 1, interval 0 to 2\)"),
-        ([[1, 0, 2, 0], [1, 3, 4, 0]], r"begin where the one before it ends.*allow_gaps=True"),
+        ([[1, 0, 2, 0], [1, 3, 4, 0]], r'begin where the one before it ends.*gap="not at risk"'),
         ([[1, 0, 2, 1], [1, 2, 4, 0]], r"only the last interval may end with the event"),
         ([[1, 2, 2, 0]], r"start < stop"),
         ([[1, 0, np.nan, 0]], r"\['stop'\] have missing values"),
-        ([[1, -1, 2, 0]], r"entry must be"),
+        ([[1, -1, 2, 0]], r"start must be"),
         ([[1, 0, 2, 2]], r"competing risks"),
     ],
 )
@@ -111,7 +111,7 @@ def test_wrong_tables(lines, message):
 
 def test_gaps_are_allowed_where_asked_for_and_columns_must_exist():
     frame = pd.DataFrame([[1, 0, 2, 0], [1, 3, 4, 1]], columns=["id", "start", "stop", "event"])
-    y, _ = cs.RightCensored.from_start_stop(frame, allow_gaps=True)
+    y, _ = cs.RightCensored.from_start_stop(frame, gap="unobserved")
     assert y.entry.tolist() == [0.0, 3.0]
     with pytest.raises(InvalidInputError, match=r"Columns \['subject'\] are not in the table"):
         cs.RightCensored.from_start_stop(frame, id="subject")

@@ -24,7 +24,7 @@ from censcore.estimators.risk_sets import RiskSets, entries_of
 from censcore.estimators.subjects import SubjectKeys
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import CenscoreError, InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, StartStop, as_followed
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 
@@ -139,6 +139,7 @@ class Censoring(SurvivalEstimator):
     refits: int = 60
 
     _of_subjects = ("subjects_", "trained_on_")
+    takes_intervals = True
 
     def fit(
         self,
@@ -151,8 +152,9 @@ class Censoring(SurvivalEstimator):
         """Fit the censoring distribution.
 
         The outcome, of any kind, is (n,) or (n, k); censored times are the events of C. For intervals with
-        all planned visits, it is drop-out. Several times of which one event ends the follow-up of another, as
-        death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
+        all planned visits, it is drop-out. Of :class:`~censcore.StartStop` C is the end of each subject's
+        follow-up, once, given covariates that may change. Several times of which one event ends the follow-up
+        of another, as death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
 
         Parameters
         ----------
@@ -167,16 +169,17 @@ class Censoring(SurvivalEstimator):
         """
         return self._fit_parts(X, self._know(X, y), sample_weight, groups)
 
-    def _know(self, X: Any, y: Any) -> RightCensored:
+    def _know(self, X: Any, y: Any) -> Any:
         """Settle what holds for all fits to the subjects, and give how long they were followed."""
         check_method(self.estimator, "estimator", "fit", "one such as KaplanMeier() or CoxRegression()")
-        y = as_followed(y)
+        y = _followed(y)
         check_rows(X, len(y))
         if self.shared is not None:
             check_flag(self.shared, "shared")
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
         self.by_visit_ = isinstance(y, DetectionTimes)
-        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
+        once = (take_rows(X, y.first_rows), y.of_subjects()) if isinstance(y, StartStop) else (X, y)
+        self.trained_on_ = SubjectKeys.of(*once)  # so that a comparison knows whose estimate this is
         return y
 
     def _fit_parts(self, X: Any, y: RightCensored, sample_weight: Any, groups: Any) -> Self:
@@ -192,7 +195,7 @@ class Censoring(SurvivalEstimator):
         return self
 
     def _fit_flipped(
-        self, X: Any, y: RightCensored, sample_weight: Any, groups: Any
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, np.ndarray, float | None]:
         """The estimator fitted to the outcome of C, the subjects it saw, and the end treated here."""
         subjects = np.nonzero(to_numpy(y.informs_censoring))[0]
@@ -221,7 +224,8 @@ class Censoring(SurvivalEstimator):
             flipped = earlier
         used = None if sample_weight is None else weight
         together = None if groups is None else groups[subjects]
-        return fit_weighted(estimator, X, flipped, used, together), subjects, end
+        fitted = fit_weighted(estimator, X, flipped, used, together)
+        return fitted, np.arange(len(y.subjects)) if isinstance(y, StartStop) else subjects, end
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the censoring distribution.
@@ -279,9 +283,10 @@ class Censoring(SurvivalEstimator):
         self.fit(X, y, sample_weight, groups=groups)
         if self.cv is None:
             return self.predict_distribution(X)
-        y = as_followed(y)
-        groups = None if groups is None else as_labels(groups, len(y))
-        return self._fit_folds(X, y, self._folds(y, groups), sample_weight, groups)
+        outcome = _followed(y)
+        groups = outcome.id if groups is None and isinstance(y, StartStop) else groups
+        groups = None if groups is None else as_labels(groups, len(outcome))
+        return self._fit_folds(X, outcome, self._folds(outcome, groups), sample_weight, groups)
 
     def fit_folds(
         self,
@@ -308,9 +313,7 @@ class Censoring(SurvivalEstimator):
         """
         return self._fit_folds(X, self._know(X, y), folds, sample_weight, groups)
 
-    def _fit_folds(
-        self, X: Any, y: RightCensored, folds: Any, sample_weight: Any, groups: Any
-    ) -> Distribution:
+    def _fit_folds(self, X: Any, y: Any, folds: Any, sample_weight: Any, groups: Any) -> Distribution:
         """The same of subjects that are known."""
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         labels = None if groups is None else as_labels(groups, len(y))
@@ -320,7 +323,8 @@ class Censoring(SurvivalEstimator):
         for number, (train, test) in enumerate(folds):
             fit = clone(self).set_params(cv=None, shared=self.shared_)  # the same in every fold
             fit.shared_, fit.by_visit_ = self.shared_, self.by_visit_
-            own = {"outcome": keys.outcome[train], "covariates": take_rows(keys.covariates, train)}
+            of = np.unique(y.subject[train]) if isinstance(y, StartStop) else train
+            own = {"outcome": keys.outcome[of], "covariates": take_rows(keys.covariates, of)}
             fit.trained_on_ = replace(keys, **own)
             try:
                 own_weight, own_labels = (None if part is None else part[train] for part in (weight, labels))
@@ -375,6 +379,11 @@ def _random_folds(n: int, count: int, random_state: Any) -> list[tuple[np.ndarra
     return folds
 
 
+def _followed(y: Any) -> Any:
+    """How long subjects were followed: an outcome of one row each, or their intervals."""
+    return y if isinstance(y, StartStop) else as_followed(y)
+
+
 def _numbers(rows: Any, n: int) -> np.ndarray:
     """Subjects that were chosen by indices, a slice or a mask, as indices."""
     return np.atleast_1d(np.arange(n)[rows if isinstance(rows, slice) else to_numpy(rows)])
@@ -399,7 +408,7 @@ def _common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
 
 def _before(end: float, flipped: RightCensored) -> RightCensored:
     """The outcome of C' where C = min(C', end): subjects censored at the end are not yet censored."""
-    return RightCensored(flipped.time, flipped.event & (flipped.time < end))._with_entry(flipped.entry)
+    return flipped._changed(event=flipped.event & (flipped.time < end))
 
 
 def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:

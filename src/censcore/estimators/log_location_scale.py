@@ -135,11 +135,16 @@ class LogLocationScale(IntervalRegression):
     def predict_distribution(self, X: Array | None = None) -> Any:
         """Predict the distribution of the event time."""
         self.check_fitted()
+        eta = self._eta(without_column(X, self.strata))
+        return self._distribution(eta, self._scale_of(X)).like(self._reference)
+
+    def _scale_of(self, X: Any) -> np.ndarray:
+        """Shape or spread of each row of X, or of all."""
         scale = np.atleast_1d(getattr(self, self._scale_name))
-        if self.strata is not None:
-            known, group = strata_of(X, self.strata, self.strata_)
-            scale = scale[known][group]
-        return self._distribution(self._eta(without_column(X, self.strata)), scale).like(self._reference)
+        if self.strata is None:
+            return scale
+        known, group = strata_of(X, self.strata, self.strata_)
+        return scale[known][group]
 
     def _maximise(self, X: np.ndarray, ends: Ends, weight: np.ndarray) -> None:
         lower, upper = ends.lower, self._after_zero(ends.lower, ends.upper, weight)

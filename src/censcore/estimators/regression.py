@@ -198,7 +198,7 @@ class CoefficientInference(SurvivalEstimator):
         Parameters
         ----------
         groups : array, (n,), optional
-            Cluster of each subject given to ``fit``; each subject is a cluster if omitted.
+            Cluster of each row given to ``fit``; each subject, with all its intervals, if omitted.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class CoefficientInference(SurvivalEstimator):
         if not np.isfinite(parts).all():
             p = parts.shape[1]
             return np.full((p, p), np.inf), np.ones(p), t(np.ones(p))
-        parts = sum_in_groups(parts, groups)
+        parts = sum_in_groups(parts, self._clusters(groups))
         covariance, fourth = parts.T @ parts, (parts**4).sum(axis=0)
         g = int(parts.any(axis=1).sum())
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
-import numpy as np
-
-from censcore._validation import as_number
+from censcore._validation import as_frame, as_number
 from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, RightCensored
-from censcore.outcomes.start_stop import read_start_stop
+from censcore.outcomes import CompetingRisks, RightCensored, StartStop
 
 FrameT = TypeVar("FrameT")
 
@@ -82,14 +79,19 @@ def at_landmark(
     s = as_number(s, "s", least=0)
     if cause is None and names is not None:
         raise InvalidInputError(f"names: got {names!r:.80} without cause=, the column of the causes.")
-    table = read_start_stop(frame, id, start, stop, event if cause is None else cause)
-    here = (table.start[table.order] <= s) & (s < table.stop[table.order])
-    if not here.any():
-        raise InvalidInputError(f"No subject is at risk at {s:g}: got intervals up to {table.stop.max():g}.")
-    last = table.order[table.last[np.searchsorted(table.last, np.nonzero(here)[0])]]
-    outcome: RightCensored | CompetingRisks
+    table = _table(frame, id, start, stop, event if cause is None else cause, cause is not None)
+    rows, y = table.at(s)
     if cause is None:
-        outcome = RightCensored(table.stop[last], table.event[last], entry=float(s))
-    else:
-        outcome = CompetingRisks(table.stop[last], table.event[last], entry=float(s), names=names)
-    return take_rows(frame, table.order[here]), outcome
+        return take_rows(frame, rows), y
+    causes = as_frame(frame)[cause].to_numpy()[table.last_rows][table.subject[rows]]
+    return take_rows(frame, rows), CompetingRisks(y.time, causes, entry=s, names=names)
+
+
+def _table(frame: Any, id: str, start: str, stop: str, event: str, causes: bool) -> StartStop:
+    """The intervals; any cause is an event, and time between intervals is not at risk."""
+    columns = {"id": id, "start": start, "stop": stop, "gap": "not at risk"}
+    if not causes:
+        return StartStop.from_frame(frame, event=event, **columns)
+    table = StartStop.from_frame(frame, event=None, **columns)
+    any_cause = as_frame(frame, event)[event].to_numpy() != 0
+    return StartStop(table.id, table.start, table.stop, any_cause, gap=table.gap)
