@@ -181,8 +181,8 @@ def cross_validate(
         between this and a penalised Cox regression of C, see :func:`compare`.
     landmarks, window : numbers and number, optional
         Judge forecasts given survival to each landmark, with scores of times at landmark + window, as
-        :func:`compare_landmarks` does. The folds are of subjects, the same at all landmarks. With intervals of
-        covariates that change (:class:`~censcore.StartStop`) models that learn from them are fitted to all
+        :func:`compare_landmarks` does. The folds are of subjects, the same at all landmarks. With intervals
+        of covariates that change (:class:`~censcore.StartStop`) models that learn from them are fitted to all
         rows of the training subjects; all others at each landmark, to the rows in force there.
     scores, times, levels, reference, horizon, by, names, events
         As in :func:`compare`; the reference is fitted in every fold.
