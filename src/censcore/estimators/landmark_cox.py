@@ -77,6 +77,7 @@ class LandmarkCox(CoefficientInference):
 
     takes_intervals = True
     _of_subjects = ("_parts",)
+    _kind_of_errors = "robust, by subject,"
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from censcore._validation import (
     as_frame,
     as_list,
     as_number,
+    check_flag,
     check_kind,
     check_option,
     check_positive,
@@ -250,6 +251,7 @@ class StartStop(Outcome):
         array([[ 0,  1,  1],
                [-1,  2, -1]])
         """
+        check_flag(at_events, "at_events")
         m = len(self.first_rows)
         t = to_numpy(as_float(times, "times"))
         t = np.broadcast_to(t, (m, t.shape[-1]) if t.ndim else (m, 1))
