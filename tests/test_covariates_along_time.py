@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import censcore as cs
 from censcore.distributions import PiecewiseWeibull
 from censcore.exceptions import InvalidInputError, InvalidTypeError, RepairWarning, UnsupportedOutcomeError
-from tests.test_start_stop import histories
+from tests.start_stop_data import histories
 
 KM = cs.Censoring(cs.KaplanMeier())
 LEARNERS = {
@@ -331,6 +331,8 @@ def test_wrong_paths_and_times():
     gap = cs.StartStop([1, 1], [0, 2], [1, 3], gap="unobserved")
     with pytest.raises(InvalidInputError, match="expected covariates at all times"):
         model.predict_distribution(X[:2], path=gap)
+    with pytest.raises(InvalidInputError, match="path: got one for KaplanMeier"):
+        cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution(X, path=path)
     with pytest.raises(InvalidInputError, match="No subject is at risk at 9"):
         y.at(9.0)
 
@@ -522,6 +524,39 @@ def test_subgroups_at_a_landmark_are_those_of_its_rows():
     assert set(table["by"]) >= {"high"}
     labels = next(s for s in found[0].subsets if s.by == "high" and s.label == "True")
     assert np.array_equal(labels.weight > 0, X["high"].to_numpy()[rows])
+
+
+def test_a_censoring_distribution_along_observed_paths_has_no_bias():
+    """T and C depend on a marker that goes on changing after s; complete data give the ipcw Brier score.
+
+    A pooled C is biased there, by far more than its error, as is C given the marker at s alone.
+    """
+    errors = {"pooled": [], "along": []}
+    F, s, t = cs.Exponential(0.45), 1.0, 2.8
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(500, 3))
+        T, C = (
+            cs.PiecewiseExponential([1.0, 2.0], 0.3 * np.exp(0.9 * x)).icdf(rng.random((500, 1)))[:, 0]
+            for _ in range(2)
+        )
+        end, event = np.minimum(T, C), T <= C
+        i, j = np.nonzero(np.arange(3) < end[:, None])
+        stop = np.where(j < 2, np.minimum(end[i], j + 1.0), end[i])
+        y, X = cs.StartStop(i, j, stop, event[i] & (stop == end[i])), x[i, j][:, None]
+        truth = np.mean(((T[end > s] > t) - np.exp(-0.45 * (t - s))) ** 2)
+        path = cs.StartStop(y.id, y.start, y.stop)
+        along = cs.Censoring(cs.CoxRegression()).fit(X, y).predict_distribution(X, path=path)
+        for name, censoring in (("pooled", KM), ("along", along)):
+            found = cs.compare_landmarks(
+                {"F": F}, y, censoring, X=X, landmarks=[s], times=[t], scores="brier_score:ipcw",
+                reference=None, discrimination=False, horizon=np.nextafter(t, np.inf),
+            )  # fmt: skip
+            errors[name].append(found[0].estimate("F", "brier_score:ipcw").value[0] - truth)
+    mean, error = ({k: f(v) for k, v in errors.items()} for f in (np.mean, lambda v: np.std(v) / 60**0.5))
+    assert abs(mean["along"]) < 3 * error["along"] + 5e-4
+    assert mean["pooled"] > 0.003
+    assert mean["pooled"] > 6 * error["pooled"]
 
 
 # ---- other libraries -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -178,7 +179,7 @@ class Censoring(SurvivalEstimator):
             check_flag(self.shared, "shared")
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
         self.by_visit_ = isinstance(y, DetectionTimes)
-        once = (take_rows(X, y.first_rows), y.of_subjects()) if isinstance(y, StartStop) else (X, y)
+        once = (None, y.of_subjects()) if isinstance(y, StartStop) else (X, y)  # whose covariates change
         self.trained_on_ = SubjectKeys.of(*once)  # so that a comparison knows whose estimate this is
         return y
 
@@ -227,24 +228,46 @@ class Censoring(SurvivalEstimator):
         fitted = fit_weighted(estimator, X, flipped, used, together)
         return fitted, np.arange(len(y.subjects)) if isinstance(y, StartStop) else subjects, end
 
-    def predict_distribution(self, X: Array | None = None) -> Distribution:
+    def predict_distribution(self, X: Array | None = None, *, path: StartStop | None = None) -> Distribution:
         """Predict the censoring distribution.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+        path : StartStop, optional
+            The intervals of the rows of X, without events, for covariates that change: one distribution for
+            each of its ``subjects``. Those that were observed up to the end of follow-up are right for the
+            ipcw scale, which asks for C no later; a comparison takes the result as known, and its errors do
+            not include the estimation of C.
 
         Returns
         -------
         Distribution
             The distribution of C for each subject of X, or one for all subjects where X plays no part; of the
             number of the last visit attended where drop-out was estimated. Its attribute ``estimated_from``
-            says that it is an estimate (see :class:`Origin`).
+            says that it is an estimate (see :class:`Origin`); not with ``path``.
         """
         self.check_fitted()
-        return self._with_origin(self._parts(X), X)
+        if path is None:
+            return self._with_origin(self._parts(X), X)
+        for estimator in self.estimators_:
+            if "path" not in signature(estimator.predict_distribution).parameters:
+                raise InvalidInputError(
+                    f"path: got one for {type(estimator).__name__}, expected an estimator that forecasts "
+                    "along paths: CoxRegression, WeibullRegression, PiecewiseExponentialRegression or "
+                    "BoostedHazards."
+                )
+        (part,) = self._parts(X, path=path)
+        return part
 
-    def _parts(self, X: Any) -> list[Any]:
+    def _parts(self, X: Any, **options: Any) -> list[Any]:
         """The distribution of each C; of min(C, end) in the precision of the outcome that the end is from."""
         parts = []
         for estimator, end in zip(self.estimators_, self.ends_, strict=True):
-            part = copy.copy(estimator.predict_distribution(X))  # an estimator may keep what it predicts
+            part = copy.copy(
+                estimator.predict_distribution(X, **options)
+            )  # an estimator may keep what it predicts
             part._is_estimate = True  # it claims no certainty
             parts.append(part if end is None else part.like(self._reference).censor_at(end))
         return parts
