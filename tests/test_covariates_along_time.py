@@ -559,6 +559,20 @@ def test_a_censoring_distribution_along_observed_paths_has_no_bias():
     assert mean["pooled"] > 6 * error["pooled"]
 
 
+def test_other_models_are_fitted_at_each_landmark():
+    """Survival forests of scikit-survival, which know neither intervals nor entries; weights reach them."""
+    ensemble = pytest.importorskip("sksurv.ensemble")
+    X, y, _ = data(150)
+    forest = ensemble.RandomSurvivalForest(n_estimators=5, random_state=0)
+    weight, pairs = 1.0 + y.subject % 2, y.subject // 2
+    found = cs.cross_validate(
+        {"forest": forest, "cox": cs.CoxRegression()}, X, y, cv=2, landmarks=[1.0], window=1.0,
+        scores="brier_score", sample_weight=weight, groups=pairs,
+    )  # fmt: skip
+    assert found.average()["model"].tolist()[:2] == ["forest", "cox"]
+    assert len(found[0].groups) == len(found.at_risk[0])
+
+
 # ---- other libraries -------------------------------------------------------------------------------------
 
 

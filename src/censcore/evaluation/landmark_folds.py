@@ -13,7 +13,8 @@ from censcore.distributions import Distribution
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.landmark_cox import LandmarkCox
-from censcore.estimators.pipelines import fit_weighted, last_estimator
+from censcore.estimators.libraries import takes_entry
+from censcore.estimators.pipelines import accepted, fit_weighted, last_estimator
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validate import Folds
 from censcore.evaluation.decisions.asked import read
@@ -26,7 +27,7 @@ from censcore.evaluation.parts.bootstrap import Bootstrap
 from censcore.evaluation.parts.folds import Split, make_splits
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, HorizonError, InvalidInputError
-from censcore.outcomes import StartStop
+from censcore.outcomes import RightCensored, StartStop
 
 
 @dataclass
@@ -35,6 +36,7 @@ class AtLandmark:
 
     One that learns from intervals is fitted to all rows of the training subjects, once for all landmarks. Any
     other one is fitted at each landmark, to the training subjects at risk and what is known of them there.
+    They all enter at s, before the first event, so that no risk set changes where a model takes no entries.
     """
 
     model: Any
@@ -43,15 +45,18 @@ class AtLandmark:
     s: float
     fitted: dict[int, Any] = field(default_factory=dict)
 
-    def __call__(self, train: np.ndarray, y: Any, test: np.ndarray) -> Any:
+    def __call__(self, train: np.ndarray, y: Any, test: np.ndarray, sample_weight: Any = None) -> Any:
         """Forecasts of the test subjects at risk, from the fold that leaves them out."""
         here, subjects, _ = sample_at(self.sample, self.s)
         test, train = test[:, 0], train[:, 0]
         if not hasattr(self.model, "fit"):  # a function
-            return self.model(take_rows(here.X, train), y, take_rows(here.X, test))
+            weighted = accepted(self.model, sample_weight=sample_weight)
+            return self.model(take_rows(here.X, train), y, take_rows(here.X, test), **weighted)
         fold = next(i for i, split in enumerate(self.folds) if np.isin(subjects[test[0]], split.test))
         if not self.learns_along_time:
             part = here.take(train)
+            if not takes_entry(last_estimator(self.model)):
+                part = replace(part, y=RightCensored(part.y.time, part.y.event))
             model = fit_weighted(as_estimator(self.model), part.X, part.y, part.weight, part.groups)
         else:
             model = self.fitted.get(fold)
