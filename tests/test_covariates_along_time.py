@@ -377,6 +377,17 @@ def test_merge_keeps_text_and_missing_values_and_any_library():
     assert np.array_equal(z.stop, y.stop)
 
 
+def test_measurements_before_the_entry_hold_at_the_entry():
+    baseline = pd.DataFrame({"id": [1], "since": [3.0], "end": [9.0], "died": [1]})
+    dated = pd.DataFrame({"id": [1, 1, 1, 1], "day": [-2.0, 1.0, 3.0, 5.0], "a": [1.0, 2.0, np.nan, 4.0]})
+    options = {"time": "end", "event": "died", "entry": "since", "at": "day"}
+    rows, y = cs.StartStop.merge(baseline, dated, **options)
+    assert y.start.tolist() == [3.0, 5.0]
+    assert rows["a"].tolist() == [2.0, 4.0]
+    with pytest.raises(InvalidInputError, match="start < stop"):  # a subject without an interval
+        cs.StartStop.merge(baseline.assign(end=3.0), dated[:2], **options)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -105,6 +105,9 @@ class CoxRegression(CoefficientInference):
     without any event give distributions without any, as Kaplan-Meier does, and coefficients of zero. So do
     data in which everybody fails at the same time, which carry no information on the coefficients.
 
+    Of intervals (:class:`~censcore.StartStop`) a subject is in the risk set at u with the covariates in force
+    there; influences and robust errors are of subjects, summed over their intervals.
+
     With delayed entry a subject is in the risk sets of the times after its entry, and T is assumed
     independent of the entry given x. Where everybody at risk fails before others enter, the
     baseline is over, and a :class:`~censcore.exceptions.RiskSetWarning` says so (see :class:`KaplanMeier`).

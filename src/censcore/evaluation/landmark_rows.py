@@ -70,6 +70,11 @@ def at_landmark(
     y : RightCensored or CompetingRisks
         Their outcome, with the entry s.
 
+    See Also
+    --------
+    censcore.StartStop : The table as an outcome of subjects; ``at(s)`` finds the same rows.
+    censcore.compare_landmarks : Comparisons at several landmarks.
+
     Examples
     --------
     >>> import pandas as pd

@@ -86,7 +86,8 @@ def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution |
 def fit(model: Any, X: Any, y: RightCensored | StartStop, weight: np.ndarray | None) -> Any:
     """Fit a univariate fitter to times, or a regression to a frame of covariates, times and events."""
     if isinstance(y, StartStop):
-        return fit_intervals(model, X, y, weight)
+        intervals = {"id_col": y.subject, "start_col": y.start, "stop_col": y.stop, "weights_col": weight}
+        return _fit_frame(model, X, intervals | {"event_col": y.event})
     if type(model).__name__ == TIME_VARYING:
         raise InvalidInputError(
             f"lifelines' {TIME_VARYING} is fitted to intervals of covariates that change; got one row per "
@@ -98,28 +99,18 @@ def fit(model: Any, X: Any, y: RightCensored | StartStop, weight: np.ndarray | N
         options = {"weights": weight, "entry": entry}
         model.fit(time, event, **{name: values for name, values in options.items() if values is not None})
         return model
+    columns = {"duration_col": time, "event_col": event.astype(int), "weights_col": weight}
+    return _fit_frame(model, X, columns | {"entry_col": entry})
+
+
+def _fit_frame(model: Any, X: Any, columns: dict[str, np.ndarray | None]) -> Any:
+    """Fit a regression to a frame of covariates with more columns, by the arguments that name these."""
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
     frame = _as_frame(X)
-    columns = {"time": time, "event": event.astype(int), "weight": weight, "entry": entry}
-    columns = {part: values for part, values in columns.items() if values is not None}
-    names = {part: _free_name(part, frame.columns) for part in columns}
-    frame = frame.assign(**{names[part]: values for part, values in columns.items()})
-    words = {"time": "duration_col", "event": "event_col", "weight": "weights_col", "entry": "entry_col"}
-    model.fit(frame, **{words[part]: name for part, name in names.items()})
-    return model
-
-
-def fit_intervals(model: Any, X: Any, y: StartStop, weight: np.ndarray | None) -> Any:
-    """Fit a CoxTimeVaryingFitter to a frame of covariates and intervals."""
-    if X is None:
-        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
-    frame = _as_frame(X)
-    columns = {"id": y.subject, "event": y.event, "start": y.start, "stop": y.stop, "weights": weight}
-    columns = {part: values for part, values in columns.items() if values is not None}
-    names = {part: _free_name(part, frame.columns) for part in columns}
-    frame = frame.assign(**{names[part]: values for part, values in columns.items()})
-    model.fit(frame, **{f"{part}_col": name for part, name in names.items()})
+    given = {argument: values for argument, values in columns.items() if values is not None}
+    names = {argument: _free_name(argument.removesuffix("_col"), frame.columns) for argument in given}
+    model.fit(frame.assign(**{names[argument]: values for argument, values in given.items()}), **names)
     return model
 
 
