@@ -462,6 +462,44 @@ def test_averages_over_landmarks_count_a_subject_once():
     )
 
 
+class Current:
+    """The true hazards of the covariates in force, held."""
+
+    def predict_distribution(self, X):
+        return cs.Exponential(0.35 * np.exp(X["x"].to_numpy()))
+
+
+def test_intervals_of_averages_over_landmarks_cover():
+    """95 % intervals of a difference of ipcw Brier scores in 150 data sets; 95.3 % of 400 in a longer run."""
+    landmarks = [0.5, 1.5, 2.2]
+
+    def drawn(seed, n):
+        rng = np.random.default_rng(seed)
+        x = np.cumsum(rng.normal(0, 0.6, (n, 3)), axis=1)
+        T = cs.PiecewiseExponential([1.0, 2.0], 0.35 * np.exp(x)).icdf(rng.random((n, 1)))[:, 0]
+        return x, T, rng.uniform(0.5, 6.0, n)
+
+    x, T, _ = drawn(999, 200_000)
+    means = []
+    for s in landmarks:
+        alive, value = T[T > s] > s + 1, x[T > s, int(s)]
+        means.append(np.mean((alive - np.exp(-0.35 * np.exp(value))) ** 2 - (alive - np.exp(-0.45)) ** 2))
+    truth, inside = np.mean(means), 0
+    for seed in range(150):
+        x, T, C = drawn(seed, 250)
+        end = np.minimum(T, C)
+        i, j = np.nonzero(np.arange(3) < end[:, None])
+        stop = np.where(j < 2, np.minimum(end[i], j + 1.0), end[i])
+        y = cs.StartStop(i, j, stop, (T <= C)[i] & (stop == end[i]))
+        found = cs.compare_landmarks(
+            {"now": Current(), "flat": cs.Exponential(0.45)}, y, KM, X=pd.DataFrame({"x": x[i, j]}),
+            landmarks=landmarks, window=1.0, scores="brier_score:ipcw", reference=None, discrimination=False,
+        )  # fmt: skip
+        line = found.average_differences().iloc[0]
+        inside += line["low"] < truth < line["high"]
+    assert 0.89 <= inside / 150 <= 0.99
+
+
 def test_cross_validation_fits_each_fold_without_its_subjects():
     X, y, _ = data(120)
     folds = [
