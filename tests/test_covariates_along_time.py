@@ -482,7 +482,7 @@ def test_intervals_of_averages_over_landmarks_cover():
     x, T, _ = drawn(999, 200_000)
     means = []
     for s in landmarks:
-        alive, value = T[T > s] > s + 1, x[T > s, int(s)]
+        alive, value = T[s < T] > s + 1, x[s < T, int(s)]
         means.append(np.mean((alive - np.exp(-0.35 * np.exp(value))) ** 2 - (alive - np.exp(-0.45)) ** 2))
     truth, inside = np.mean(means), 0
     for seed in range(150):
