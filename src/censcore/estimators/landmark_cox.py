@@ -95,7 +95,21 @@ class LandmarkCox(CoefficientInference):
         self.ties = ties
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
-        """Stack the subjects at risk at the landmarks, and fit their Cox regression."""
+        """Stack the subjects at risk at the landmarks, and fit their Cox regression.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, one row per row of y.
+        y : StartStop or RightCensored
+            Intervals, of which each landmark takes the rows in force; or subjects whose covariates stay.
+        sample_weight : array, (n,), optional
+            Weights of the subjects, the same in all rows of one; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         outcome: Any = y if isinstance(y, StartStop) else one_event_time(y, "LandmarkCox", entry=True)
         check_rows(X, len(outcome))
         weight = check_weights(sample_weight, len(outcome))
