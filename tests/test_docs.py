@@ -369,6 +369,7 @@ def test_formulas_keep_their_bars_in_a_table(monkeypatch):
         ("cite", "cite"),
         ("C-index", "discrimination"),
         ("competing risks", "competing_risks"),
+        ("time-varying covariates", "covariates_along_time"),
         ("horizon", "choosing_a_horizon"),
         ("BibTeX", "cite"),
     ],

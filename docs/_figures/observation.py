@@ -91,6 +91,42 @@ def interval_censoring() -> Figure:
         return figure
 
 
+#: Ends of intervals, the covariate in each (0 or 1), and whether the last ends with the event.
+CHANGING = {
+    3: ([0.0, 2.2, 5.0], [0, 1], True),
+    2: ([0.0, 1.6], [0], True),
+    1: ([0.0, 3.6, 6.6], [0, 1], False),
+    0: ([0.8, 1.4, 4.4], [0, 1], False),
+}
+
+
+@picture
+def covariates_along_time() -> Figure:
+    with styled(grid=False):
+        figure = new_figure(9.0, 3.3)
+        left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1.25, 1]})
+        for i, (ends, values, event) in CHANGING.items():
+            for start, stop, value in zip(ends[:-1], ends[1:], values, strict=True):
+                left.plot([start, stop], [i, i], color=(GREY, M0)[value], lw=(2.4, 5)[value])
+                left.plot(start, i, "|", color=INK, ms=12, mew=2)
+            left.plot(ends[-1], i, "o" if event else ">", mec=M0, mfc=M0 if event else "white", ms=7)
+        left.axvline(2.6, color=INK, lw=0.8, ls="--")
+        left.text(2.66, 3.55, "landmark s", fontsize=8.5, color=INK)
+        left.set(xlabel="time", yticks=[], xlim=(0, 7), ylim=(-0.6, 4.0))
+        left.set_title("intervals ( | ): before the transplant, with it (thick)", fontsize=9.5)
+        names = names_of("covariates_along_time", 3)
+        model, X = names["cox"], names["X"]
+        t = np.linspace(30, 365, 400)[None, :]
+        for age, colour, name in ((-13.0, GREY, "new heart, aged 35"), (12.0, M0, "new heart, aged 60")):
+            F = model.predict_distribution(X.iloc[:1].assign(age=age, transplant=1), given=30.0)
+            right.step(t[0], F.sf(t)[0], color=colour, lw=2.2, where="post", label=name)
+        right.set(xlabel="days", xlim=(0, 365), ylim=(0, 1.03))
+        right.axvline(30.0, color=INK, lw=0.8, ls="--")
+        right.set_title("forecasts given survival to s = 30", fontsize=9.5)
+        right.legend(frameon=False, fontsize=8.5)
+        return figure
+
+
 @picture
 def dependent_censoring() -> Figure:
     return names_of("robustness")["figure"]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import FineGray as FineGray
     from censcore.estimators import JointFromMargins as JointFromMargins
     from censcore.estimators import KaplanMeier as KaplanMeier
+    from censcore.estimators import LandmarkCox as LandmarkCox
     from censcore.estimators import LogLogisticRegression as LogLogisticRegression
     from censcore.estimators import LogNormalRegression as LogNormalRegression
     from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
@@ -94,6 +95,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.outcomes import SemiCompetingRisks as SemiCompetingRisks
+    from censcore.outcomes import StartStop as StartStop
     from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
     from censcore.scores import augmented_brier_score as augmented_brier_score
     from censcore.scores import augmented_integrated_brier_score as augmented_integrated_brier_score
@@ -112,7 +114,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
 _EXPORTS = {
     module: names.split()
     for module, names in {
-        "outcomes": "RightCensored CompetingRisks SemiCompetingRisks IntervalCensored",
+        "outcomes": "RightCensored CompetingRisks SemiCompetingRisks IntervalCensored StartStop",
         "distributions": """
             Distribution Weibull Exponential LogNormal LogLogistic Gamma Gompertz Uniform PointMass
             PiecewiseExponential Mixture Step PiecewiseLinear Quantiles Ensemble Independent Copula
@@ -127,7 +129,8 @@ _EXPORTS = {
             KaplanMeier WeibullRegression LogNormalRegression LogLogisticRegression CoxRegression
             PiecewiseExponentialRegression Turnbull Adapted BoostedHazards Censoring as_forecast
             from_draws from_risk conformal_lower_bound AalenJohansen CauseSpecific FineGray Stacking
-            JointFromMargins as_competing_forecast PublishedCox PublishedAFT PublishedCauses column
+            JointFromMargins LandmarkCox as_competing_forecast PublishedCox PublishedAFT PublishedCauses
+            column
         """,
         "learning.engression": "CensoredEngression",
         "learning.mixture_density_network": "MixtureDensityNetwork",

@@ -28,6 +28,7 @@ from censcore.distributions import (
     Mixture,
     PiecewiseExponential,
     PiecewiseLinear,
+    PiecewiseWeibull,
     PointMass,
     ProportionalHazards,
     Quantiles,
@@ -70,6 +71,7 @@ UNIVARIATE: dict[str, Callable[[], Distribution]] = {
     "Censored": lambda: Weibull(1.5, [1.0, 2.0]).censor_at([0.8, INF]),
     "Censored, mixture": lambda: Mixture([Exponential(1.0), PointMass(INF)], [0.5, 0.5]).censor_at(3.0),
     "GivenSurvival": lambda: Weibull([0.7, 2.5], [1.0, 2.0]).given_survival([0.4, 1.0]),
+    "PiecewiseWeibull": lambda: PiecewiseWeibull([1.0, 3.0], [[0.5, 0.1, 1.0], [0.0, 0.2, 0.3]], [1.5, 0.8]),
     "GivenSurvival, cured": lambda: PiecewiseExponential([1.0, 3.0], [0.5, 0.1, 0.0]).given_survival(0.7),
     "GivenSurvival, quantiles": lambda: Quantiles([0.1, 0.5, 0.9], [1.0, 2.0, 5.0]).given_survival(
         [0.0, 1.5]

@@ -23,6 +23,7 @@ NEEDS = {
     "CauseSpecific": lambda: cs.CauseSpecific(COX()),
     "Censoring": lambda: cs.Censoring(COX()),
     "JointFromMargins": lambda: cs.JointFromMargins(COX()),
+    "LandmarkCox": lambda: cs.LandmarkCox([0.0, 0.2], 1.0, degree=1),
     "Stacking": lambda: cs.Stacking([("cox", COX()), ("km", cs.KaplanMeier())], random_state=0),
 }
 CLASSES = [

@@ -148,8 +148,6 @@ def test_bad_landmarks():
         cs.compare_landmarks([MODELS["flat"]], Y, G, landmarks=[1.0])
     with pytest.raises(TypeError, match="unexpected keyword argument 'window'"):
         cs.compare(MODELS, Y, G, window=1.0)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'landmarks'"):
-        cs.cross_validate({"cox": cs.CoxRegression()}, X, Y, cv=2, landmarks=[1.0])
     with pytest.raises(InvalidInputError, match="at least one time"):
         cs.compare_landmarks(MODELS, Y, G, landmarks=[])
     with pytest.raises(InvalidInputError, match="times and window"):

@@ -196,6 +196,13 @@ DISTRIBUTIONS = {
     "PiecewiseExponential": univariate(
         "PiecewiseExponential", cs.PiecewiseExponential, times=KNOTS, rates=np.array([0.2, 0.5, 0.3, 0.4])
     ),
+    "PiecewiseWeibull": univariate(
+        "PiecewiseWeibull",
+        d.PiecewiseWeibull,
+        times=KNOTS,
+        rates=np.array([0.2, 0.5, 0.3, 0.4]),
+        shape=SHAPES,
+    ),
     "Mixture": univariate("Mixture", cs.Mixture, components=PARTS, weights=np.array([0.3, 0.7])),
     "Step": univariate("Step", cs.Step, times=KNOTS, sf=CURVES),
     "PiecewiseLinear": univariate("PiecewiseLinear", cs.PiecewiseLinear, times=KNOTS, sf=CURVES),
@@ -274,6 +281,27 @@ COUNTING = pd.DataFrame(
     columns=["id", "start", "stop", "event", "x"],
 )
 STRUCTURED = np.array(list(zip(EVENT, TIME, strict=True)), dtype=[("event", bool), ("time", float)])
+DATED = pd.DataFrame({"id": [1, 1, 2], "time": [0.0, 1.0, 0.5], "marker": [7.0, 9.0, 3.0]})
+FOLLOWED = pd.DataFrame({"id": [1, 2, 3], "time": [5.0, 1.0, 4.0], "event": [1, 0, 1], "age": [60, 70, 50]})
+
+
+def intervals() -> list[Target]:
+    arguments = {name: COUNTING[name].to_numpy() for name in ("id", "start", "stop", "event")}
+    made = cs.StartStop(**arguments)
+    other = cs.StartStop(made.id + 10, made.start, made.stop, made.event)
+    methods = {
+        "at": {"s": 0.3},
+        "in_force": {"times": np.array([0.5, 2.0])},
+        "each_once": {"values": np.array([1.0, 1.0, 2.0, 3.0]), "name": "weights"},
+        "from_frame": {"frame": COUNTING},
+        "merge": {"baseline": FOLLOWED, "measurements": DATED},
+        "concat": {"outcomes": [made, other]},
+        "take": {"rows": [0, 1]},
+    }
+    found = [Target(f"StartStop.{m}", getattr(made, m), a) for m, a in methods.items()]
+    return [Target("StartStop", cs.StartStop, arguments)] * 4 + found
+
+
 CHOOSING: dict[str, dict[str, Any]] = {
     "take": {"rows": [0]},
     "like": {"array": np.ones(1)},
@@ -317,6 +345,7 @@ OUTCOMES = {
         time=np.column_stack([np.minimum(TIME, 2.0), np.full(N, 2.0)]),
         event=np.column_stack([TIME <= 2.0, np.ones(N, bool)]),
     ),
+    "StartStop": Recipe(intervals),
     "IntervalCensored": outcome(
         "IntervalCensored",
         cs.IntervalCensored,
@@ -436,6 +465,20 @@ def neural(name: str, y: Any, **settings: Any) -> Recipe:
     return Recipe(targets, 0.1)
 
 
+def landmark_cox() -> list[Target]:
+    """Forecasts need the landmark that they are given."""
+    model = cs.LandmarkCox([0.0, 0.2], 1.0, degree=1, alpha=0.1).fit(X, Y12)
+
+    def fit(X: Any, y: Any, sample_weight: Any = None, alpha: Any = 0.1, window: Any = 1.0) -> Any:
+        made = cs.LandmarkCox([0.0, 0.2], window, degree=1, alpha=alpha)
+        return made.fit(X, y, sample_weight).predict_distribution(X, given=0.1)
+
+    return [
+        Target("LandmarkCox.fit", fit, {"X": X, "y": Y12, "alpha": 0.1, "window": 1.0}),
+        Target("LandmarkCox.predict_distribution", model.predict_distribution, {"X": X, "given": 0.1}),
+    ]
+
+
 RISK = np.linspace(-1.0, 1.0, 12)
 ESTIMATORS = {
     "KaplanMeier": estimator(cs.KaplanMeier, unread=("X",)),
@@ -443,6 +486,7 @@ ESTIMATORS = {
     "LogNormalRegression": estimator(cs.LogNormalRegression),
     "LogLogisticRegression": estimator(cs.LogLogisticRegression),
     "CoxRegression": estimator(cs.CoxRegression, alpha=0.1),
+    "LandmarkCox": Recipe(landmark_cox, 0.5),
     "PiecewiseExponentialRegression": estimator(cs.PiecewiseExponentialRegression, breaks=2, alpha=0.1),
     "Turnbull": estimator(cs.Turnbull, INTERVALS12, None, unread=("X",)),
     "Adapted": estimator(cs.Adapted, model=cs.WeibullRegression()),

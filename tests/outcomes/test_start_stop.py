@@ -5,29 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.start_stop_data import VISITS, histories
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-
-VISITS = np.array([0.0, 1.0, 2.5, 4.0, 6.0])  # the last is the end of the study
-
-
-def histories(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, cs.RightCensored]:
-    """Intervals with a hazard that changes at visits, all hazards, and the outcome of each subject."""
-    rng = np.random.default_rng(seed)
-    rates = 0.15 * np.exp(np.cumsum(rng.normal(0, 0.6, (n, 4)), axis=1))
-    T = cs.PiecewiseExponential(VISITS[1:-1], rates).icdf(rng.random((n, 1)))[:, 0]
-    y = cs.RightCensored(np.minimum(T, 6.0), T <= 6.0, 6.0)
-    i, j = np.nonzero(VISITS[:-1] < y.time[:, None])
-    stop = np.minimum(VISITS[j + 1], y.time[i])
-    event = y.event[i] & (stop == y.time[i])
-    table = pd.DataFrame(
-        {
-            "id": i, "start": VISITS[j], "stop": stop, "event": event.astype(int), "rate": rates[i, j],
-            "planned": VISITS[j + 1],
-        }
-    )  # fmt: skip
-    return table.sample(frac=1.0, random_state=seed), rates, y
 
 
 def test_log_scores_of_intervals_add_up_to_that_of_the_history():
@@ -95,11 +76,11 @@ def test_columns_have_any_name_and_frames_any_library():
     ("lines", "message"),
     [
         ([[1, 0, 2, 0], [1, 1, 3, 0]], r"must not overlap.*1 subject \(first id = 1, interval 0 to 2\)"),
-        ([[1, 0, 2, 0], [1, 3, 4, 0]], r"begin where the one before it ends.*allow_gaps=True"),
+        ([[1, 0, 2, 0], [1, 3, 4, 0]], r'begin where the one before it ends.*gap="not at risk"'),
         ([[1, 0, 2, 1], [1, 2, 4, 0]], r"only the last interval may end with the event"),
         ([[1, 2, 2, 0]], r"start < stop"),
         ([[1, 0, np.nan, 0]], r"\['stop'\] have missing values"),
-        ([[1, -1, 2, 0]], r"entry must be"),
+        ([[1, -1, 2, 0]], r"start must be"),
         ([[1, 0, 2, 2]], r"competing risks"),
     ],
 )
@@ -111,7 +92,7 @@ def test_wrong_tables(lines, message):
 
 def test_gaps_are_allowed_where_asked_for_and_columns_must_exist():
     frame = pd.DataFrame([[1, 0, 2, 0], [1, 3, 4, 1]], columns=["id", "start", "stop", "event"])
-    y, _ = cs.RightCensored.from_start_stop(frame, allow_gaps=True)
+    y, _ = cs.RightCensored.from_start_stop(frame, gap="unobserved")
     assert y.entry.tolist() == [0.0, 3.0]
     with pytest.raises(InvalidInputError, match=r"Columns \['subject'\] are not in the table"):
         cs.RightCensored.from_start_stop(frame, id="subject")

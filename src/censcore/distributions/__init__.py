@@ -21,6 +21,7 @@ from censcore.distributions.other_libraries import ScipyDistribution
 from censcore.distributions.parametric import Gamma, LogNormal, Parametric, Uniform
 from censcore.distributions.piecewise_exponential import PiecewiseExponential
 from censcore.distributions.piecewise_linear import PiecewiseLinear
+from censcore.distributions.piecewise_weibull import PiecewiseWeibull
 from censcore.distributions.point_mass import PointMass
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.distributions.quantiles import Quantiles
@@ -57,6 +58,7 @@ __all__ = [
     "Parametric",
     "PiecewiseExponential",
     "PiecewiseLinear",
+    "PiecewiseWeibull",
     "PointMass",
     "ProportionalHazards",
     "Quantiles",

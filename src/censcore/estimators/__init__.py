@@ -15,6 +15,7 @@ from censcore.estimators.cox import CoxRegression
 from censcore.estimators.fine_gray import FineGray
 from censcore.estimators.joint_from_margins import JointFromMargins
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.landmark_cox import LandmarkCox
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.parametric_regressions import (
     LogLogisticRegression,
@@ -39,6 +40,7 @@ __all__ = [
     "FineGray",
     "JointFromMargins",
     "KaplanMeier",
+    "LandmarkCox",
     "LogLogisticRegression",
     "LogNormalRegression",
     "NotFitted",

@@ -14,10 +14,11 @@ from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.libraries import fit_model, takes_entry
+from censcore.estimators.libraries.lifelines import TIME_VARYING
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.survival_estimator import NotFitted, SurvivalEstimator, one_event_time
 from censcore.exceptions import InvalidTypeError
-from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.outcomes import OutcomeLike, RightCensored, StartStop
 from censcore.outcomes.outcome import Outcome
 
 #: Models of lifelines and scikit-survival whose curves are product-limit estimates, or averages of them.
@@ -67,6 +68,12 @@ class Adapted(SurvivalEstimator):
         self.interpolation = interpolation
 
     @property
+    def takes_intervals(self) -> bool:  # type: ignore[override]
+        """Whether the model learns from intervals of subjects whose covariates change."""
+        model = last_estimator(self.model)
+        return bool(getattr(model, "takes_intervals", type(model).__name__ == TIME_VARYING))
+
+    @property
     def represents_atoms(self) -> bool:
         """Whether the model is consistent where the time has atoms: as it says, or by its kind.
 
@@ -112,7 +119,7 @@ class Adapted(SurvivalEstimator):
     def _outcome(self, y: OutcomeLike) -> Any:
         """One event time per subject, or whatever an estimator at the end of a pipeline takes and checks."""
         last = last_estimator(self.model)
-        if isinstance(y, Outcome) and hasattr(last, "predict_distribution"):
+        if isinstance(y, StartStop) or (isinstance(y, Outcome) and hasattr(last, "predict_distribution")):
             return y
         return one_event_time(y, f"Adapted({type(self.model).__name__})", entry=takes_entry(last))
 

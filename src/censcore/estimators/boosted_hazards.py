@@ -12,14 +12,15 @@ from threadpoolctl import threadpool_limits
 
 from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_count, as_labels, as_number
-from censcore.distributions import PiecewiseExponential
+from censcore.distributions import Univariate
+from censcore.estimators.along_time import given_survival, piecewise_forecast
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.encoding import Encoding, read_numbers
 from censcore.estimators.folds import Fold, completed_folds, seed_of
 from censcore.estimators.piecewise_exponential_regression import exposure
 from censcore.estimators.survival_estimator import SurvivalEstimator, one_event_time
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import OutcomeLike, StartStop
 
 _CODES = 40  # values of a covariate that trees tell apart
 _STEP, _PATIENCE = 10, 4  # trees between looks at held-out subjects, at first; looks without a gain
@@ -103,6 +104,7 @@ class BoostedHazards(SurvivalEstimator):
     n_features_in_: int
     _encoding: Encoding
     _of_subjects = ("held_out_hazard_",)
+    takes_intervals = True
 
     def __init__(
         self,
@@ -175,6 +177,8 @@ class BoostedHazards(SurvivalEstimator):
             is pooled or averaged with, if any.
         """
         self._check_settings()
+        rows = y if isinstance(y, StartStop) else None
+        groups = rows.id if rows is not None and groups is None else groups
         outcome = one_event_time(y, type(self).__name__, entry=True).like(np.empty(0))
         check_rows(X, len(outcome))
         weight = check_weights(sample_weight, len(outcome))
@@ -195,7 +199,8 @@ class BoostedHazards(SurvivalEstimator):
                 factors[held] = model._factors(codes[held])
         spent = exposure(time, self._times) - exposure(entry, self._times)
         self._calibrate(factors[:, self._interval], spent, time, event, weight)
-        self.held_out_hazard_ = (factors[:, self._interval] ** self._slope * self._rates * spent).sum(axis=1)
+        hazard = (factors[:, self._interval] ** self._slope * self._rates * spent).sum(axis=1)
+        self.held_out_hazard_ = hazard if rows is None else rows.summed(hazard)
         for model in alone:
             model._slope, model._rates = self._slope, self._rates
         return [(alone[i], *alone[:i], *alone[i + 1 :]) for i in range(len(folds))]
@@ -353,25 +358,29 @@ class BoostedHazards(SurvivalEstimator):
             random_state=0,
         )
 
-    def predict_distribution(self, X: Covariates | None = None) -> PiecewiseExponential:
+    def predict_distribution(
+        self, X: Covariates | None = None, *, given: ArrayLike | None = None, path: StartStop | None = None
+    ) -> Univariate:
         """Predict the distribution of the event time.
 
         Parameters
         ----------
         X : array or frame, (n, p), or None
             Covariates, as in ``fit``.
+        given, path
+            As in :meth:`WeibullRegression.predict_distribution`.
 
         Returns
         -------
-        PiecewiseExponential
-            One distribution per subject of X, or one for all subjects where covariates play no part.
+        Distribution
+            One distribution per subject of X (of ``path``), or one for all subjects without covariates.
         """
         self.check_fitted()
         codes = self._codes(X, reset=False)
-        if codes is None:
-            return PiecewiseExponential(self._times, self._rates)
-        factors = self._factors(codes) ** self._slope
-        return PiecewiseExponential(self._times, self._rates * factors[:, self._interval])
+        rates = self._rates[None]
+        if codes is not None:
+            rates = rates * (self._factors(codes) ** self._slope)[:, self._interval]
+        return given_survival(piecewise_forecast(self._times, rates, path, X), given)
 
     def _factors(self, codes: np.ndarray) -> np.ndarray:
         """Exp f of every interval, (n, intervals): the mean of the models."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from censcore.estimators.risk_sets import RiskSets, entries_of
 from censcore.estimators.subjects import SubjectKeys
 from censcore.estimators.survival_estimator import SurvivalEstimator
 from censcore.exceptions import CenscoreError, InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, StartStop, as_followed
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 
@@ -139,6 +140,7 @@ class Censoring(SurvivalEstimator):
     refits: int = 60
 
     _of_subjects = ("subjects_", "trained_on_")
+    takes_intervals = True
 
     def fit(
         self,
@@ -151,8 +153,9 @@ class Censoring(SurvivalEstimator):
         """Fit the censoring distribution.
 
         The outcome, of any kind, is (n,) or (n, k); censored times are the events of C. For intervals with
-        all planned visits, it is drop-out. Several times of which one event ends the follow-up of another, as
-        death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
+        all planned visits, it is drop-out. Of :class:`~censcore.StartStop` C is the end of each subject's
+        follow-up, once, given covariates that may change. Several times of which one event ends the follow-up
+        of another, as death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
 
         Parameters
         ----------
@@ -167,16 +170,17 @@ class Censoring(SurvivalEstimator):
         """
         return self._fit_parts(X, self._know(X, y), sample_weight, groups)
 
-    def _know(self, X: Any, y: Any) -> RightCensored:
+    def _know(self, X: Any, y: Any) -> Any:
         """Settle what holds for all fits to the subjects, and give how long they were followed."""
         check_method(self.estimator, "estimator", "fit", "one such as KaplanMeier() or CoxRegression()")
-        y = as_followed(y)
+        y = _followed(y)
         check_rows(X, len(y))
         if self.shared is not None:
             check_flag(self.shared, "shared")
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
         self.by_visit_ = isinstance(y, DetectionTimes)
-        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
+        once = (None, y.of_subjects()) if isinstance(y, StartStop) else (X, y)  # whose covariates change
+        self.trained_on_ = SubjectKeys.of(*once)  # so that a comparison knows whose estimate this is
         return y
 
     def _fit_parts(self, X: Any, y: RightCensored, sample_weight: Any, groups: Any) -> Self:
@@ -192,7 +196,7 @@ class Censoring(SurvivalEstimator):
         return self
 
     def _fit_flipped(
-        self, X: Any, y: RightCensored, sample_weight: Any, groups: Any
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, np.ndarray, float | None]:
         """The estimator fitted to the outcome of C, the subjects it saw, and the end treated here."""
         subjects = np.nonzero(to_numpy(y.informs_censoring))[0]
@@ -221,31 +225,50 @@ class Censoring(SurvivalEstimator):
             flipped = earlier
         used = None if sample_weight is None else weight
         together = None if groups is None else groups[subjects]
-        return fit_weighted(estimator, X, flipped, used, together), subjects, end
+        fitted = fit_weighted(estimator, X, flipped, used, together)
+        return fitted, np.arange(len(y.subjects)) if isinstance(y, StartStop) else subjects, end
 
-    def predict_distribution(self, X: Covariates | None = None) -> Distribution:
+    def predict_distribution(
+        self, X: Covariates | None = None, *, path: StartStop | None = None
+    ) -> Distribution:
         """Predict the censoring distribution.
 
         Parameters
         ----------
         X : array or frame, (n, p), or None
             Covariates, as in ``fit``.
+        path : StartStop, optional
+            The intervals of the rows of X, without events, for covariates that change: one distribution for
+            each of its ``subjects``. Those that were observed up to the end of follow-up are right for the
+            ipcw scale, which asks for C no later; a comparison takes the result as known, and its errors do
+            not include the estimation of C.
 
         Returns
         -------
         Distribution
             The distribution of C for each subject of X, or one for all subjects where X plays no part; of the
             number of the last visit attended where drop-out was estimated. Its attribute ``estimated_from``
-            says that it is an estimate (see :class:`Origin`).
+            says that it is an estimate (see :class:`Origin`); not with ``path``.
         """
         self.check_fitted()
-        return self._with_origin(self._parts(X), X)
+        if path is None:
+            return self._with_origin(self._parts(X), X)
+        for estimator in self.estimators_:
+            if "path" not in signature(estimator.predict_distribution).parameters:
+                raise InvalidInputError(
+                    f"path: got one for {type(estimator).__name__}, expected an estimator that forecasts "
+                    "along paths: CoxRegression, WeibullRegression, PiecewiseExponentialRegression or "
+                    "BoostedHazards."
+                )
+        (part,) = self._parts(X, path=path)
+        return part
 
-    def _parts(self, X: Any) -> list[Any]:
+    def _parts(self, X: Any, **options: Any) -> list[Any]:
         """The distribution of each C; of min(C, end) in the precision of the outcome that the end is from."""
         parts = []
         for estimator, end in zip(self.estimators_, self.ends_, strict=True):
-            part = copy.copy(estimator.predict_distribution(X))  # an estimator may keep what it predicts
+            # an estimator may keep what it predicts
+            part = copy.copy(estimator.predict_distribution(X, **options))
             part.is_estimate = True  # it claims no certainty
             parts.append(part if end is None else part.like(self._reference).censor_at(end))
         return parts
@@ -284,9 +307,10 @@ class Censoring(SurvivalEstimator):
         self.fit(X, y, sample_weight, groups=groups)
         if self.cv is None:
             return self.predict_distribution(X)
-        y = as_followed(y)
-        groups = None if groups is None else as_labels(groups, len(y))
-        return self._fit_folds(X, y, self._folds(y, groups), sample_weight, groups)
+        outcome = _followed(y)
+        groups = outcome.id if groups is None and isinstance(y, StartStop) else groups
+        groups = None if groups is None else as_labels(groups, len(outcome))
+        return self._fit_folds(X, outcome, self._folds(outcome, groups), sample_weight, groups)
 
     def fit_folds(
         self,
@@ -313,9 +337,7 @@ class Censoring(SurvivalEstimator):
         """
         return self._fit_folds(X, self._know(X, y), folds, sample_weight, groups)
 
-    def _fit_folds(
-        self, X: Any, y: RightCensored, folds: Any, sample_weight: Any, groups: Any
-    ) -> Distribution:
+    def _fit_folds(self, X: Any, y: Any, folds: Any, sample_weight: Any, groups: Any) -> Distribution:
         """The same of subjects that are known."""
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         labels = None if groups is None else as_labels(groups, len(y))
@@ -325,7 +347,8 @@ class Censoring(SurvivalEstimator):
         for number, (train, test) in enumerate(folds):
             fit = clone(self).set_params(cv=None, shared=self.shared_)  # the same in every fold
             fit.shared_, fit.by_visit_ = self.shared_, self.by_visit_
-            own = {"outcome": keys.outcome[train], "covariates": take_rows(keys.covariates, train)}
+            of = np.unique(y.subject[train]) if isinstance(y, StartStop) else train
+            own = {"outcome": keys.outcome[of], "covariates": take_rows(keys.covariates, of)}
             fit.trained_on_ = replace(keys, **own)
             try:
                 own_weight, own_labels = (None if part is None else part[train] for part in (weight, labels))
@@ -380,6 +403,11 @@ def _random_folds(n: int, count: int, random_state: Any) -> list[tuple[np.ndarra
     return folds
 
 
+def _followed(y: Any) -> Any:
+    """How long subjects were followed: an outcome of one row each, or their intervals."""
+    return y if isinstance(y, StartStop) else as_followed(y)
+
+
 def _numbers(rows: Any, n: int) -> np.ndarray:
     """Subjects that were chosen by indices, a slice or a mask, as indices."""
     return np.atleast_1d(np.arange(n)[rows if isinstance(rows, slice) else to_numpy(rows)])
@@ -404,7 +432,7 @@ def _common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
 
 def _before(end: float, flipped: RightCensored) -> RightCensored:
     """The outcome of C' where C = min(C', end): subjects censored at the end are not yet censored."""
-    return RightCensored(flipped.time, flipped.event & (flipped.time < end)).with_entry(flipped.entry)
+    return flipped.with_event(flipped.event & (flipped.time < end))
 
 
 def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:

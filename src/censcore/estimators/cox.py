@@ -9,8 +9,9 @@ import numpy as np
 
 from censcore._arrays import Array, ArrayLike, Covariates, to_numpy
 from censcore._validation import check_option
-from censcore.distributions import Grouped
+from censcore.distributions import Grouped, Step
 from censcore.distributions.proportional_hazards import ProportionalHazards
+from censcore.estimators.along_time import check_path, given_survival, steps_along
 from censcore.estimators.cox_equations import SCORES, PartialScore
 from censcore.estimators.encoding import as_matrix
 from censcore.estimators.newton import find_root
@@ -26,7 +27,7 @@ from censcore.estimators.risk_sets import (
 )
 from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.outcomes import OutcomeLike, RightCensored, StartStop
 
 
 class CoxRegression(CoefficientInference):
@@ -104,6 +105,9 @@ class CoxRegression(CoefficientInference):
     without any event give distributions without any, as Kaplan-Meier does, and coefficients of zero. So do
     data in which everybody fails at the same time, which carry no information on the coefficients.
 
+    Of intervals (:class:`~censcore.StartStop`) a subject is in the risk set at u with the covariates in force
+    there; influences and robust errors are of subjects, summed over their intervals.
+
     With delayed entry a subject is in the risk sets of the times after its entry, and T is assumed
     independent of the entry given x. Where everybody at risk fails before others enter, the
     baseline is over, and a :class:`~censcore.exceptions.RiskSetWarning` says so (see :class:`KaplanMeier`).
@@ -141,6 +145,7 @@ class CoxRegression(CoefficientInference):
     """
 
     _of_subjects = ("_score", "_used")
+    takes_intervals = True
 
     def __init__(
         self, alpha: float | str = 0.0, ties: str = "product-limit", strata: str | int | None = None
@@ -257,21 +262,50 @@ class CoxRegression(CoefficientInference):
         self.baseline_times_, self.baseline_hazard_ = sets.times, np.cumsum(jumps)
         sets.warn_where_over(np.isinf(self.baseline_hazard_))
 
-    def predict_distribution(self, X: Covariates | None = None) -> ProportionalHazards | Grouped:
+    def predict_distribution(
+        self, X: Covariates | None = None, *, given: ArrayLike | None = None, path: StartStop | None = None
+    ) -> Any:
         """Predict the distribution of the event time.
 
         Parameters
         ----------
         X : array or frame, (n, p), or None
             Covariates, as in ``fit``.
+        given : number or array, optional
+            As in :meth:`WeibullRegression.predict_distribution`.
+        path : StartStop, optional
+            As in :meth:`WeibullRegression.predict_distribution`; a stratum may change along it.
 
         Returns
         -------
         ProportionalHazards
             One distribution per subject of X, or one for all subjects without covariates; with strata, those
-            of each stratum in a :class:`~censcore.distributions.Grouped`.
+            of each stratum in a :class:`~censcore.distributions.Grouped`; a ``Step`` with ``path``, and the
+            distribution given survival with ``given``.
         """
         self.check_fitted()
+        return given_survival(self._in_force(X) if path is None else self._along(X, path), given)
+
+    def _along(self, X: Any, path: StartStop) -> Step:
+        """The distributions of subjects with the covariates of each row on its interval."""
+        path = check_path(path, X)
+        times, number = np.unique(self.baseline_times_, return_inverse=True)
+        strata, stratum = np.zeros(1, dtype=np.intp), np.zeros(len(path), dtype=np.intp)
+        of_jump = np.zeros(len(number), dtype=np.intp)
+        if self.strata is not None:
+            strata, stratum = strata_of(X, self.strata, self.strata_)
+            of_jump = self.baseline_strata_
+        jumps = np.zeros((of_jump.max(initial=strata.max()) + 1, len(times)))
+        for s in np.unique(of_jump):
+            hazard = self.baseline_hazard_[of_jump == s]
+            before = np.append(0.0, hazard[:-1])
+            jumps[s, number[of_jump == s]] = hazard - np.where(np.isinf(before), 0.0, before)
+        risk = np.broadcast_to(self._risk(without_column(X, self.strata)), len(path))
+        jumps = jumps[0] if self.strata is None else jumps[strata[stratum]]
+        return steps_along(path, times, jumps, risk).like(self._reference)
+
+    def _in_force(self, X: Any) -> ProportionalHazards | Grouped:
+        """The distributions of subjects whose covariates stay."""
         if self.strata is None:
             return self._of_baseline(self.baseline_times_, self.baseline_hazard_, self._risk(X))
         known, group = strata_of(X, self.strata, self.strata_)
@@ -322,7 +356,8 @@ class CoxRegression(CoefficientInference):
         Returns
         -------
         array, (n, q)
-            One row per subject given to ``fit``, in that order; zero for subjects of weight zero.
+            One row per subject given to ``fit``, in that order; zero for subjects of weight zero. Of
+            :class:`~censcore.StartStop`, in the order of its ``subjects``.
 
         Examples
         --------
@@ -355,7 +390,7 @@ class CoxRegression(CoefficientInference):
         result = np.zeros((self._n, q))
         score = self._score
         if not len(score.sets.times):
-            return result
+            return self._per_subject(result)
         h = np.where(score.open, score.jumps(), 0.0)
         by_log_jump = -np.where(score.open[:, None], D, 0.0) * h[:, None]  # a_u = -h_u
         parts = score.jump_residuals(by_log_jump)
@@ -363,7 +398,7 @@ class CoxRegression(CoefficientInference):
             slope = E / self._scale[:, None] + score.log_jump_slope.T @ by_log_jump
             parts += score.score_residuals() @ (self._inverse_information().T @ slope)
         result[self._used[score.sets.order]] = parts * score.sets.weight[:, None]
-        return result
+        return self._per_subject(result)
 
     def coefficient_influence(self) -> np.ndarray:
         """Each subject's influence on ``coef_``, (n, p); infinite where the data do not determine it."""

@@ -100,7 +100,7 @@ class CurveInference(SurvivalEstimator):
         if not robust and groups is None:
             return np.sqrt(self._greenwood(at))
         parts = self._influences(at)
-        return np.sqrt((sum_in_groups(parts, groups) ** 2).sum(axis=0))
+        return np.sqrt((sum_in_groups(parts, self._clusters(groups)) ** 2).sum(axis=0))
 
     def confidence_interval(
         self,

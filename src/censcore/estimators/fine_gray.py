@@ -83,6 +83,7 @@ class FineGray(CoxRegression):
     """
 
     ties = "breslow"
+    takes_intervals = False
 
     def __init__(self, cause: int = 1, alpha: float | str = 0.0, strata: str | int | None = None) -> None:
         self.cause = cause

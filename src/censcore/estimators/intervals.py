@@ -68,7 +68,7 @@ class IntervalRegression(CoefficientInference):
 
     def coefficient_influence(self) -> np.ndarray:
         """Each subject's influence on the estimates, (n, estimates)."""
-        return self._parts
+        return self._per_subject(self._parts)
 
     def _eta(self, X: Array | None) -> np.ndarray:
         """Linear predictors: ``_start`` plus (x - ``_center``)' ``coef_``, (n,) or (1,)."""

@@ -76,6 +76,8 @@ class KaplanMeier(CurveInference):
     array([3., 4., 2.])
     """
 
+    takes_intervals = True
+
     def fit(self, X: Covariates | None, y: OutcomeLike, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the curves; only the stratifying column of X is used.
 
@@ -156,7 +158,7 @@ class KaplanMeier(CurveInference):
             here = table["stratum"] == number
             derivatives = table_influence(table[here], sets, D[here])
             result[rows] = np.multiply(sets.weight[:, None], derivatives, out=derivatives)
-        return result
+        return self._per_subject(result)
 
     def _curves(self, times: np.ndarray) -> np.ndarray:
         return self._per_stratum("sf", 1.0, times)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from censcore.distributions import LogLogistic, LogNormal, Weibull
+from censcore._arrays import ArrayLike, Covariates
+from censcore.distributions import LogLogistic, LogNormal, PiecewiseWeibull, Weibull
+from censcore.estimators.along_time import check_path, given_survival, pieces_along
 from censcore.estimators.log_location_scale import EXTREME_VALUE, LOGISTIC, NORMAL, LogLocationScale
+from censcore.outcomes import StartStop
 
 
 class WeibullRegression(LogLocationScale):
@@ -79,10 +84,43 @@ class WeibullRegression(LogLocationScale):
     """
 
     _baseline = EXTREME_VALUE
+    takes_intervals = True
     shape_: float
 
     def _distribution(self, eta: np.ndarray, scale: np.ndarray) -> Weibull:
         return Weibull(scale, np.exp(eta))
+
+    def predict_distribution(
+        self, X: Covariates | None = None, *, given: ArrayLike | None = None, path: StartStop | None = None
+    ) -> Any:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``: of each subject, as they are at the time of the forecast.
+        given : number or array, optional
+            What subjects have survived to: the distribution of T given T > ``given``, with covariates
+            held at the values in X. It uses nothing from the future. It is calibrated only if covariates stay
+            as they are, or as long as that makes no difference.
+        path : StartStop, optional
+            For covariates that are known in advance, such as calendar time or a planned dose: the intervals
+            on which the rows of X are in force, without events. There is one distribution for each of its
+            ``subjects``, given survival to its first start, and the last row is held after its end.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X (of ``path``), or one for all subjects without covariates.
+        """
+        if path is None:
+            return given_survival(super().predict_distribution(X), given)
+        self.check_fitted()
+        path = check_path(path, X)
+        eta = np.broadcast_to(self._eta(X), len(path))
+        pieces = pieces_along(path, np.zeros(0), np.exp(-self.shape_ * eta)[:, None])
+        F = PiecewiseWeibull(*pieces, self.shape_)
+        return given_survival(F.like(self._reference), given)
 
 
 class LogNormalRegression(LogLocationScale):

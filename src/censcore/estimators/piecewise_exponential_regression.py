@@ -8,11 +8,12 @@ import numpy as np
 
 from censcore._arrays import ArrayLike, Covariates, as_float, to_numpy
 from censcore._validation import as_count, check_positive
-from censcore.distributions import PiecewiseExponential
+from censcore.estimators.along_time import given_survival, piecewise_forecast
 from censcore.estimators.intervals import Ends, IntervalRegression, check_some_event
 from censcore.estimators.newton import PenalisedLikelihood, maximise
 from censcore.estimators.regression import StandardisedColumns
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import StartStop
 from censcore.plain_text import some_values
 
 
@@ -69,6 +70,8 @@ class PiecewiseExponentialRegression(IntervalRegression):
     (array([0.6]), array([0.5, 0.5, 0.5]))
     """
 
+    takes_intervals = True
+
     def __init__(self, breaks: int | ArrayLike = 4, alpha: float | str = 0.0) -> None:
         self.breaks = breaks
         self.alpha = alpha
@@ -122,22 +125,27 @@ class PiecewiseExponentialRegression(IntervalRegression):
         rates = [f"log rate {k}" for k in range(len(self.rates_))]
         return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
-    def predict_distribution(self, X: Covariates | None = None) -> Any:
+    def predict_distribution(
+        self, X: Covariates | None = None, *, given: ArrayLike | None = None, path: StartStop | None = None
+    ) -> Any:
         """Predict the distribution of the event time.
 
         Parameters
         ----------
         X : array or frame, (n, p), or None
             Covariates, as in ``fit``.
+        given, path
+            As in :meth:`WeibullRegression.predict_distribution`.
 
         Returns
         -------
-        PiecewiseExponential
-            One distribution per subject of X, or one for all subjects where covariates play no part.
+        Distribution
+            One distribution per subject of X (of ``path``), or one for all subjects without covariates.
         """
         self.check_fitted()
         rates = np.exp(self._eta(X)[:, None] + self._log_rates)
-        return PiecewiseExponential(self.breaks_, rates).like(self._reference)
+        F = piecewise_forecast(self.breaks_, rates, path, X)
+        return given_survival(F.like(self._reference), given)
 
 
 def _breaks(breaks: Any, times: np.ndarray, weight: np.ndarray) -> np.ndarray:

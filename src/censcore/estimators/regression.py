@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,9 @@ class CoefficientInference(SurvivalEstimator):
     notes_: list[str]
     _encoding: Encoding
     _reference: Array  # whose library and dtype predictions have
+
+    #: How ``covariance_`` is estimated, in words.
+    _kind_of_errors: ClassVar[str] = "model-based"
 
     #: Labels of the subjects of ``fit``, which no copy and no file keeps; None without.
     _row_labels: Any = None
@@ -194,7 +197,7 @@ class CoefficientInference(SurvivalEstimator):
         Parameters
         ----------
         groups : array, (n,), optional
-            Cluster of each subject given to ``fit``; each subject is a cluster if omitted.
+            Cluster of each row given to ``fit``; each subject, with all its intervals, if omitted.
 
         Returns
         -------
@@ -219,7 +222,7 @@ class CoefficientInference(SurvivalEstimator):
         if not np.isfinite(parts).all():
             p = parts.shape[1]
             return np.full((p, p), np.inf), np.ones(p), t(np.ones(p))
-        parts = sum_in_groups(parts, groups)
+        parts = sum_in_groups(parts, self._clusters(groups))
         covariance, fourth = parts.T @ parts, (parts**4).sum(axis=0)
         g = int(parts.any(axis=1).sum())
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -295,7 +298,7 @@ class CoefficientInference(SurvivalEstimator):
         p = 2 * studentised.sf(np.abs(z) / factor)
         p = np.maximum(p, np.finfo(float).tiny)  # positive, where it underflows
         width = studentised.ppf((1 + level) / 2) * factor * error
-        kind = "model-based"
+        kind = self._kind_of_errors
         if robust:
             kind = "robust" if groups is None else "robust, by groups"
         ends = value - width, value + width

@@ -23,7 +23,7 @@ _PACKAGES = ("censcore.distributions.", "censcore.estimators.", "censcore.learni
 _SCIKIT_LEARN = {"Pipeline": "sklearn.pipeline", "StandardScaler": "sklearn.preprocessing"}
 
 #: What a distribution derives again, or where it came from.
-DERIVED = {"xp", "_remembered", "estimated_from", "row_labels", "_row_labels"}
+DERIVED = {"xp", "_remembered", "estimated_from", "row_labels", "_row_labels", "_start_stop"}
 
 
 #: What settings may be: whole numbers and their least, numbers of at least zero, flags, and words.

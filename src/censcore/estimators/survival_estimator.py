@@ -8,14 +8,15 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import ArrayLike, Covariates
 from censcore._validation import check_flag, check_same_order
 from censcore.distributions import Distribution
-from censcore.exceptions import InvalidInputError, NotFittedError
-from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.exceptions import InvalidInputError, NotFittedError, UnsupportedOutcomeError
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, StartStop, as_outcome
 
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
@@ -37,6 +38,8 @@ class SurvivalEstimator(BaseEstimator, ABC):
     - ``predict_distribution`` returns one :class:`~censcore.Distribution` per subject of X, or one for all
       subjects where the covariates play no part;
     - delayed entry, ``y.entry``, is respected or an error, which :func:`one_event_time` raises by default;
+    - ``takes_intervals = True`` where ``fit`` learns from :class:`~censcore.StartStop`, whose rows respect
+      delayed entry as others do; elsewhere such an outcome is an error;
     - ``represents_atoms = True`` where predictions are consistent for times with atoms;
     - optionally ``influence(hazard_derivative, ...)``, as :meth:`KaplanMeier.influence` and
       :meth:`CoxRegression.influence` have it: what each training subject contributes to functionals of the
@@ -76,6 +79,12 @@ class SurvivalEstimator(BaseEstimator, ABC):
 
     #: Fitted attributes that hold something of each training subject: a model file leaves them out.
     _of_subjects: ClassVar[tuple[str, ...]] = ()
+
+    #: Whether ``fit`` learns from intervals of subjects whose covariates change.
+    takes_intervals: bool = False
+
+    #: The intervals that ``fit`` learned from; None where each row was a subject.
+    _start_stop: StartStop | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let ``fit`` check labels and be all or nothing."""
@@ -139,6 +148,14 @@ class SurvivalEstimator(BaseEstimator, ABC):
             One distribution per subject of X, or one for all subjects where covariates play no part.
         """
 
+    def _per_subject(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the rows of each subject of ``fit``, (m, ...), of values per row."""
+        return values if self._start_stop is None else self._start_stop.summed(values)
+
+    def _clusters(self, groups: Any) -> Any:
+        """The groups of the subjects of ``fit``, from those of its rows."""
+        return groups if self._start_stop is None else self._start_stop.each_once(groups, "groups")
+
     def __sklearn_is_fitted__(self) -> bool:
         return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
 
@@ -175,7 +192,13 @@ def _in_order(fit: Callable[..., Any]) -> Callable[..., Any]:
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = dict(zip(names, args, strict=False)) | kwargs
         labels = check_same_order(**{"y": given.get("y"), "X": given.get("X")} | given)
+        y = given.get("y")
+        rows = y if isinstance(y, StartStop) else None
+        if rows is not None:
+            _check_intervals(self, rows, given)
         fitted = fit(self, *args, **kwargs)
+        if rows is not self._start_stop:
+            self._start_stop = rows
         if hasattr(self, "_row_labels"):
             self._row_labels = labels
         return fitted
@@ -183,12 +206,24 @@ def _in_order(fit: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+def _check_intervals(estimator: SurvivalEstimator, y: Any, given: dict[str, Any]) -> None:
+    """Check that an estimator learns from intervals, and that a subject has one weight and one group."""
+    if not estimator.takes_intervals:
+        try:
+            as_outcome(y)
+        except UnsupportedOutcomeError as error:
+            raise UnsupportedOutcomeError(f"{type(estimator).__name__}: {error}") from error
+    for name in ("sample_weight", "groups"):
+        y.each_once(given.get(name), name)
+
+
 def one_event_time(
     y: OutcomeLike | SemiCompetingRisks, estimator: str, *, entry: bool = False
 ) -> RightCensored:
     """Convert an outcome and check that it has one event time per subject.
 
-    Delayed entry is an error unless the estimator says that its risk sets respect it.
+    Delayed entry is an error unless the estimator says that its risk sets respect it. Of intervals
+    (:class:`~censcore.StartStop`) each row is then one with an entry.
 
     Parameters
     ----------
@@ -210,7 +245,7 @@ def one_event_time(
     RightCensored(n=2, events=1 (50.0 %), time 1 to 2)
     """
     check_flag(entry, "entry")
-    y = as_outcome(y)
+    y = y.intervals if entry and isinstance(y, StartStop) else as_outcome(y)
     if y.time.ndim > 1:
         raise InvalidInputError(
             f"{estimator} estimates the distribution of one event time per subject; got {y.k}. Fit it to "

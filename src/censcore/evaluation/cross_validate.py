@@ -135,6 +135,8 @@ def cross_validate(
     *,
     cv: int | Splitter | Iterable[tuple[Any, Any]] | Folds = 5,
     censoring: Distribution | BaseEstimator | str | None = None,
+    landmarks: Any = None,
+    window: float | None = None,
     scores: Any = DEFAULT_SCORES,
     times: Array | None = None,
     levels: Array | None = None,
@@ -150,7 +152,7 @@ def cross_validate(
     time_unit: str = "",
     seed: int = 0,
     progress: bool | None = None,
-) -> Comparison:
+) -> Any:
     """Fit models fold by fold, and compare their forecasts of the subjects left out.
 
     Each model is copied and fitted to the training subjects of every fold, as are the reference and the
@@ -177,6 +179,11 @@ def cross_validate(
         ``Censoring(KaplanMeier())`` by default, fitted to the training subjects of every fold; none is needed
         where nothing is censored or ``y.censoring_time`` is known. "auto" chooses once, on all subjects,
         between this and a penalised Cox regression of C, see :func:`compare`.
+    landmarks, window : numbers and number, optional
+        Judge forecasts given survival to each landmark, with scores of times at landmark + window, as
+        :func:`compare_landmarks` does. The folds are of subjects, the same at all landmarks. With intervals
+        of covariates that change (:class:`~censcore.StartStop`) models that learn from them are fitted to all
+        rows of the training subjects; all others at each landmark, to the rows in force there.
     scores, times, levels, reference, horizon, by, names, events
         As in :func:`compare`; the reference is fitted in every fold.
     sample_weight : array, (n,), optional
@@ -191,7 +198,7 @@ def cross_validate(
     Returns
     -------
     Comparison
-        Also ``folds()`` and ``plot("folds")``.
+        Also ``folds()`` and ``plot("folds")``. With ``landmarks``, a :class:`LandmarkComparison`.
 
     See Also
     --------
@@ -225,6 +232,13 @@ def cross_validate(
         "by": by, "names": names, "events": events, "confidence": confidence,
         "discrimination": discrimination, "time_unit": time_unit, "seed": seed, "progress": progress,
     }  # fmt: skip
+    if landmarks is not None:
+        from censcore.evaluation.landmark_folds import cross_validate_at_landmarks
+
+        options |= {"censoring": censoring}
+        return cross_validate_at_landmarks(cross_validate, models, sample, folds, landmarks, window, options)
+    if window is not None:
+        raise InvalidInputError("window: got one without landmarks=, the times that it is counted from.")
     asked = read(models, sample, censoring, **options)
     given = settle(asked)
     kind, n, code = given.kind, len(given.kind.y), given.groups

@@ -7,7 +7,7 @@ at s, and forecasts are judged given T > s. :func:`compare_landmarks` makes one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -19,6 +19,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_list, as_number, as_numbers, is_auto
 from censcore.distributions import Distribution
+from censcore.estimators.covariates import take_rows
+from censcore.estimators.landmark_cox import LandmarkCox
 from censcore.estimators.subjects import NO_PAIRS
 from censcore.evaluation.compare import compare_asked
 from censcore.evaluation.comparison import Comparison
@@ -31,6 +33,7 @@ from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.pooling import average
 from censcore.evaluation.inference.units import Units, common_codes
 from censcore.evaluation.kinds import Kind
+from censcore.evaluation.landmark_rows import check_window, forecast_at, of_subjects, sample_at
 from censcore.evaluation.lines import Line as TableLine
 from censcore.evaluation.lines import data_frame
 from censcore.evaluation.measures.availability import LANDMARKS, REFUSED, check_available, rule
@@ -40,7 +43,8 @@ from censcore.evaluation.report.charts import Chart, Intervals, Line, Mark, Pane
 from censcore.evaluation.report.draw import figure_of
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import CenscoreError, HorizonError, InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import OutcomeLike, StartStop
+from censcore.outcomes.start_stop import rows_in_force
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,8 +244,10 @@ def compare_landmarks(
         ``f(s, subjects)`` of the landmark and an array of the numbers of the subjects at risk: distributions
         of those subjects (or of all), or a model or pair (model, X_s) that predicts for them. They are on
         the same scale of time, and may or may not be conditioned on T > s.
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects.
+    y : RightCensored, CompetingRisks, StartStop, structured array or frame
+        The outcome of n subjects. Of :class:`~censcore.StartStop`, X, ``by``, weights and groups have one row
+        per interval; at each landmark those in force there are taken, from ``train`` as well, and models
+        forecast by them. Subjects, errors and notes are those of the ids.
     censoring : Distribution or estimator, optional
         As in :func:`censcore.compare`.
     landmarks : numbers
@@ -249,7 +255,8 @@ def compare_landmarks(
     window : float, optional
         Scores of times are taken at s + window; at quartiles of the event times if omitted. A landmark from
         which follow-up does not support s + window (``horizon="auto"``) is left out, as ``notes`` say; with a
-        horizon of yours it is an error.
+        horizon of yours it is an error. Needed for :class:`~censcore.LandmarkCox`, with which all scores are
+        those up to s + window.
     X : array or frame, (n, p), optional
         Covariates.
     train, scores, times, levels, reference, horizon, by, sample_weight, groups
@@ -291,18 +298,20 @@ def compare_landmarks(
     2       1.5      152  scale  0.167
     3       1.5      152   flat  0.198
     """
-    sample = Sample.scored(y, X, sample_weight, groups)
-    check_in_memory(sample.y, "landmarks")
+    rows = Sample.scored(y, X, sample_weight, groups)
+    check_in_memory(rows.y, "landmarks")
+    sample, rows_of_train = of_subjects(rows), None if train is None else Sample.of(train)
+    train = None if rows_of_train is None else of_subjects(rows_of_train)
     window = None if window is None else as_number(window, "window", above=0)
     if window is not None and times is not None:
         raise InvalidInputError(
             "got times and window, expected one of them: window is a time after each landmark."
         )
-    places = _places(landmarks)
+    places = landmark_times(landmarks)
     options = {
         "scores": scores, "times": times, "levels": levels, "reference": reference, "horizon": horizon,
-        "by": by, "confidence": confidence, "discrimination": discrimination, "time_unit": time_unit,
-        "seed": seed, "progress": progress,
+        "by": None if rows is not sample else by, "confidence": confidence,
+        "discrimination": discrimination, "time_unit": time_unit, "seed": seed, "progress": progress,
     }  # fmt: skip
     asked = read(forecasts, sample, censoring, train, **options)
     given = settle(asked)  # an error where weights or groups are not those of the subjects
@@ -313,59 +322,74 @@ def compare_landmarks(
             "others. Compare one event, y.marginal(j) with the forecasts of it, or all of them without "
             "landmarks."
         )
-    labels = labels_by(by, sample.X, len(kind.y))
-    at = _predictions(kind, forecasts, sample.X, asked.train)
-    found: dict[float, tuple[Comparison, np.ndarray]] = {}
+    rows = rows if isinstance(rows.y, StartStop) else replace(sample, y=kind.y)
+    labels = labels_by(by, rows.X, len(rows.y))
+    at = _predictions(kind, forecasts, rows, asked.train)
+    limited = _has_window(forecasts, window) and is_auto(horizon)
+    found: dict[float, tuple[Comparison, np.ndarray, np.ndarray | None]] = {}
     notes: list[str] = []
     for s in map(float, places):
         try:
-            subjects, outcome = np.nonzero(to_numpy(kind.y.at_risk(s)))[0], kind.y.after(s)
+            scored, subjects, in_force = sample_at(rows, s)
+            trained, numbers = asked.train, None
+            if rows_of_train is not None and isinstance(rows_of_train.y, StartStop):
+                trained, numbers, _ = sample_at(rows_of_train, s)
             here = replace(
                 asked,
                 forecasts={name: predict(s, subjects) for name, predict in at.items()},
-                sample=sample.take(subjects, outcome),
+                sample=scored,
+                train=trained,
                 censoring=_of_subjects(censoring, subjects),
-                by={name: values[subjects] for name, values in labels.items()} or None,
+                by={name: values[in_force] for name, values in labels.items()} or None,
                 times=times if window is None else [s + window],
+                horizon=s + window if limited and window is not None else horizon,
             )
-            found[s] = compare_asked(here), subjects
+            found[s] = compare_asked(here), subjects, numbers
         except CenscoreError as error:
             error.args = (f"At the landmark {s:g}: {error}", *error.args[1:])
             last = s == places[-1] and not found
             if last or not (isinstance(error, HorizonError) and is_auto(horizon)):
                 raise
             notes.append(f"{error} The landmark is left out.")
-    comparisons, at_risk = (list(part) for part in zip(*found.values(), strict=True))
-    units = _common_units(given, comparisons, at_risk)
+    comparisons, at_risk, trained_at = (list(part) for part in zip(*found.values(), strict=True))
+    units = common_units(given, comparisons, at_risk, trained_at)
     return LandmarkComparison(np.array(list(found)), comparisons, at_risk, units, notes)
 
 
-def _common_units(
-    given: Settled, comparisons: list[Comparison], at_risk: list[np.ndarray]
+def common_units(
+    given: Settled,
+    comparisons: list[Comparison],
+    at_risk: list[np.ndarray],
+    trained_at: Sequence[np.ndarray | None],
 ) -> list[np.ndarray]:
-    """Number the units of each landmark as those of all subjects, and of all training subjects."""
+    """Number the units of each landmark as those of all subjects, and of all training subjects.
+
+    ``trained_at`` are the numbers of the training subjects at each landmark; None where all are there.
+    """
     pairs, n_train = [NO_PAIRS], 0
-    for comparison, subjects in zip(comparisons, at_risk, strict=True):
+    for comparison, subjects, trained in zip(comparisons, at_risk, trained_at, strict=True):
         C = comparison.resolved_censoring
         if not C.in_sample:
-            pairs.append(np.column_stack([subjects[C.shared.pairs[:, 0]], C.shared.pairs[:, 1]]))
-            n_train = max(n_train, C.n_train)
+            own = C.shared.pairs[:, 1] if trained is None else trained[C.shared.pairs[:, 1]]
+            pairs.append(np.column_stack([subjects[C.shared.pairs[:, 0]], own]))
+            n_train = max(n_train, C.n_train if trained is None else int(trained.max()) + 1)
     asked = given.asked
     labels = None if asked.train is None or not n_train else asked.train.groups
     codes = common_codes(asked.sample.groups, labels, n_train)
     every = Units.of(len(given.kind.y), n_train, given.groups, codes, np.concatenate(pairs))
     numbers = []
-    for comparison, subjects in zip(comparisons, at_risk, strict=True):
+    for comparison, subjects, trained in zip(comparisons, at_risk, trained_at, strict=True):
         units = comparison.decided.scope.units
         number = np.empty(units.count, dtype=np.intp)
         if not comparison.resolved_censoring.in_sample:
-            number[units.trained] = every.trained[: len(units.trained)]
+            number[units.trained] = every.trained[slice(len(units.trained)) if trained is None else trained]
         number[units.scored] = every.scored[subjects]
         numbers.append(number)
     return numbers
 
 
-def _places(landmarks: Any) -> np.ndarray:
+def landmark_times(landmarks: Any) -> np.ndarray:
+    """The landmarks, ascending, each once."""
     landmarks = to_numpy(landmarks) if hasattr(landmarks, "dtype") else landmarks
     single = isinstance(landmarks, Real) or (isinstance(landmarks, np.ndarray) and landmarks.ndim == 0)
     times = [landmarks] if single else as_list(landmarks, "landmarks", "times, such as [1.0, 2.0]")
@@ -374,10 +398,20 @@ def _places(landmarks: Any) -> np.ndarray:
     return np.unique(as_numbers(times, "landmarks"))
 
 
+def _has_window(forecasts: Any, window: float | None) -> bool:
+    """Whether any forecast ends at s + w, which ``window`` must not exceed."""
+    models = dict(forecasts) if isinstance(forecasts, Mapping) else {}
+    check_window(models, window)
+    return any(isinstance(model, LandmarkCox) for model in models.values())
+
+
 def _predictions(
-    kind: Kind, forecasts: Any, X: Any, train: Sample | None
+    kind: Kind, forecasts: Any, rows: Sample, train: Sample | None
 ) -> dict[str, Callable[[float, np.ndarray], Any]]:
-    """What each forecast says of the subjects at risk at a landmark, as a function of both."""
+    """What each forecast says of the subjects at risk at a landmark, as a function of both.
+
+    Models whose covariates change, or that are of landmarks, forecast anew at each of them.
+    """
     if not isinstance(forecasts, Mapping):
         check_forecasts(forecasts)  # an error that says what is expected
     by_landmark = {
@@ -386,13 +420,18 @@ def _predictions(
         if isinstance(forecast, Mapping) and all(isinstance(key, Real) for key in forecast)
     }
     functions = {name: F for name, F in forecasts.items() if _is_function(F)}
-    fixed = {name: F for name, F in forecasts.items() if name not in by_landmark | functions}
+    anew = {name: F for name, F in forecasts.items() if _is_anew(F, rows.y)}
+    fixed = {name: F for name, F in forecasts.items() if name not in by_landmark | functions | anew}
     read = None if train is None else kind.read_training(train, [])
+    X = None if isinstance(rows.y, StartStop) else rows.X
     distributions = as_distributions(kind, fixed, X, read) if fixed or not forecasts else {}
 
     def predicted(name: Any, s: float, subjects: np.ndarray) -> Any:
         if name in fixed:
             return _of_subjects(distributions[str(name)], subjects)
+        if name in anew:
+            model, X = forecasts[name] if isinstance(forecasts[name], tuple) else (forecasts[name], rows.X)
+            return forecast_at(model, take_rows(X, rows_in_force(rows.y, s)[0]), s)
         if name in functions:
             return _of_subjects(functions[name](s, subjects), subjects, len(kind.y))
         if s not in by_landmark[name]:
@@ -405,10 +444,20 @@ def _predictions(
     return {str(name): partial(predicted, name) for name in forecasts}
 
 
-def _is_function(forecast: Any) -> bool:
+def _is_anew(forecast: Any, y: Any) -> bool:
+    """Whether a model, or a pair of it and covariates, forecasts by what is in force at each landmark."""
+    model = forecast[0] if isinstance(forecast, tuple) and len(forecast) == 2 else forecast
+    return isinstance(model, LandmarkCox) or (isinstance(y, StartStop) and _is_model(model))
+
+
+def _is_model(forecast: Any) -> bool:
     methods = ("predict", "predict_distribution", "predict_survival_function", "predict_surv_df")
-    model = any(hasattr(forecast, name) for name in methods)
-    return callable(forecast) and not isinstance(forecast, Distribution) and not model
+    named = any(hasattr(forecast, name) for name in (*methods, "predict_partial_hazard"))
+    return named and not isinstance(forecast, Distribution)
+
+
+def _is_function(forecast: Any) -> bool:
+    return callable(forecast) and not isinstance(forecast, Distribution) and not _is_model(forecast)
 
 
 def _of_subjects(forecast: Any, subjects: np.ndarray, n: int | None = None) -> Any:

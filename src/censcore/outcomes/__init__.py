@@ -6,6 +6,7 @@ from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.interval_censored import IntervalCensored
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.semi_competing import SemiCompetingRisks
+from censcore.outcomes.start_stop import StartStop
 
 __all__ = [
     "CompetingRisks",
@@ -14,6 +15,7 @@ __all__ = [
     "OutcomeLike",
     "RightCensored",
     "SemiCompetingRisks",
+    "StartStop",
     "as_competing_risks",
     "as_followed",
     "as_outcome",

@@ -11,6 +11,7 @@ from censcore._validation import check_flag, check_instance, column_names
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.outcome import Outcome
 from censcore.outcomes.right_censored import RightCensored
+from censcore.outcomes.start_stop import StartStop
 
 if TYPE_CHECKING:
     from censcore.outcomes.competing_risks import CompetingRisks
@@ -58,6 +59,15 @@ def as_outcome(y: OutcomeLike | SemiCompetingRisks, *, one_cause: bool = False) 
         )
     if isinstance(y, RightCensored):
         return y
+    if isinstance(y, StartStop):
+        raise UnsupportedOutcomeError(
+            "got StartStop, intervals of subjects whose covariates change, where one row per subject is "
+            "expected; to take intervals for subjects would give wrong numbers. KaplanMeier, CoxRegression, "
+            "WeibullRegression, PiecewiseExponentialRegression, BoostedHazards, LandmarkCox and Censoring "
+            "learn from it. Anything else, and all scores, take the subjects at risk at a landmark: "
+            "compare_landmarks(models, y, X=X, landmarks=...), cross_validate(models, X, y, landmarks=...), "
+            "or rows, outcome = y.at(s) and X[rows]."
+        )
     if hasattr(y, "detection"):
         raise UnsupportedOutcomeError(
             "got IntervalCensored where events are expected to be seen when they happen. Scores (log_score, "
@@ -116,8 +126,9 @@ def _check_one_time(columns: list[Any]) -> None:
     if {"start", "stop"} <= set(columns):
         raise UnsupportedOutcomeError(
             "got a frame with the columns start and stop, intervals of follow-up, where one time per subject "
-            "is expected. Pass y, first = RightCensored.from_start_stop(frame): one outcome for each id, and "
-            "the first row of each."
+            "is expected. Pass StartStop.from_frame(frame) to estimators that learn from covariates along "
+            "time; rows, y = at_landmark(frame, s) are the subjects at risk at s; "
+            "RightCensored.from_start_stop(frame) has one outcome per interval."
         )
     if "time2" in columns:
         raise UnsupportedOutcomeError(

@@ -142,6 +142,10 @@ class Outcome:
         """The outcome with entries that are known to be right; one that equals the time has no effect."""
         return self._changed(entry=entry)
 
+    def with_event(self, event: Array) -> Self:
+        """The outcome with events that are known to be right."""
+        return self._changed(event=event)
+
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """The same outcome as tensors on another device or in another dtype, as ``Distribution.to``.
 

@@ -170,7 +170,7 @@ class RightCensored(Outcome):
         stop: str = "stop",
         event: str = "event",
         censoring_time: str | None = None,
-        allow_gaps: bool = False,
+        gap: str | None = None,
     ) -> tuple[RightCensored, np.ndarray]:
         r"""From a table with one line per subject and interval (start, stop] of constant covariates.
 
@@ -190,8 +190,8 @@ class RightCensored(Outcome):
             Column of the time until which the line would have lasted without the event, such as the next
             planned visit: the censoring time, known for all lines. It equals ``stop`` where there is no
             event. The log score does not depend on it.
-        allow_gaps : bool
-            Whether a subject may have been out of observation between two of its intervals.
+        gap : "not at risk" or "unobserved", optional
+            What time between two intervals of a subject means, as in :class:`~censcore.StartStop`.
 
         Returns
         -------
@@ -203,6 +203,7 @@ class RightCensored(Outcome):
 
         See Also
         --------
+        censcore.StartStop : The table as an outcome of subjects, for estimators.
         censcore.at_landmark : The lines that hold one time, with the outcome of the whole subject.
 
         Examples
@@ -217,11 +218,11 @@ class RightCensored(Outcome):
         >>> cs.log_score(y, cs.Exponential([0.1, 0.3, 0.2])).round(3)
         array([0.2  , 2.104, 0.6  ])
         """
-        from censcore.outcomes.start_stop import read_start_stop
+        from censcore.outcomes.start_stop import StartStop
 
-        table = read_start_stop(frame, id, start, stop, event, allow_gaps=allow_gaps)
+        table = StartStop.from_frame(frame, id=id, start=start, stop=stop, event=event, gap=gap)
         y = cls.from_frame(frame, time=stop, event=event, censoring_time=censoring_time, entry=start)
-        return y, table.subject
+        return y, table.id
 
     def with_names(self, names: list[str] | None) -> RightCensored:
         """The same outcome with names of its event times.

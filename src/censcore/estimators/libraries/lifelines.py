@@ -27,8 +27,10 @@ from censcore.distributions import (
 from censcore.distributions.univariate import ByLogSurvival
 from censcore.estimators.libraries.curves import Curves, from_baseline, monotone, needs_covariates
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import RightCensored
+from censcore.outcomes import RightCensored, StartStop
 from censcore.plain_text import some_values
+
+TIME_VARYING = "CoxTimeVaryingFitter"
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
@@ -72,7 +74,7 @@ def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution |
     if "CoxPHFitter" in kinds:
         model = model._model
         kinds = [kind.__name__ for kind in type(model).__mro__]
-    if "SemiParametricPHFitter" in kinds:
+    if "SemiParametricPHFitter" in kinds or TIME_VARYING in kinds:
         return _cox(model, frame)
     if "AalenAdditiveFitter" in kinds:
         curves = model.predict_survival_function(frame)
@@ -81,29 +83,40 @@ def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution |
     return _regression(model, frame, kinds) if "ParametricRegressionFitter" in kinds else None
 
 
-def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+def fit(model: Any, X: Any, y: RightCensored | StartStop, weight: np.ndarray | None) -> Any:
     """Fit a univariate fitter to times, or a regression to a frame of covariates, times and events."""
+    if isinstance(y, StartStop):
+        intervals = {"id_col": y.subject, "start_col": y.start, "stop_col": y.stop, "weights_col": weight}
+        return _fit_frame(model, X, intervals | {"event_col": y.event})
+    if type(model).__name__ == TIME_VARYING:
+        raise InvalidInputError(
+            f"lifelines' {TIME_VARYING} is fitted to intervals of covariates that change; got one row per "
+            "subject. Pass StartStop(id, start, stop, event), or use CoxPHFitter."
+        )
     time, event = to_numpy(y.time), to_numpy(y.event)
     entry = to_numpy(y.entry) if y.has_delayed_entry else None
     if "durations" in inspect.signature(model.fit).parameters:
         options = {"weights": weight, "entry": entry}
         model.fit(time, event, **{name: values for name, values in options.items() if values is not None})
         return model
+    columns = {"duration_col": time, "event_col": event.astype(int), "weights_col": weight}
+    return _fit_frame(model, X, columns | {"entry_col": entry})
+
+
+def _fit_frame(model: Any, X: Any, columns: dict[str, np.ndarray | None]) -> Any:
+    """Fit a regression to a frame of covariates with more columns, by the arguments that name these."""
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
     frame = _as_frame(X)
-    columns = {"time": time, "event": event.astype(int), "weight": weight, "entry": entry}
-    columns = {part: values for part, values in columns.items() if values is not None}
-    names = {part: _free_name(part, frame.columns) for part in columns}
-    frame = frame.assign(**{names[part]: values for part, values in columns.items()})
-    words = {"time": "duration_col", "event": "event_col", "weight": "weights_col", "entry": "entry_col"}
-    model.fit(frame, **{words[part]: name for part, name in names.items()})
+    given = {argument: values for argument, values in columns.items() if values is not None}
+    names = {argument: _free_name(argument.removesuffix("_col"), frame.columns) for argument in given}
+    model.fit(frame.assign(**{names[argument]: values for argument, values in given.items()}), **names)
     return model
 
 
 def takes_entry(model: Any) -> bool:
     """Whether ``fit`` of the model respects delayed entry."""
-    if type(model).__name__ == "CoxPHFitter":
+    if type(model).__name__ in ("CoxPHFitter", TIME_VARYING):
         return False  # its baseline hazard is computed as if all had entered at zero
     return not {"entry", "entry_col"}.isdisjoint(inspect.signature(model.fit).parameters)
 
