@@ -198,7 +198,7 @@ def test_a_store_of_sums_is_written_and_read_again(folder, tmp_path, monkeypatch
         path.unlink()
     assert numbers_with("--store", store, "--jobs", 1) == plain
     assert sorted(store.glob("*.npz")) == kept
-    monkeypatch.setattr("censcore.evaluation.parts.batches.runners.write_partial", _not_again)
+    monkeypatch.setattr("censcore.evaluation.parts.batches.sums.PartialSums.write", _not_again)
     assert numbers_with("--store", store, "--quiet") == plain
 
 

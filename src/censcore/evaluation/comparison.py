@@ -208,7 +208,8 @@ class Comparison(Outputs, KeepsValues):
 
     @property
     def repeats(self) -> list[Repeat]:
-        """All cases with their C, by repeat."""
+        """All cases with their C, by repeat; an error where they are not in memory."""
+        check_available("the outcome, or a curve,", "observed risk", self.producer)
         each = zip(*(of.repeats for of in self.evaluations.values()), strict=True)
         cases = ({m: one.case for m, one in zip(self.models, taken, strict=True)} for taken in each)
         first = next(iter(self.evaluations.values())).repeats

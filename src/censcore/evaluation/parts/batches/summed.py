@@ -39,14 +39,14 @@ class Summed:
     @property
     def y(self) -> RightCensored:
         """The distinct outcomes."""
-        return self.counted.follow_up.subjects(None).y
+        return self.counted.followed
 
     def settings(self, of: Comparison, settings: dict[str, Any]) -> dict[str, Any]:
         """Count all subjects, events and groups, and say how the table was read."""
-        counts = self.counted.follow_up
+        counts = self.counted
         settings |= {"subjects": counts.n, "events": counts.n_events, "groups": self.n_groups}
         settings |= {"read in batches of": self.rows, "censcore": settings.pop("censcore")}
-        return settings | ({} if of.kind.y is None else of.kind.settings(self.counted.rows))
+        return settings | ({} if of.kind.y is None else of.kind.settings(counts.rows))
 
     def of(self, view: View, names: dict[str, CaseScore]) -> Summed:
         """Return what is of one view, by the new names of its scores."""
