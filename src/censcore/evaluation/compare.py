@@ -21,7 +21,7 @@ from censcore.evaluation.decisions.readings import reading_notes
 from censcore.evaluation.evaluation import Evaluation, Repeat, check_same, evaluate_all
 from censcore.evaluation.inference.mean_losses import notes_on_unavailable
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.outcome_table import OutcomeTable, check_in_memory
+from censcore.evaluation.outcome_table import OutcomeTable, as_table, check_in_memory
 from censcore.evaluation.report.table_lines import deciding, mean_lines, notes_on_ranks
 from censcore.evaluation.report.verdict import Verdict
 from censcore.evaluation.report.what_was_compared import what_was_compared
@@ -209,6 +209,7 @@ def compare(
         "by": by, "names": names, "events": events, "confidence": confidence,
         "discrimination": discrimination, "time_unit": time_unit, "seed": seed, "progress": progress,
     }  # fmt: skip
+    y = as_table(y)
     asked = read(forecasts, Sample.scored(y, X, sample_weight, groups), censoring, train, **options)
     if not asked.in_memory:
         from censcore.evaluation.parts.batches.compare_table import compare_table

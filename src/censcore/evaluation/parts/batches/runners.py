@@ -92,9 +92,8 @@ class _Watched:
             self.seen += len(frame)
             self.bar.advance(steps=len(frame))
 
-    @property
-    def identity(self) -> str:
-        return getattr(self.batch, "identity", "")
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.batch, name)
 
     def __str__(self) -> str:
         return str(self.batch)
