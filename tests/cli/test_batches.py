@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -152,28 +153,37 @@ def test_options_of_batches_need_batches(folder):
         run("score", folder / "table.csv", *COMMON, "--jobs", 2)
 
 
-def test_large_files_are_read_in_batches(folder, monkeypatch):
-    from censcore.cli import options
-
-    assert not options.Source(folder / "table.csv").in_batches
-    monkeypatch.setattr(options, "LARGE", 1000)
-    assert options.Source(folder / "table.csv").in_batches
-    assert np.isfinite(options.ROWS)
-
-
 @pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
-def test_a_file_is_read_in_batches_by_its_size_in_memory(folder, monkeypatch, name):
+def test_a_file_is_read_in_batches_by_its_size_in_memory(folder, name):
     """Compressed bytes say little: numbers that repeat take hardly any of them."""
-    monkeypatch.setattr("censcore.cli.options.LARGE", 1000)
     table = pd.read_parquet(folder / "table.parquet")
-    numbers_in_memory = 8 * table.shape[0] * table.shape[1]
-    assert memory_of(folder / name) == pytest.approx(numbers_in_memory, rel=0.05)
-    found = run("compare", folder / name, *COMMON)
+    size = 8 * table.shape[0] * table.shape[1] / 1e6
+    assert memory_of(folder / name) / 1e6 == pytest.approx(size, rel=0.05)
+    found = run("compare", folder / name, *COMMON, "--memory", size / 2)
+    assert f"more than --memory {size / 2:g}: it is read in batches of 100000 rows." in found
     assert "concordance" not in found  # needs the subjects in memory
-    assert not Source(folder / name, covariates="scale").in_batches  # batches do not test covariates
-    assert not Source(folder / name, lower="lower", upper="upper").in_batches
-    monkeypatch.setattr("censcore.cli.options.LARGE", numbers_in_memory * 2)
-    assert "concordance" in run("compare", folder / name, *COMMON)
+    whole = run("compare", folder / name, *COMMON, "--memory", size * 2)
+    assert "when it is decoded" not in whole
+    assert "concordance" in whole
+    assert run("compare", folder / name, *COMMON) == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"covariates": "scale"}, "whether covariates predict censoring is tested with all subjects"),
+        ({"censoring": "auto"}, "whether covariates predict censoring is tested with all subjects"),
+        (
+            {"censoring": "cox", "covariates": "w"},
+            "--censoring cox is fitted to all subjects, without --train",
+        ),
+        ({"lower": "lower", "upper": "upper"}, "intervals are compared in memory"),
+        ({"censoring": "cox", "covariates": "w", "train": Path("train.parquet")}, ""),
+    ],
+)
+def test_a_large_file_that_is_read_whole_says_why(folder, capsys, options, why):
+    assert Source(folder / "table.csv", memory=0.001, **options).in_batches is not bool(why)
+    assert (why or "it is read in batches") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [(), ("--train", "train.parquet"), COX], ids=["", "train", "Cox"])

@@ -36,7 +36,9 @@ class _Outcome:
     @classmethod
     def of(cls, source: Source) -> _Outcome:
         """Keep the columns alone: stored sums do not depend on files, nor on how many processes read them."""
-        return cls(replace(source, predictions=Path(), train=None, batch=None, jobs=None, dask=None))
+        return cls(
+            replace(source, predictions=Path(), train=None, batch=None, memory=0, jobs=None, dask=None)
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ class OutcomeTable:
 
 
 def as_table(y: Any) -> Any:
-    """The outcome as it is, or, of a lazy frame, in its columns "time" and "event", and "entry" if there is one.
+    """The outcome as it is; of a lazy frame, in its columns "time" and "event", and "entry" if there is one.
 
     Frames of Dask and polars and relations of DuckDB are lazy. Other columns are named by OutcomeTable.
     """

@@ -31,7 +31,8 @@ IN_MEMORY = Rule(
 TABLE: dict[str, tuple[Rule, ...]] = {
     "mean loss": (Rule(JOINS),) * 5,
     "mean loss at other times": (*(Rule(JOINS),) * 4, IN_MEMORY),
-    "observed risk": (*(Rule(JOINS),) * 4, IN_MEMORY),  # net benefit, Murphy, sensitivity, predictive values
+    "risk at thresholds": (Rule(JOINS),) * 5,  # net benefit, sensitivity, predictive values
+    "observed risk": (*(Rule(JOINS),) * 4, IN_MEMORY),  # the same over all risks, Murphy, ROC curves
     "concordance": (Rule(ONE_PART), Rule(AVERAGES), Rule(AVERAGES), Rule(ONE_PART), IN_MEMORY),
     "AUC": (Rule(ONE_PART), Rule(AVERAGES), Rule(AVERAGES), Rule(ONE_PART), IN_MEMORY),
     "calibration": (*(Rule(ONE_PART),) * 4, IN_MEMORY),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +17,15 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.decisions.asked import Asked
 from censcore.evaluation.decisions.notes import note_on_few, note_on_units
 from censcore.evaluation.evaluation import Evaluation
-from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.estimates import Estimate, beside
 from censcore.evaluation.inference.mean_losses import method_of, notes_on_unavailable
 from censcore.evaluation.inference.moments import Moments, power_sums
 from censcore.evaluation.inference.pooling import estimate_by_unit
 from censcore.evaluation.inference.units import Units, sums_within
+from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.classification import quantiles_of
-from censcore.evaluation.outcome_table import IN_MEMORY
+from censcore.evaluation.measures.joint_scores import View
+from censcore.evaluation.outcome_table import IN_MEMORY, OutcomeTable
 from censcore.evaluation.parts.batches.counts import Places
 from censcore.evaluation.parts.batches.decisions import TableDecided, decide_table
 from censcore.evaluation.parts.batches.phases import (
@@ -33,13 +40,14 @@ from censcore.evaluation.parts.batches.runners import Runner, cluster
 from censcore.evaluation.parts.batches.summed import Summed
 from censcore.evaluation.parts.batches.sums import PartialSums
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, PositivityError
 
 PAIRS = (
     "Concordance and AUC are over all pairs of subjects, and calibration over their order: neither is a sum "
     "over batches. Compare a sample in memory for these."
 )
 Means = dict[tuple[int, str, str], Estimate]  # by number of the subset, model and name of the score
+OfMeans = Callable[[dict[str, Estimate]], dict[Any, Estimate]]
 
 
 def compare_table(asked: Asked) -> Comparison:
@@ -48,17 +56,52 @@ def compare_table(asked: Asked) -> Comparison:
     other = [name for name in ("X", "mask") if getattr(asked.sample, name) is not None]
     if other:
         raise InvalidInputError(f"{', '.join(other)}: {IN_MEMORY}")
-    with cluster(table.dask) as client:
-        store = None if table.store is None else Path(table.store)
-        runner = Runner(table.n_jobs, client, store, asked.progress)
+    with _runner(table, asked.progress) as runner:
         ready = decide_table(asked, runner)
-        kept = Kept() if store is None and runner.in_one_process(ready.batches) else None
+        kept = Kept() if runner.store is None and runner.in_one_process(ready.batches) else None
         facts = runner.total(Facts(ready.task, kept), ready.batches, "scoring")
-        centres, xi = _centres(ready, facts)
-        places = Places.of(ready.counted) if any(each.xi is not None for each in centres.values()) else None
-        work = Powers(ready.task, centres, ready.decided.reference, places, kept)
-        powers = runner.total(work, ready.batches, "standard errors")
-    return _comparison(ready, facts, _means(ready, centres, xi, powers), asked.discrimination)
+        centres, apart = _centres(ready, facts)
+        means = _means(ready, runner, centres, apart, kept)
+    return _comparison(ready, facts, means, asked)
+
+
+@contextmanager
+def _runner(table: OutcomeTable, progress: bool | None) -> Iterator[Runner]:
+    store = None if table.store is None else Path(table.store)
+    with cluster(table.dask) as client:
+        yield Runner(table.n_jobs, client, store, progress)
+
+
+def functions_of_means(
+    table: OutcomeTable, ready: TableDecided, score: CaseScore, of_means: OfMeans, view: View | None
+) -> tuple[dict[Any, Estimate], float]:
+    """Estimate smooth functions of the mean of a score of all forecasts, in two more phases.
+
+    Contributions to a function are those to the means times its derivatives, which follow from the function
+    of means with the unit vectors as contributions. Last is the effective number of events.
+    """
+    decided = replace(ready.decided, scores=[score], subsets=ready.decided.subsets[:1], reference=None)
+    task = replace(ready.task, scores=[score], subsets=ready.task.subsets[:1], view=view)
+    ready = replace(ready, decided=decided, task=task)
+    with _runner(table, decided.asked.progress) as runner:
+        facts = runner.total(Facts(task), ready.batches, score.title)
+        centres, apart = _centres(ready, facts)
+        if not centres:
+            raise PositivityError(next(iter(facts.unavailable.values())))
+        centre = centres[score.name]
+        _, M, q = centre.mean.shape
+        units = np.eye(M * q).reshape(M * q, M, q)
+        each = {m: Estimate(centre.mean[0, a], units[:, a]) for a, m in enumerate(centre.models)}
+        found = of_means(each)
+        value, combine = beside(list(found.values())).value, beside(list(found.values())).influence
+        centre = replace(centre, combine=combine)
+        (every,) = _means(ready, runner, {score.name: centre}, apart, None, value).values()
+        # differences of what is equal are rounding of the means
+        every = every._beyond_rounding(np.abs(centre.mean).reshape(-1) @ np.abs(combine))
+    ends = np.cumsum([0] + [len(each.value) for each in found.values()])
+    parts = (every.columns(slice(a, b)) for a, b in pairwise(ends))
+    effective, _, _ = _effective(ready, facts)
+    return dict(zip(found, parts, strict=True)), float(effective[score.outcome, score.axis][0].min())
 
 
 # ---- means and their errors ------------------------------------------------------------------------------
@@ -66,22 +109,20 @@ def compare_table(asked: Asked) -> Comparison:
 
 def _centres(ready: TableDecided, facts: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
     """What contributions are taken from, by score, and the influence of those whom C was fitted to."""
-    centres, apart, subsets = {}, {}, ready.decided.subsets
-    total = np.array([subset.weight[0] for subset in subsets])
-    grouped = ready.task.columns.groups is not None
-    g = np.array([subsets[0 if ready.in_sample else s].count for s in range(len(subsets))])
-    factor = np.ones(len(g)) if grouped else np.where(g > 1, np.sqrt(g / np.maximum(g - 1, 1)), np.nan)
+    centres, apart = {}, {}
     for name in (score.name for score in ready.decided.scores):
         models = [model for model in ready.task.forecasts if f"{model}|{name}" not in facts.unavailable]
         if not models:
             continue
-        sums = np.stack([facts.sums[f"loss|{model}|{name}"] for model in models], axis=1)  # (m, M, q)
+        total, used = (facts.sums[f"{what}|{models[0]}|{name}"] for what in ("total", "used"))
+        if ready.in_sample:
+            used = np.full(len(used), ready.decided.subsets[0].count)
+        mean = np.stack([facts.sums[f"loss|{m}|{name}"] / total[:, None] for m in models], axis=1)
         xi = None
         if ready.task.censoring.moves:
-            each = [_influence(ready, facts, f"{model}|{name}", sums[:, 0].shape) for model in models]
+            each = [_influence(ready, facts, f"{model}|{name}", mean[:, 0].shape) for model in models]
             xi = np.stack(each, axis=2) / total[:, None, None]
-        mean = sums / total[:, None, None]
-        centres[name] = Centre(models, total, mean, factor, xi if ready.in_sample else None)
+        centres[name] = Centre(models, total, mean, used, xi if ready.in_sample else None)
         if xi is not None and not ready.in_sample:
             apart[name] = xi
     return centres, apart
@@ -102,47 +143,49 @@ def _influence(ready: TableDecided, facts: PartialSums, name: str, shape: tuple[
 
 
 def _means(
-    ready: TableDecided, centres: dict[str, Centre], apart: dict[str, np.ndarray], powers: PartialSums
+    ready: TableDecided,
+    runner: Runner,
+    centres: dict[str, Centre],
+    apart: dict[str, np.ndarray],
+    kept: Kept | None,
+    values: np.ndarray | None = None,
 ) -> Means:
-    """Means with the contribution of each group, or with sums of powers of those of subjects."""
-    of_groups = ready.task.columns.groups is not None
+    """Means, or functions of them with these ``values``: with contributions of groups, or sums of powers."""
+    places = Places.of(ready.counted) if any(each.xi is not None for each in centres.values()) else None
+    work = Powers(ready.task, centres, ready.decided.reference, places, kept)
+    powers = runner.total(work, ready.batches, "standard errors")
     means: Means = {}
     start, repeat = 0, None
     if ready.fitted_to is not None and not ready.in_sample:
         repeat = ready.fitted_to.rows.astype(np.intp)
     for name, centre in centres.items():
-        m, M, q = centre.mean.shape
-        for s in range(m):
-            more = apart[name][:, s] if name in apart else np.zeros((0, M, q))
-            if of_groups:
-                psi = powers.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
-                every: list[Estimate] = _by_group(
-                    ready, s, centre.mean[s], psi, more if repeat is None else np.repeat(more, repeat, axis=0)
-                )
-                start += M * q
+        for s, mean in enumerate(centre.mean if values is None else values[None, None]):
+            M, q = mean.shape
+            more = centre.combined(apart[name][:, s]) if name in apart else np.zeros((0, M, q))
+            if ready.task.columns.groups is not None:
+                psi = powers.keyed["psi"].values[:, start : start + M * q + 1]
+                more = more if repeat is None else np.repeat(more, repeat, axis=0)
+                every: list[Estimate] = _by_group(ready, mean, psi, more)
+                start += M * q + 1
             else:
                 kinds = ("single", "pair", "product", "mixed")
                 sums = {kind: powers.sums.get(f"{kind}|{s}|{name}") for kind in kinds}
-                size = ready.decided.subsets[0 if ready.in_sample else s].count
+                size = int(centre.used[s])
                 if len(more):
                     added = power_sums(more, centre.number(ready.decided.reference), repeat)
                     sums = {kind: sums[kind] + value for kind, value in added.items()}
                     size += len(more) if repeat is None else int(repeat.sum())
-                every = [*Moments(centre.mean[s], sums, size).means()]
-            means |= {(s, model, name): each for model, each in zip(centre.models, every, strict=True)}
+                every = [*Moments(mean, sums, size).means()]
+            means |= {(s, m, name): e for m, e in zip(centre.models, every, strict=values is None)}
     return means
 
 
-def _by_group(
-    ready: TableDecided, s: int, mean: np.ndarray, psi: np.ndarray, more: np.ndarray
-) -> list[Estimate]:
-    """Means from the contributions of groups (G, M, q), and of training subjects that are in some of them."""
-    counted, subset, G = ready.counted, ready.decided.subsets[s], len(psi)
-    labels = counted.by["groups"].keys[0]
-    used = every_group = counted.groups
-    if subset.by:
-        of, group = counted.by[f"groups by {subset.by}"].keys
-        used = np.nonzero(np.isin(labels, group[of.astype(str) == subset.label]))[0]
+def _by_group(ready: TableDecided, mean: np.ndarray, psi: np.ndarray, more: np.ndarray) -> list[Estimate]:
+    """Means (M, q) from the contributions of groups, the last column of which counts who has a weight.
+
+    Training subjects, who add ``more`` (n, M, q), may be in some of the groups.
+    """
+    labels, G, used = ready.counted.by["groups"].keys[0], len(psi), np.nonzero(psi[:, -1] > 0)[0]
     number = np.arange(G) if ready.in_sample else G + np.arange(len(more))
     if len(more) and ready.trained is not None and (theirs := ready.trained.labels) is not None:
         if theirs.dtype.kind != labels.dtype.kind:  # of text files
@@ -150,21 +193,22 @@ def _by_group(
         known = {label: i for i, label in enumerate(labels.tolist())}
         number = np.array([known.setdefault(label, len(known)) for label in theirs.tolist()])
     units = Units(np.arange(G), number, max(G, int(number.max(initial=-1)) + 1))
-    every = np.concatenate([psi, np.zeros((units.count - G, *psi.shape[1:]))])
+    every = np.zeros((units.count, *mean.shape))
+    every[:G] = psi[:, :-1].reshape(G, *mean.shape)
     if len(more):
         every += sums_within(more, number, units.count)
-    fitted = ready.in_sample or len(more) > 0
-    return [estimate_by_unit(v, every[:, a], units, used, every_group, fitted) for a, v in enumerate(mean)]
+    everyone, fitted = ready.counted.groups, ready.in_sample or len(more) > 0
+    return [estimate_by_unit(v, every[:, a], units, used, everyone, fitted) for a, v in enumerate(mean)]
 
 
 # ---- what else is known of a table -----------------------------------------------------------------------
 
 
-def _comparison(ready: TableDecided, facts: PartialSums, means: Means, discrimination: bool) -> Comparison:
+def _comparison(ready: TableDecided, facts: PartialSums, means: Means, asked: Asked) -> Comparison:
     decided, models = ready.decided, list(ready.task.forecasts)
     missing = {key.rpartition("|")[::2]: why for key, why in facts.unavailable.items()}
     effective, weighted, few = _effective(ready, facts)
-    notes = [*decided.notes, *_notes(ready, facts), *([PAIRS] if discrimination else []), *few]
+    notes = [*decided.notes, *_notes(ready, facts), *([PAIRS] if asked.discrimination else []), *few]
     notes += notes_on_unavailable(missing)
     infinite = {
         (model, score.name): facts.sums[f"infinite|{model}|{score.name}"]
@@ -182,6 +226,7 @@ def _comparison(ready: TableDecided, facts: PartialSums, means: Means, discrimin
     summed = Summed(
         ready.task.rows, ready.counted, effective, weighted, infinite,
         None if groups is None else len(groups.values), _diagnostic(ready, facts),
+        partial(functions_of_means, asked.sample.y, ready),
     )  # fmt: skip
     return Comparison(evaluations, decided, notes, summed=summed)
 

@@ -59,8 +59,6 @@ class Counting:
             # the largest of -entry is the first entry; a group without weight has neither
             ends = np.where(used[:, None], np.column_stack([time, -entry]), -np.inf)
             keyed["groups"] = Keyed.of((group,), ends, largest=True)
-            for by in columns.by:
-                keyed[f"groups by {by}"] = Keyed.of((rows.labels[by][used], group[used]), ends[used], True)
         return PartialSums(keyed=keyed)
 
 

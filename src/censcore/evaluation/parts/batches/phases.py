@@ -31,7 +31,8 @@ from censcore.evaluation.inference.moments import power_sums
 from censcore.evaluation.inference.pooling import ScoredPart, contributions, facts
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.measures.case import Case, weights_of_counted
-from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.case_scores import CaseScore, OfRisk
+from censcore.evaluation.measures.joint_scores import View
 from censcore.evaluation.parts.batches.censoring import TableCensoring
 from censcore.evaluation.parts.batches.counts import Places
 from censcore.evaluation.parts.batches.reading import Columns, Rows
@@ -64,6 +65,7 @@ class Task:
     edges: tuple[np.ndarray, ...]  #: cells of all subjects, for every part of the outcome
     by_curve: list[tuple[np.ndarray, ...]]  #: those of strata with a curve each
     seed: int = 0
+    view: View | None = None  #: of the outcome, where it alone is scored
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
@@ -138,8 +140,16 @@ class Subjects:
         for name, F in self.forecasts.items():
             given = kind.given_entry(name, F, task.horizon) if late else F
             where: Any = C, task.horizon, task.times, task.levels
-            cases[name] = kind.case(given, *where, seed=task.seed, edges=task.edges)
+            case = kind.case(given, *where, seed=task.seed, edges=task.edges)
+            cases[name] = case if task.view is None else case.of(task.view)
         return cases
+
+    def weight_of(self, score: CaseScore) -> np.ndarray:
+        """Weights (n, m) of the subjects who count for a score."""
+        if not isinstance(score, OfRisk):
+            return self.weight
+        case = next(iter(self.cases.values()))
+        return ScoredPart(case, {}, slice(None)).weight(score, self.weight)
 
     @cached_property
     def part(self) -> list[Part]:
@@ -221,14 +231,18 @@ class Facts:
         known = {score.name: score for score in self.task.scores if score.name in scored.losses}
         sums: dict[str, Any] = {}
         if known:
-            pooled = facts(ScoredPart(case, scored.losses, slice(None)), known, of.weight, of.part)
+            w = of.weight_of(next(iter(known.values())))
+            pooled = facts(ScoredPart(case, scored.losses, slice(None)), known, w, of.part)
             ends = np.cumsum([0] + [scored.losses[name].shape[1] for name in known])
             for name, (a, b) in zip(known, pairwise(ends), strict=True):
                 key = f"{model}|{name}"
+                sums |= {f"total|{key}": pooled.total, f"used|{key}": (w > 0).sum(axis=0)}
                 sums[f"loss|{key}"] = pooled.sums[:, a:b]
                 sums |= {f"A|{i}|{key}": A[:, :, a:b] for (_, i), A in pooled.derivatives.items()}
                 infinite = np.isinf(scored.losses[name])
-                sums[f"infinite|{key}"] = (of.weight > 0).T.astype(float) @ infinite
+                sums[f"infinite|{key}"] = (w > 0).T.astype(float) @ infinite
+        if self.task.view is not None:
+            return sums
         timed = self.task.kind.timed(case.F)
         if case.y.time.ndim == 1 and timed.only_time is None:
             sums[f"expected|{model}"] = np.array(expected_events(timed, case.y))
@@ -284,17 +298,26 @@ class Centre:
     models: list[str]  #: those that have the score
     total: np.ndarray  #: weights of the subjects, (m,)
     mean: np.ndarray  #: (m, M, q)
-    factor: np.ndarray  #: of few units, (m,)
+    used: np.ndarray  #: how many units the factor of few units is of, (m,)
     xi: np.ndarray | None  #: by distinct outcome, per unit of weight, (J, m, M, q); None where none moves C
+    combine: np.ndarray | None = None  #: derivatives of functions of the means by these, (M q, functions)
 
-    def contributions(self, values: np.ndarray, w: np.ndarray, s: int, place: Any) -> np.ndarray:
-        """What subjects with losses (n, M q) and weights (n, m) add to the means in subset s, (n, M, q)."""
+    def contributions(
+        self, values: np.ndarray, w: np.ndarray, everyone: np.ndarray, s: int, place: Any
+    ) -> np.ndarray:
+        """What subjects with losses (n, M q) and weights (n, m) add to the means in subset s, (n, M, q).
+
+        ``everyone`` are the weights of those whom C was fitted to, (n,).
+        """
         mean = self.mean[s].reshape(1, -1)
         psi = contributions(values, w[:, [s]], self.total[[s]], mean).reshape(-1, *self.mean.shape[1:])
         if self.xi is not None:
-            psi += w[:, :1, None] * self.xi[place, s]
-        psi *= self.factor[s]
-        return psi
+            psi += everyone[:, None, None] * self.xi[place, s]
+        return self.combined(psi)
+
+    def combined(self, psi: np.ndarray) -> np.ndarray:
+        """Contributions to the functions of means (n, 1, functions), or to the means as they are."""
+        return psi if self.combine is None else (psi.reshape(len(psi), -1) @ self.combine)[:, None]
 
     def number(self, model: str | None) -> int | None:
         """The place of a model; None where it does not have the score."""
@@ -326,13 +349,16 @@ class Powers:
     def _of(self, of: Subjects, scored: dict[str, Scored]) -> PartialSums:
         sums, tables, groups = dict[str, Any](), list[np.ndarray](), self.task.columns.groups
         place = None if self.places is None else self.places(of.stratum, of.followed)
+        by_name = {score.name: score for score in self.task.scores}
         for name, centre in self.centres.items():
             values = np.concatenate([scored[model].losses[name] for model in centre.models], axis=1)
-            for s in range(of.weight.shape[1]):
-                psi = centre.contributions(values, of.weight, s, place)
+            w = of.weight_of(by_name[name])
+            for s in range(w.shape[1]):
+                psi = centre.contributions(values, w, of.weight[:, 0], s, place)
                 if groups is not None:
-                    tables.append(psi.reshape(len(psi), -1))
+                    tables += [psi.reshape(len(psi), -1), w[:, [s]] > 0]
                     continue
+                psi *= np.sqrt(g / (g - 1)) if (g := centre.used[s]) > 1 else np.nan
                 for kind, value in power_sums(psi, centre.number(self.reference)).items():
                     sums[f"{kind}|{s}|{name}"] = value
         if groups is None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.measures.joint_scores import View
 from censcore.evaluation.parts.batches.counts import Counted
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
 if TYPE_CHECKING:
@@ -35,6 +38,18 @@ class Summed:
     infinite: dict[tuple[str, str], np.ndarray]
     n_groups: int | None
     diagnostic: CensoringDiagnostic  #: of the censoring distribution
+    again: Callable[..., tuple[dict[Any, Estimate], float]] | None  #: reads the table for functions of means
+    view: View | None = None  #: of the outcome, where it alone is asked for
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the table: its forecasts may be functions of any kind."""
+        return vars(self) | {"again": None}
+
+    def of_means(self, score: CaseScore, function: Any) -> tuple[dict[Any, Estimate], float]:
+        """Estimate functions of the means of a score, and the effective number of events behind them."""
+        if self.again is None:
+            raise InvalidInputError("got a comparison that was pickled, without its table: compare it again.")
+        return self.again(score, function, self.view)
 
     @property
     def y(self) -> RightCensored:
@@ -53,4 +68,4 @@ class Summed:
         effective = {("", axis): n for (outcome, axis), n in self.effective.items() if outcome == view.name}
         weighted = {"": self.weighted[view.name]} if effective else {}
         infinite = {(m, names[s].name): n for (m, s), n in self.infinite.items() if s in names}
-        return replace(self, effective=effective, weighted=weighted, infinite=infinite)
+        return replace(self, effective=effective, weighted=weighted, infinite=infinite, view=view)
