@@ -40,7 +40,7 @@ from censcore.outcomes import RightCensored
 if TYPE_CHECKING:
     import pandas as pd
 
-    from censcore.evaluation.parts.batches.summed import Summed
+    from censcore.evaluation.parts.batches.compare_table import Summed
     from censcore.evaluation.parts.folded import Folded
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them

@@ -11,7 +11,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.estimators.risk_sets import empty_follow_up
 from censcore.evaluation.decisions.horizon import FOLLOWED, LEAST, FollowUp
-from censcore.evaluation.kinds import Kind
+from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.outcome_table import IN_MEMORY
 from censcore.evaluation.parts.batches.censoring import TableCensoring
 from censcore.evaluation.parts.batches.reading import Columns, Rows
@@ -76,7 +76,7 @@ def ends_of(C: Any, weight: np.ndarray) -> Keyed:
 class Counted:
     """The distinct outcomes of a table as subjects of many, and numbers by label."""
 
-    kind: Kind  #: of the distinct outcomes
+    kind: Kind  #: of the distinct outcomes, which may be less than what a kind of users is made of
     stratum: np.ndarray  #: labels of the strata that C is estimated in, (J,)
     rows: np.ndarray  #: how many subjects had each outcome
     positive: np.ndarray  #: how many of them have a positive weight
@@ -101,8 +101,9 @@ class Counted:
             raise InvalidInputError(f"{what}: got no subject with a positive weight.")
         parts = list(zip(each[::2], each[1::2], strict=True))
         y = kind.of_parts(parts, entry if entry.any() else None)
+        of_counts = replace(kind, y=y) if kind_of(y) is type(kind) else kind_of(y)(y)
         rows, positive, weight = outcomes.values.T
-        return cls(replace(kind, y=y), stratum, rows, positive, weight, keyed)
+        return cls(of_counts, stratum, rows, positive, weight, keyed)
 
     @cached_property
     def followed(self) -> RightCensored:

@@ -71,7 +71,8 @@ class Trained:
         """How long they were followed, with the covariates of C."""
         if self.in_memory:
             return replace(self.sample, y=kind.followed(self.sample.y))
-        return replace(self.counted, kind=replace(kind, y=self.sample.y)).for_censoring(stratify)
+        distinct = replace(self.counted, kind=replace(self.counted.kind, y=self.sample.y))
+        return distinct.for_censoring(stratify)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,6 @@ class TableDecided:
     counted: Counted
     trained: Trained | None
     ends: tuple[float, float]  #: last times with P(C >= t) above zero, and of 0.1, for all subjects
-    head: Rows
 
     @property
     def in_sample(self) -> bool:
@@ -115,52 +115,46 @@ def decide_table(asked: Asked, runner: Runner) -> TableDecided:
     counted = Counted.of(runner.total(counting, table.batches, "counting").keyed, kind, "data")
     notes += _notes_on_training(counted, trained, columns, estimate.before)
 
-    events = _events(counted if trained is None else trained.counted, trained is not None)
-    _check_reference(asked.reference, kind, table.models)
-    models = {
-        name: counted.kind.of_columns(F, table.first.frame) if isinstance(F, ColumnForecast) else F
-        for name, F in table.models.items()
-    }
-    forecasts = read_forecasts(kind, models, table.first, events)
-    kind, sample = counted.kind.named(forecasts, None if trained is None else trained.sample)
-    given = Settled(table.asked, kind, counted.weight, None, False, notes)
+    whole = type(counted.kind) is type(kind)  # else the outcome is more than was counted
+    models, forecasts, events = _forecasts(table, counted, trained, whole)
+    named, sample = counted.kind.named(forecasts, None if trained is None else trained.sample)
+    given = Settled(table.asked, named, counted.weight, None, False, notes)
     last = float(to_numpy(counted.followed.time).max())
     columns = replace(columns, through=closing(given.asked, forecasts, last).end)
     given, sample, latest = follow_through(given, forecasts, sample)
-    kind, asked, counted = given.kind, given.asked, replace(counted, kind=given.kind)
+    kind, asked, counted = given.kind if whole else kind, given.asked, replace(counted, kind=given.kind)
     trained = None if trained is None or sample is None else replace(trained, sample=sample)
     scores = choose_scores(kind, asked.scores)
 
     estimate, C, ends = _resolve(table, estimate, counted, trained)
     notes += estimate.notes
     kind = kind if C is None else kind.under(C)
-    scored = Sample(None, kind.y, counted.weight)
+    scored = counted.sample if whole else None
     reference = add_reference(kind, forecasts, asked.reference, sample, scored, None, notes)
     samples = [counted] if trained is None or estimate.estimator is None else [counted, trained.counted]
     horizon = _horizon(asked.horizon, C, ends, samples, latest, notes)
     if counted.followed.has_delayed_entry:
         notes.append(note_on_entry(to_numpy(counted.followed.entry), counted.rows, horizon))
     if judged_at(horizon, asked, latest):
-        horizon = just_after(horizon, kind.y)
+        horizon = just_after(horizon, counted.kind.y)
 
     head = kind.of_subjects(table.first.y).settled(forecasts, None, horizon, notes)
-    fitted_to = scored if sample is None else sample
-    levels = kind.levels(fitted_to, horizon) if asked.levels is None else asked.levels
-    times, levels = times_and_levels(head, kind.pooled(fitted_to), horizon, asked.times, levels)
+    fitted_to = counted.sample if sample is None else sample
+    of_them = kind if trained is not None and trained.in_memory else counted.kind
+    levels = of_them.levels(fitted_to, horizon) if asked.levels is None else asked.levels
+    times, levels = times_and_levels(head, of_them.pooled(fitted_to), horizon, asked.times, levels)
     subsets, (edges, by_curve) = _subsets(counted, columns), _edges(counted, estimate, horizon)
     task = Task(
         columns, replace(kind, y=None), rows, forecasts | models, scores, horizon, times, levels,
         estimate, [(subset.by, subset.label) for subset in subsets], events, edges, by_curve, asked.seed,
     )  # fmt: skip
-    estimated, about = estimate.estimator is not None, estimate.description(trained is not None)
-    in_sample, parts = estimated and trained is None and not estimate.before, [estimate] * estimate.moves
-    censoring = ResolvedCensoring(C, about, estimated, in_sample, parts)  # type: ignore[arg-type]  # never read
+    kind = kind if whole else replace(kind, y=None)
     decided = Decided(
-        replace(asked.bare, discrimination=False), kind, scores, reference, censoring, horizon, times, levels,
-        subsets, None, None, notes,
+        replace(asked.bare, discrimination=False), kind, scores, reference,
+        _resolved(table, estimate, C, trained), horizon, times, levels, subsets, None, None, notes,
     )  # fmt: skip
     least = (np.inf, np.inf) if ends is None else (float(ends.keys[2].min()), float(ends.keys[0].min()))
-    return TableDecided(decided, table.batches, task, counted, trained, least, table.first)
+    return TableDecided(decided, table.batches, task, counted, trained, least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,10 +270,18 @@ def _resolve(
         return estimate, None, counted.by["ends"]
     stratify = table.columns.stratify
     distinct = counted.for_censoring(stratify)
-    fit_to = distinct if trained is None else trained.for_censoring(counted.kind, stratify)
+    fit_to = distinct if trained is None else trained.for_censoring(table.kind, stratify)
     estimate = estimate.fitted(fit_to, True)
     C = estimate.distribution(distinct.X, distinct.y)
     return _identified(table, estimate, C), C, None if C is None else ends_of(C, counted.weight)
+
+
+def _resolved(table: _Table, estimate: TableCensoring, C: Any, trained: Trained | None) -> ResolvedCensoring:
+    """The censoring distribution of the distinct outcomes, and how means move with its estimate."""
+    estimated, part = estimate.estimator is not None, estimate.part(table.first)
+    in_sample = estimated and trained is None and not estimate.before
+    about, parts = estimate.description(trained is not None), [] if part is None else [part]
+    return ResolvedCensoring(C, about, estimated, in_sample, parts)
 
 
 def _identified(table: _Table, estimate: TableCensoring, C: Any = None) -> TableCensoring:
@@ -314,21 +316,34 @@ def _horizon(
 # ---- forecasts, subsets and cells ------------------------------------------------------------------------
 
 
-def _events(counted: Counted, trained: bool) -> Events:
-    """The distinct event times, how often each was seen, and whose they are."""
-    time, code = counted.kind.parts(counted.kind.y)[0]
+def _forecasts(
+    table: _Table, counted: Counted, trained: Trained | None, whole: bool
+) -> tuple[dict[str, Any], dict[str, Any], Events]:
+    """Forecasts as functions of rows, those of the first rows, and the event times that they are read by."""
+    _check_reference(table, whole or trained is None or trained.in_memory)
+    used = counted if trained is None else trained.counted
+    time, code = used.kind.parts(used.kind.y)[0]
     distinct, number = np.unique(time[code == 1], return_inverse=True)
-    count = np.bincount(number.reshape(-1), counted.rows[code == 1], minlength=len(distinct))
-    return distinct, count, "training events" if trained else "scored events"
+    count = np.bincount(number.reshape(-1), used.rows[code == 1], minlength=len(distinct))
+    events = distinct, count, "scored events" if trained is None else "training events"
+    models = {
+        name: counted.kind.of_columns(F, table.first.frame) if isinstance(F, ColumnForecast) else F
+        for name, F in table.models.items()
+    }
+    return models, read_forecasts(table.kind, models, table.first, events), events
 
 
-def _check_reference(reference: Any, kind: Kind, models: dict[str, Any]) -> None:
+def _check_reference(table: _Table, counted: bool) -> None:
     """An error where the reference is not one distribution for all, and not fitted to counts."""
-    if isinstance(reference, str | None) or (isinstance(reference, Distribution) and len(reference) == 1):
+    reference, models = table.asked.reference, table.models
+    if isinstance(reference, Distribution) and len(reference) == 1:
         return
+    if reference is None or (isinstance(reference, str) and (counted or reference in models)):
+        return
+    default = f"{table.kind.reference!r}, " * counted
     raise InvalidInputError(
         f"reference: got {reference!r}, which is not fitted to the counts of such a table, expected "
-        f"{kind.reference!r}, None, one distribution for all, or one of the forecasts: {', '.join(models)}."
+        f"{default}None, one distribution for all, or one of the forecasts: {', '.join(models)}."
     )
 
 
