@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -214,3 +217,25 @@ def test_a_store_of_sums_is_written_and_read_again(folder, tmp_path, monkeypatch
 
 def _not_again(*_):
     raise AssertionError("a batch was scored again")
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
+    """At any moment: what was written is whole, or not there."""
+    store, out = tmp_path / "sums", tmp_path / "out.json"
+    table = pd.concat([make_table(300, seed) for seed in range(20)], ignore_index=True)
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
+    command = [
+        sys.executable, "-m", "censcore", "compare", tmp_path / "table.parquet", *COMMON, "--batch", "100",
+        "--store", store, "--quiet", "--json", out,
+    ]  # fmt: skip
+    for least in (3, 70, 130):  # in the first, the second and the third phase
+        process = subprocess.Popen(list(map(str, command)), stderr=subprocess.DEVNULL)
+        while process.poll() is None and len(list(store.glob("*.npz"))) < least:
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+    assert not out.exists()
+    run(*command[3:])
+    resumed = json.loads(out.read_text(encoding="utf-8"))
+    run("compare", tmp_path / "table.parquet", *COMMON, "--batch", 100, "--quiet", "--json", out)
+    assert resumed == json.loads(out.read_text(encoding="utf-8"))
