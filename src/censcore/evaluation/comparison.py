@@ -404,6 +404,8 @@ class Comparison(Outputs, KeepsValues):
         self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
     ) -> dict[str, Estimate]:
         """Means of a score at other times or levels, over all subjects, by model; where it is available."""
+        if self.summed is not None and isinstance(score, OfRisk):
+            return self.summed.of_means(score, dict)[0]
         at = {"times": times, "levels": levels}
         at = {name: places for name, places in at.items() if places is not None}
         means = self._again(score, [repeat.at(**at) if at else repeat for repeat in self.repeats])

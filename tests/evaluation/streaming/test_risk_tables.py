@@ -11,6 +11,7 @@ from tests.evaluation.streaming.tables import make_competing, make_table
 
 import censcore as cs
 from censcore.evaluation.decisions.forecast_columns import forecasts_of
+from censcore.evaluation.measures.murphy import elementary
 from censcore.exceptions import InvalidInputError
 
 KM = cs.Censoring(cs.KaplanMeier())
@@ -37,6 +38,11 @@ def assert_tables_agree(memory, streamed, at, **of):
         ours, theirs = (getattr(each, name)(at, THRESHOLDS, **of) for each in (memory, streamed))
         pd.testing.assert_frame_equal(ours, theirs, rtol=1e-10, atol=1e-12)
         assert np.isfinite(theirs.select_dtypes("float").to_numpy()).mean() > 0.4
+    pair = (each.of(of["outcome"]) if of else each for each in (memory, streamed))
+    ours, theirs = (each.curve(elementary(at, THRESHOLDS)) for each in pair)
+    for model, mean in ours.items():
+        np.testing.assert_allclose(theirs[model].value, mean.value, rtol=1e-10)
+        np.testing.assert_allclose(theirs[model].interval(), mean.interval(), rtol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +86,8 @@ def test_what_is_not_to_be_had_says_so(table):
     _, streamed = compared(table, KM, {"time": "t", "event": "d"}, {})
     with pytest.raises(InvalidInputError, match=r"thresholds=None, .* needs the subjects in memory"):
         streamed.net_benefit(100.0)
+    assert len(streamed.chart("murphy", time=100.0).panels[0].marks) >= 3
+    assert "Murphy" not in streamed.to_html()  # the table would be read again
     with pytest.raises(InvalidInputError, match="without its table"):
         pickle.loads(pickle.dumps(streamed)).net_benefit(100.0, THRESHOLDS)
     with pytest.raises(InvalidInputError, match="time must lie between 0 and the horizon"):
