@@ -26,7 +26,7 @@ class ProgressBar:
     what : str
         In front of the bar.
     total, done : int
-        Steps in all, and those finished before.
+        Steps in all, None where that is not known, and those finished before.
     show : bool, optional
         Whether there is a bar at all. None shows one in a terminal or a notebook, once the work has
         taken two seconds. Bars are not nested.
@@ -40,7 +40,7 @@ class ProgressBar:
 
     _seen: ClassVar[ProgressBar | None] = None
 
-    def __init__(self, what: str, total: int, done: int = 0, show: bool | None = True) -> None:
+    def __init__(self, what: str, total: int | None, done: int = 0, show: bool | None = True) -> None:
         self._progress: Any = None
         self._waits, self._began = show is None, perf_counter()
         if show is None:

@@ -1,15 +1,17 @@
-"""Batches of a table: parts of Parquet and CSV files, of Dask data frames, and of frames in memory."""
+"""Tables that are read in batches: Parquet and CSV files, frames of Dask, polars, DuckDB, and iterables."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import io
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,6 +75,8 @@ def open_parquet(source: Any) -> Any:
 class Batch(Protocol):
     """A part of a table that one task reads, in pieces of bounded size."""
 
+    rows: int  #: how many rows it has, about; zero, or missing, where that is not known
+
     def names(self) -> list[str]:
         """Names of the columns."""
 
@@ -91,6 +95,7 @@ class FileBatch(Batch):
 
     path: str
     version: str
+    rows: int
 
     @property
     def identity(self) -> str:
@@ -172,10 +177,28 @@ class FrameBatch(Batch):
     frame: Any
     columns: Sequence[Any]
     delayed: bool = False
+    first: int = 0  #: the number of its first row in the table
 
     def names(self) -> list[str]:
         """Names of the columns."""
         return [str(name) for name in self.columns]
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]  # read alone
+        """Those of the frame; zero where Dask is still to compute it."""
+        return 0 if self.delayed else len(self.frame)
+
+    @property
+    def identity(self) -> str:
+        """A hash of the content."""
+        if self.delayed:
+            return ""
+        import pandas as pd
+
+        digest = hashlib.blake2b(repr(list(self.columns)).encode(), digest_size=16)
+        for name in self.frame:
+            digest.update(pd.util.hash_pandas_object(self.frame[name], index=False).to_numpy().tobytes())
+        return digest.hexdigest()
 
     def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Slices of ``rows`` rows; a partition is computed here."""
@@ -190,38 +213,105 @@ class FrameBatch(Batch):
         return "the Dask data frame" if self.delayed else "the table"
 
 
-def batches_of(data: Any, rows: int) -> list[Batch]:
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The batches of a table, in a fixed order, whenever they are gone through."""
+
+    known: Sequence[Batch]  #: those that tasks read themselves; none where rows pass through this process
+    rows: int | None  #: of the table, about; None where that is not known
+    delayed: bool = False  #: whether they are partitions that Dask is still to compute
+    stream: Callable[[], Iterator[FrameBatch]] | None = None  #: in place of ``known``
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.known) if self.stream is None else self.stream()
+
+    @classmethod
+    def of(cls, known: Sequence[Any], delayed: bool = False) -> Batches:
+        """From batches that tasks read themselves."""
+        return cls(known, sum(getattr(batch, "rows", 0) for batch in known) or None, delayed)
+
+
+def batches_of(data: Any, rows: int) -> Batches:
     """The parts of a table that tasks read, of about ``rows`` rows each; row groups of Parquet are not split.
 
     ``data`` is a Parquet or CSV file, a folder of such files, a pattern with ``*``, a list of paths, a Dask
-    data frame, a frame in memory, or a list of objects with the methods of :class:`Batch`.
+    data frame, a lazy frame of polars, a relation of DuckDB, a frame in memory, a list or another iterable of
+    frames, a function that gives one, or a list of objects with the methods of :class:`Batch`.
 
     >>> import pandas as pd
     >>> [len(frame) for batch in batches_of(pd.DataFrame({"t": range(5)}), 2)
     ...  for frame in batch.frames(None, 2, ())]
     [2, 2, 1]
     """
+    rows, listed = as_count(rows, "rows", most=MOST_ROWS), isinstance(data, list | tuple) and bool(data)
     if isinstance(data, str | os.PathLike):
         paths = _files(str(data))
-    elif isinstance(data, list | tuple) and data and all(isinstance(x, str | os.PathLike) for x in data):
+    elif listed and all(isinstance(x, str | os.PathLike) for x in data):
         paths = [file for path in data for file in _files(str(path))]
-    elif isinstance(data, list | tuple) and data and all(hasattr(part, "frames") for part in data):
-        return list(data)
+    elif listed and all(hasattr(part, "frames") for part in data):
+        return Batches.of(data)
     elif hasattr(data, "to_delayed"):
-        return [FrameBatch(part, list(data.columns), delayed=True) for part in data.to_delayed()]
-    elif hasattr(data, "columns"):
-        frame = as_frame(data, name="data").to_pandas()
-        return [FrameBatch(frame, frame.columns)]
+        return Batches.of([FrameBatch(x, list(data.columns), True) for x in data.to_delayed()], True)
+    elif (of_frames := _frames(data, rows)) is not None:
+        frames, count = of_frames
+        return Batches((), count, stream=lambda: _in_rows(frames(), rows))
     else:
-        raise InvalidTypeError(
-            f"data: got {type(data).__name__}, expected a path of Parquet or CSV files, a list of paths, a "
-            "Dask data frame or a data frame."
-        )
-    rows = as_count(rows, "rows", most=MOST_ROWS)
+        return Batches.of(list(_in_rows([data], rows)))
     batches = [batch for path in paths for batch in _parts(path, rows)]
     if not batches:
         raise InvalidInputError(f"{some_of(paths)}: got a table without rows, expected at least one subject.")
-    return batches
+    return Batches.of(batches)
+
+
+def is_lazy(data: Any) -> bool:
+    """Whether a table is computed only when it is read: of Dask, polars or DuckDB."""
+    return hasattr(data, "to_delayed") or hasattr(data, "collect_batches") or hasattr(data, "to_arrow_reader")
+
+
+def _frames(data: Any, rows: int) -> tuple[Callable[[], Iterable[Any]], int | None] | None:
+    """What gives the frames of a table in order, and the number of rows if it is known; None of a frame."""
+    if hasattr(data, "collect_batches"):  # polars
+        import polars as pl
+
+        count = int(data.select(pl.len()).collect().item())
+        return partial(data.collect_batches, chunk_size=rows, maintain_order=True), count
+    if hasattr(data, "to_arrow_reader"):  # a relation of DuckDB, which is read once
+        return lambda: (part.to_pandas() for part in data.project("*").to_arrow_reader(rows)), data.shape[0]
+    if hasattr(data, "columns") or hasattr(data, "column_names") or isinstance(data, dict):
+        return None
+    if callable(data):
+        return data, None
+    if isinstance(data, Iterator):
+        raise InvalidTypeError(
+            f"data: got {type(data).__name__}, which can be gone through once, expected frames that are read "
+            "several times: a list, or a function without arguments that begins again, such as lambda: "
+            "read_parts(folder)."
+        )
+    if isinstance(data, Iterable):
+        return lambda: data, sum(map(len, data)) if isinstance(data, list | tuple) else None
+    raise InvalidTypeError(
+        f"data: got {type(data).__name__}, expected a path of Parquet or CSV files, a list of paths, a lazy "
+        "frame of Dask or polars, a relation of DuckDB, a data frame, or an iterable of frames."
+    )
+
+
+def _in_rows(frames: Iterable[Any], rows: int) -> Iterator[FrameBatch]:
+    """Batches of ``rows`` rows each, however many the frames have; the last one has fewer."""
+    import pandas as pd
+
+    waiting, count, first = list[pd.DataFrame](), 0, 0
+    for frame in frames:
+        waiting.append(as_frame(frame, name="data").to_pandas())
+        count += len(waiting[-1])
+        if count >= rows:
+            whole = pd.concat(waiting, ignore_index=True) if len(waiting) > 1 else waiting[0]
+            for start in range(0, count - rows + 1, rows):
+                yield FrameBatch(whole.iloc[start : start + rows], whole.columns, first=first)
+                first += rows
+            waiting, count = [whole.iloc[count - count % rows :]], count % rows
+    if count:
+        whole = pd.concat(waiting, ignore_index=True)
+        yield FrameBatch(whole, whole.columns, first=first)
 
 
 def memory_of(path: Path) -> float:
@@ -295,7 +385,7 @@ def _row_groups(path: str, rows: int, version: str) -> Iterator[ParquetBatch]:
         groups.append(number)
         count += metadata.row_group(number).num_rows
         if count >= rows or number == metadata.num_row_groups - 1:
-            yield ParquetBatch(path, version, tuple(groups))
+            yield ParquetBatch(path, version, count, tuple(groups))
             groups, count = [], 0
 
 
@@ -318,7 +408,7 @@ def _line_ranges(path: str, rows: int, version: str) -> Iterator[CsvBatch]:
                     size *= 2  # a line that is longer than the block
                     continue
                 block = block[:end]
-            yield CsvBatch(path, version, start, start + len(block), header)
+            yield CsvBatch(path, version, int(len(block) / length), start, start + len(block), header)
             start += len(block)
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -152,28 +156,37 @@ def test_options_of_batches_need_batches(folder):
         run("score", folder / "table.csv", *COMMON, "--jobs", 2)
 
 
-def test_large_files_are_read_in_batches(folder, monkeypatch):
-    from censcore.cli import options
-
-    assert not options.Source(folder / "table.csv").in_batches
-    monkeypatch.setattr(options, "LARGE", 1000)
-    assert options.Source(folder / "table.csv").in_batches
-    assert np.isfinite(options.ROWS)
-
-
 @pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
-def test_a_file_is_read_in_batches_by_its_size_in_memory(folder, monkeypatch, name):
+def test_a_file_is_read_in_batches_by_its_size_in_memory(folder, name):
     """Compressed bytes say little: numbers that repeat take hardly any of them."""
-    monkeypatch.setattr("censcore.cli.options.LARGE", 1000)
     table = pd.read_parquet(folder / "table.parquet")
-    numbers_in_memory = 8 * table.shape[0] * table.shape[1]
-    assert memory_of(folder / name) == pytest.approx(numbers_in_memory, rel=0.05)
-    found = run("compare", folder / name, *COMMON)
+    size = 8 * table.shape[0] * table.shape[1] / 1e6
+    assert memory_of(folder / name) / 1e6 == pytest.approx(size, rel=0.05)
+    found = run("compare", folder / name, *COMMON, "--memory", size / 2)
+    assert f"more than --memory {size / 2:g}: it is read in batches of 100000 rows." in found
     assert "concordance" not in found  # needs the subjects in memory
-    assert not Source(folder / name, covariates="scale").in_batches  # batches do not test covariates
-    assert not Source(folder / name, lower="lower", upper="upper").in_batches
-    monkeypatch.setattr("censcore.cli.options.LARGE", numbers_in_memory * 2)
-    assert "concordance" in run("compare", folder / name, *COMMON)
+    whole = run("compare", folder / name, *COMMON, "--memory", size * 2)
+    assert "when it is decoded" not in whole
+    assert "concordance" in whole
+    assert run("compare", folder / name, *COMMON) == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"covariates": "scale"}, "whether covariates predict censoring is tested with all subjects"),
+        ({"censoring": "auto"}, "whether covariates predict censoring is tested with all subjects"),
+        (
+            {"censoring": "cox", "covariates": "w"},
+            "--censoring cox is fitted to all subjects, without --train",
+        ),
+        ({"lower": "lower", "upper": "upper"}, "intervals are compared in memory"),
+        ({"censoring": "cox", "covariates": "w", "train": Path("train.parquet")}, ""),
+    ],
+)
+def test_a_large_file_that_is_read_whole_says_why(folder, capsys, options, why):
+    assert Source(folder / "table.csv", memory=0.001, **options).in_batches is not bool(why)
+    assert (why or "it is read in batches") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [(), ("--train", "train.parquet"), COX], ids=["", "train", "Cox"])
@@ -198,9 +211,31 @@ def test_a_store_of_sums_is_written_and_read_again(folder, tmp_path, monkeypatch
         path.unlink()
     assert numbers_with("--store", store, "--jobs", 1) == plain
     assert sorted(store.glob("*.safetensors")) == kept
-    monkeypatch.setattr("censcore.evaluation.parts.batches.runners.write_partial", _not_again)
+    monkeypatch.setattr("censcore.evaluation.parts.batches.sums.PartialSums.write", _not_again)
     assert numbers_with("--store", store, "--quiet") == plain
 
 
 def _not_again(*_):
     raise AssertionError("a batch was scored again")
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
+    """At any moment: what was written is whole, or not there."""
+    store, out = tmp_path / "sums", tmp_path / "out.json"
+    table = pd.concat([make_table(300, seed) for seed in range(20)], ignore_index=True)
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
+    command = [
+        sys.executable, "-m", "censcore", "compare", tmp_path / "table.parquet", *COMMON, "--batch", "100",
+        "--store", store, "--quiet", "--json", out,
+    ]  # fmt: skip
+    for least in (3, 70, 130):  # in the first, the second and the third phase
+        process = subprocess.Popen(list(map(str, command)), stderr=subprocess.DEVNULL)
+        while process.poll() is None and len(list(store.glob("*.safetensors"))) < least:
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+    assert not out.exists()
+    run(*command[3:])
+    resumed = json.loads(out.read_text(encoding="utf-8"))
+    run("compare", tmp_path / "table.parquet", *COMMON, "--batch", 100, "--quiet", "--json", out)
+    assert resumed == json.loads(out.read_text(encoding="utf-8"))

@@ -123,6 +123,11 @@ def test_it_is_streamed():
     )
     memory = cs.compare(forecasts, SecondOfTwo(y), KM, discrimination=False, reference=None)
     assert_same(memory, streamed)
+    in_memory = {"train": (None, SecondOfTwo(data(120, seed=1)[0])), "discrimination": False}
+    memory = cs.compare(forecasts, SecondOfTwo(y), KM, **in_memory)
+    assert memory.reference == "kaplan-meier"
+    streamed = cs.compare(forecasts, cs.OutcomeTable(table, outcome=second, rows=50), KM, **in_memory)
+    assert_same(memory, streamed)
     train = cs.OutcomeTable(table, outcome=second)
     with pytest.raises(
         InvalidInputError, match="reference: got 'kaplan-meier', which is not fitted to the counts"

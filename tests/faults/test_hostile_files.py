@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.evaluation.parts.batches.runners import read_partial
+from censcore.evaluation.parts.batches.sums import PartialSums
 from censcore.evaluation.parts.fold_store import load_forecast, save_value
 from censcore.evaluation.report.export import latex_table
 from censcore.evaluation.report.page import whole_page
@@ -66,7 +66,7 @@ def test_a_store_takes_what_it_did_not_write_as_not_there(tmp_path, name):
     else:
         write_model_file(file, "result", {}, {"value": VALUES[name]})
     assert load_forecast(file) is None
-    assert read_partial(file) is None
+    assert PartialSums.read(file) is None
 
 
 # ---- model files ---------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from censcore.cli.predictions import check_options, is_standard_input, outcome_o
 from censcore.cli.score import loss_columns, losses_writer, tell_written
 from censcore.evaluation.decisions.asked import read
 from censcore.evaluation.decisions.forecast_columns import column_forecasts
-from censcore.evaluation.parts.batches.decisions import TablePlan
+from censcore.evaluation.parts.batches.decisions import decide_table
+from censcore.evaluation.parts.batches.phases import Task
 from censcore.evaluation.parts.batches.runners import Runner, cluster
-from censcore.evaluation.parts.batches.table_plan import BatchPlan, Rows
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import is_standard_output
@@ -36,7 +36,9 @@ class _Outcome:
     @classmethod
     def of(cls, source: Source) -> _Outcome:
         """Keep the columns alone: stored sums do not depend on files, nor on how many processes read them."""
-        return cls(replace(source, predictions=Path(), train=None, batch=None, jobs=None, dask=None))
+        return cls(
+            replace(source, predictions=Path(), train=None, batch=None, memory=0, jobs=None, dask=None)
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,7 +68,7 @@ def read_batches(
         n_jobs=source.jobs, store=store,
     )  # fmt: skip
     estimator = source.estimator()
-    there = batches_of(table.data, table.rows)[0].names()
+    there = next(iter(batches_of(table.data, table.rows))).names()
     forecasts = column_forecasts(there, source.used, **source.reading)
     train: Any = None
     if source.named in NEED_COVARIATES and estimator is not None:
@@ -111,16 +113,12 @@ def _training(source: Source, weights: str | None, groups: str | None) -> cs.Sam
 class _Losses:
     """The task of a batch: its losses, by column."""
 
-    plan: BatchPlan
+    task: Task
 
     def __call__(self, batch: Any) -> dict[str, np.ndarray]:
         """Columns of losses, in the order of the rows."""
-        parts = [self._of(rows) for rows in self.plan.read(batch)]
+        parts = [loss_columns(of.cases, self.task.scores)[0] for of in self.task.read(batch)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-
-    def _of(self, rows: Rows) -> dict[str, np.ndarray]:
-        cases = self.plan.cases(rows)
-        return loss_columns(cases, self.plan.scores)[0]
 
 
 def score_batches(inputs: Inputs, out: Path | None, **asked: Any) -> None:
@@ -132,9 +130,9 @@ def score_batches(inputs: Inputs, out: Path | None, **asked: Any) -> None:
         sample = Sample(None, table)
         options = asked | {"reference": None}
         given = read(inputs.forecasts, sample, inputs.censoring, inputs.train, **options)
-        ready = TablePlan(runner, given).decide()
-        for note in ready.notes:
+        ready = decide_table(given, runner)
+        for note in ready.decided.notes:
             typer.echo(f"note: {one_line(note)}", err=True)
         for losses in runner.each(_Losses(ready.task), ready.batches, "scoring"):
             write(losses)
-    tell_written(out, ready.counts.n, ready.task.horizon)
+    tell_written(out, ready.counted.n, ready.decided.horizon)

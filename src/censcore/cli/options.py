@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -28,7 +29,7 @@ CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
 #: Those that are regressions.
 NEED_COVARIATES = ("cox", "weibull")
 
-LARGE = 50_000_000  # bytes in memory above which a file is read in batches; a comparison needs many times it
+LARGE = 50.0  # megabytes in memory above which a file is read in batches; a comparison needs many times it
 ROWS = 100_000  # of a batch
 
 EXIT_CODES = (
@@ -93,8 +94,9 @@ HELP = {
     "tail": "Survival beyond the last time: exponential, infinity (no event), last (all by then), or auto.",
     "repair": "Replace curves that are not monotone by the nearest ones that are, and report it.",
     "batch": "Read the table in batches of so many rows, in bounded memory. By default this is done for "
-    f"folders, patterns, with --dask, and for files of more than {LARGE // 10**6} MB in memory, {ROWS} rows "
-    "at a time.",
+    f"folders, patterns, with --dask, and for files of more than --memory, {ROWS} rows at a time.",
+    "memory": "Megabytes up to which a file is read whole, of its numbers in memory, eight bytes each, "
+    "whatever it is compressed to; a comparison needs about fifteen times as much.",
     "jobs": "Processes that score batches at a time.",
     "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on.",
 }
@@ -125,10 +127,11 @@ class Source:
     tail: str = "auto"
     repair: bool = False
     batch: int | None = None
+    memory: float = LARGE
     jobs: int | None = None
     dask: str | None = None
 
-    @property
+    @cached_property
     def in_batches(self) -> bool:
         """Whether the table is read in batches rather than whole."""
         path = self.predictions
@@ -139,13 +142,30 @@ class Source:
         return path.is_dir() or self._is_large()
 
     def _is_large(self) -> bool:
-        """Whether a file needs much memory, and all that was asked for is to be had in batches."""
-        pooled = self.named in ("kaplan-meier", "none") and self.covariates is None
-        if self.intervals or not pooled or self.predictions.stat().st_size < LARGE // 100:
-            return False
+        """Whether a file needs much memory and can be read in batches; either is told."""
         from censcore.tables import memory_of  # --help needs none of what it imports
 
-        return memory_of(self.predictions) > LARGE
+        if (size := memory_of(self.predictions) / 1e6) <= self.memory:
+            return False
+        told = f"note: {self.predictions} takes {size:.0f} MB when it is decoded"
+        if why := self._only_whole:
+            told = f"{told}, and is read whole: {why} A comparison needs about fifteen times as much."
+        else:
+            told = f"{told}, more than --memory {self.memory:g}: it is read in batches of {ROWS} rows."
+        typer.echo(visible(told), err=True)
+        return not why
+
+    @property
+    def _only_whole(self) -> str:
+        """Why a table is not read in batches unless that is asked for; empty where it is."""
+        if self.intervals:
+            return "intervals are compared in memory."
+        if self.named in NEED_COVARIATES:
+            return (
+                "" if self.train else f"--censoring {self.named} is fitted to all subjects, without --train."
+            )
+        tested = self.named == "auto" or self.covariates is not None
+        return "whether covariates predict censoring is tested with all subjects." if tested else ""
 
     def __post_init__(self) -> None:
         """Without any columns of the outcome these are called time and event."""

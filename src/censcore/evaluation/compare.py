@@ -19,7 +19,7 @@ from censcore.evaluation.decisions.decide import decide
 from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER, as_named
 from censcore.evaluation.evaluation import Evaluation, Repeat, check_same, evaluate_all
 from censcore.evaluation.measures.case_scores import DEFAULT_SCORES
-from censcore.evaluation.outcome_table import OutcomeTable, check_in_memory
+from censcore.evaluation.outcome_table import OutcomeTable, as_table, check_in_memory
 from censcore.evaluation.report.provenance import what_was_compared
 from censcore.evaluation.report.table_lines import deciding, mean_lines
 from censcore.evaluation.report.verdict import Verdict
@@ -207,6 +207,7 @@ def compare(
         "by": by, "names": names, "events": events, "confidence": confidence,
         "discrimination": discrimination, "time_unit": time_unit, "seed": seed, "progress": progress,
     }  # fmt: skip
+    y = as_table(y)
     asked = read(forecasts, Sample.scored(y, X, sample_weight, groups), censoring, train, **options)
     if not asked.in_memory:
         from censcore.evaluation.parts.batches.compare_table import compare_table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,12 +22,12 @@ from censcore.evaluation.inference.mean_losses import Means, Subset, notes_on_un
 from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind
 from censcore.evaluation.kinds.one_time import OneTime
-from censcore.evaluation.lines import Line, data_frame
+from censcore.evaluation.lines import MINIMUM_EVENTS, Line, data_frame
 from censcore.evaluation.measures import classification, net_benefit
 from censcore.evaluation.measures.availability import BATCHES, FIXED, check_available
 from censcore.evaluation.measures.calibration_curve import CalibrationCurve, calibration_curve
 from censcore.evaluation.measures.case import Case, counted_events, effective_events, weighted_events
-from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.case_scores import CaseScore, OfRisk
 from censcore.evaluation.measures.discrimination import CONCORDANCES, Discrimination, Measure, discriminate
 from censcore.evaluation.measures.joint_scores import View, plain, view_called
 from censcore.evaluation.report.outputs import Outputs
@@ -39,7 +40,7 @@ from censcore.outcomes import RightCensored
 if TYPE_CHECKING:
     import pandas as pd
 
-    from censcore.evaluation.parts.batches.summed import Summed
+    from censcore.evaluation.parts.batches.compare_table import Summed
     from censcore.evaluation.parts.folded import Folded
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
@@ -402,10 +403,21 @@ class Comparison(Outputs, KeepsValues):
         self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
     ) -> dict[str, Estimate]:
         """Means of a score at other times or levels, over all subjects, by model; where it is available."""
+        if self.summed is not None and isinstance(score, OfRisk):
+            return self.summed.of_means(score, dict)[0]
         at = {"times": times, "levels": levels}
         at = {name: places for name, places in at.items() if places is not None}
         means = self._again(score, [repeat.at(**at) if at else repeat for repeat in self.repeats])
         return {model: mean for model, mean in means.items() if not np.isnan(mean.value).any()}
+
+    def of_means(
+        self, score: OfRisk, function: Callable[[dict[str, Estimate]], dict[Any, Estimate]]
+    ) -> tuple[dict[Any, Estimate], bool]:
+        """Estimate smooth functions of the means of a score; also say whether there are enough events."""
+        if self.summed is not None:
+            found, events = self.summed.of_means(score, function)
+            return found, events >= MINIMUM_EVENTS
+        return function(self.curve(score)), net_benefit.enough_events(self, score.time)
 
     def mean_of(self, score: CaseScore, model: str) -> Estimate:
         """The mean of a score that is made for one of the models, over all subjects, in the first repeat."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from censcore._validation import as_count, as_list, check_kind
+from censcore._validation import as_count, as_list, check_kind, column_names
 from censcore.exceptions import InvalidInputError
 from censcore.files import as_path
 from censcore.outcomes import CompetingRisks, RightCensored
-from censcore.tables import MOST_ROWS
+from censcore.plain_text import some_of
+from censcore.tables import MOST_ROWS, is_lazy
 
 IN_MEMORY = (
     "not available for a table that is read in batches. Read the table into memory, and pass its outcome in "
@@ -23,7 +24,7 @@ OF_COLUMNS = ("time", "event", "censoring_time", "entry", "cause", "names")
 
 @dataclass(frozen=True, eq=False)
 class OutcomeTable:
-    """Outcomes in columns of a table that is read in batches: Parquet or CSV files, or a Dask data frame.
+    """Outcomes in columns of a table that is read in batches: files, or frames that are lazy or in parts.
 
     Passed to :func:`compare` in place of ``y``. Forecasts are then functions of the rows of a batch, or in
     columns with the names that the command line reads; ``groups``, ``sample_weight`` and ``by`` are names of
@@ -32,9 +33,10 @@ class OutcomeTable:
 
     Parameters
     ----------
-    data : path, pattern, list of paths, Dask data frame or frame
-        A Parquet or CSV file, a folder of such files, a pattern such as ``"predictions/*.parquet"``, or a
-        table.
+    data : path, pattern, list of paths, frame, or iterable of frames
+        A Parquet or CSV file, a folder of such files, a pattern such as ``"predictions/*.parquet"``; a Dask
+        data frame, a lazy frame of polars, a relation of DuckDB; frames in memory, or a function that gives
+        an iterable of frames. It is read three times, always in the same order.
     time, event : str, or lists of str
         Columns of the observed times, and of whether each is an event; lists for several event times.
     censoring_time : str, optional
@@ -147,6 +149,23 @@ class OutcomeTable:
         return CompetingRisks.from_frame(
             frame, str(self.time), self.cause, *known, names=names, n_causes=n_causes
         )
+
+
+def as_table(y: Any) -> Any:
+    """The outcome as it is; of a lazy frame, in its columns "time" and "event", and "entry" if there is one.
+
+    Frames of Dask and polars and relations of DuckDB are lazy. Other columns are named by OutcomeTable.
+    """
+    if not is_lazy(y):
+        return y
+    names = column_names(y)
+    if missing := [name for name in ("time", "event") if name not in names]:
+        raise InvalidInputError(
+            f"y: got a table without the column {' and '.join(missing)}, expected time and event, as a frame "
+            "in memory has them. Name others by OutcomeTable(table, time=, event=), or cause= for competing "
+            f"risks. There are: {some_of(list(map(str, names)), 12)}"
+        )
+    return OutcomeTable(y, "time", "event", entry="entry" if "entry" in names else None)
 
 
 def check_in_memory(y: Any, what: str) -> None:

@@ -12,8 +12,10 @@ from tests.evaluation.streaming.tables import assert_same, make_table
 
 import censcore as cs
 from censcore.evaluation.decisions.forecast_columns import forecasts_of
-from censcore.evaluation.parts.batches import runners
+from censcore.evaluation.parts.batches.runners import Runner
+from censcore.evaluation.parts.batches.sums import Keyed, PartialSums
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
+from censcore.tables import Batches
 
 KM = cs.Censoring(cs.KaplanMeier())
 BY_SITE = cs.Censoring(cs.KaplanMeier(stratify="site"))
@@ -45,7 +47,7 @@ def test_sums_by_keys_of_more_combinations_than_integers():
     rng = np.random.default_rng(0)
     keys = tuple(rng.permutation(70_000).astype(float) for _ in range(4))  # 2.4e19 combinations
     twice = tuple(np.tile(key, 2) for key in keys)
-    sums = runners.Keyed.of(twice, np.ones((140_000, 1)))
+    sums = Keyed.of(twice, np.ones((140_000, 1)))
     order = np.lexsort(keys[::-1])
     np.testing.assert_array_equal(sums.keys, [key[order] for key in keys])
     assert (sums.values == 2).all()
@@ -154,10 +156,11 @@ def test_killed_processes_lose_nothing(monkeypatch):
     monkeypatch.setattr(joblib, "Parallel", Breaking)
     monkeypatch.setenv("CENSCORE_THREADS", "1")
     least = 2
-    assert list(runners.Runner(2).each(lambda batch: 2 * batch, range(5), "")) == [0, 2, 4, 6, 8]
+    numbers = Batches.of(range(5))
+    assert list(Runner(2).each(lambda batch: 2 * batch, numbers, "")) == [0, 2, 4, 6, 8]
     least = 0  # a batch that kills every process is not tried for ever
     with pytest.raises(BrokenProcessPool):
-        list(runners.Runner(2).each(lambda batch: 2 * batch, range(5), ""))
+        list(Runner(2).each(lambda batch: 2 * batch, numbers, ""))
 
 
 def test_dask_frames_give_the_same(table):
@@ -171,17 +174,17 @@ def test_a_run_that_was_stopped_goes_on(table, tmp_path, monkeypatch):
     table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
     data = {"data": tmp_path / "table.parquet", "rows": 100, "scores": "crps", "store": tmp_path / "store"}
     written = []
-    write = runners.write_partial
+    write = PartialSums.write
 
-    def stops(path, sums):
+    def stops(sums, path):
         if len(written) == 7:
             raise KeyboardInterrupt
         written.append(path)
-        write(path, sums)
+        write(sums, path)
 
     monkeypatch.setenv("CENSCORE_KERNELS", "never")  # the same sums to the last bit
     with monkeypatch.context() as patched:
-        patched.setattr(runners, "write_partial", stops)
+        patched.setattr(PartialSums, "write", stops)
         with pytest.raises(KeyboardInterrupt):
             in_batches(**data)
     stored = sorted((tmp_path / "store").iterdir(), key=lambda path: path.stat().st_mtime_ns)

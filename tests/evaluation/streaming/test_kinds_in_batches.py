@@ -244,16 +244,15 @@ def semi(rows):
     return cs.SemiCompetingRisks(time, event, terminal=1)
 
 
-def test_semi_competing_risks_need_levels_and_no_reference():
+def test_semi_competing_risks_are_those_in_memory():
+    """With the default levels; their reference draws by the order of subjects with equal outcomes."""
     table = make_pairs()
     given = {name: model(table) for name, model in JOINT.items()}
-    options = {"scores": ["energy_score", "crps", "brier_score"], "discrimination": False, "levels": [0.25]}
+    options = {"scores": ["energy_score", "crps", "brier_score", "pinball_score"], "discrimination": False}
     options["reference"] = None
     memory = cs.compare(given, semi(table), KM, **options)
     data = cs.OutcomeTable(table, outcome=semi, rows=110)
     assert_same(memory, cs.compare(JOINT, data, KM, **options))
-    with pytest.raises(InvalidInputError, match="levels: got none, and counts of such a table"):
-        cs.compare(JOINT, data, KM, **{**options, "levels": None})
 
 
 # ---- what is refused -------------------------------------------------------------------------------------

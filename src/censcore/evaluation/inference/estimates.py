@@ -275,6 +275,15 @@ class SummedEstimate(Estimate):
         """How many contributions there were."""
         return self.count
 
+    def columns(self, which: slice | np.ndarray) -> Self:
+        """The estimate of some columns."""
+        value, summed, divisor = self.value[which], self.summed[:, which], self.divided_by[which]
+        return replace(self, value=value, summed=summed, divided_by=divisor)
+
+    def _zero_where(self, equal: np.ndarray) -> Self:
+        value, summed = (np.where(equal, 0.0, values) for values in (self.value, self.summed))
+        return replace(self, value=value, summed=summed)
+
 
 @dataclass(frozen=True, eq=False)
 class Differences(SummedEstimate):
@@ -283,19 +292,14 @@ class Differences(SummedEstimate):
     root: np.ndarray  #: a column for each model, (r, k); products of differences of columns are covariances
     pairs: np.ndarray  #: numbers of the two models of each difference, (2, q)
 
-    def columns(self, which: slice | np.ndarray) -> Differences:
+    def columns(self, which: slice | np.ndarray) -> Self:
         """Some of the differences."""
-        value, summed, pairs = self.value[which], self.summed[:, which], self.pairs[:, which]
-        return replace(self, value=value, summed=summed, divided_by=self.divided_by[which], pairs=pairs)
+        return replace(super().columns(which), pairs=self.pairs[:, which])
 
     def unit(self, which: np.ndarray) -> np.ndarray:
         """Vectors of length one, in columns, whose products are the correlations of some differences."""
         a, b = self.pairs[:, which]
         return (self.root[:, a] - self.root[:, b]) / self.standard_error[which]
-
-    def _zero_where(self, equal: np.ndarray) -> Self:
-        value, summed = (np.where(equal, 0.0, values) for values in (self.value, self.summed))
-        return replace(self, value=value, summed=summed)
 
 
 def pairs_of(k: int) -> np.ndarray:

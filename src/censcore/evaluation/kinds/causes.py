@@ -103,11 +103,11 @@ class Causes(Kind):
         """Times and causes."""
         return [(to_numpy(y.time), to_numpy(y.causes))]
 
-    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray]], entry: Any) -> Any:
         """Competing risks."""
-        ((time, cause, entry),) = parts
+        ((time, cause),) = parts
         names = self.y.names if self.names is None and _is_named(self.y.names) else self.names
-        return CompetingRisks(time, cause, entry=entry, names=names), None
+        return CompetingRisks(time, cause, entry=entry, names=names)
 
     def named(self, forecasts: Mapping[str, Any], train: Sample | None) -> tuple[Self, Sample | None]:
         """Both outcomes with the same causes: as named, or as many as any of them, or of the forecasts, has.

@@ -117,21 +117,14 @@ class Kind(ABC):
         return to_numpy(y.time)[to_numpy(y.event)]
 
     def parts(self, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        """What is counted of a table that is read in batches: times and codes, (n,), of each event time.
-
-        Their counts give the default times and levels, and the reference where :meth:`of_parts` is an outcome
-        of this kind.
-        """
+        """What is counted of a table that is read in batches: times and codes, (n,), of each event time."""
         events = self.events_of(y)
         return [(to_numpy(events.time), to_numpy(events.event))]
 
-    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
-        """An outcome with the same times and codes, each a subject, and its mask.
-
-        A part is its times, codes, and entries or None.
-        """
-        ((time, event, entry),) = parts
-        return RightCensored(time, event).with_entry(entry), None
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray]], entry: Any) -> Any:
+        """An outcome with these times, codes and entries (None without any)."""
+        ((time, event),) = parts
+        return RightCensored(time, event, entry=entry)
 
     # ---- forecasts -------------------------------------------------------------------------------------
 

@@ -84,10 +84,10 @@ class OneCause(OneTime):
         """Times, and whether the event was of the cause, of another one, or none."""
         return [(to_numpy(y.time), _causes(y))]
 
-    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray]], entry: Any) -> Any:
         """The event of one cause."""
-        ((time, cause, entry),) = parts
-        return CompetingRisks(time, cause, entry=entry, n_causes=2).cause(1), None
+        ((time, cause),) = parts
+        return CompetingRisks(time, cause, entry=entry, n_causes=2).cause(1)
 
     def given_entry(self, name: str, F: Any, horizon: float) -> Any:
         """Not known from one cause alone."""

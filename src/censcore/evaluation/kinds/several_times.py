@@ -172,14 +172,10 @@ class SeveralTimes(Kind):
         time, event = to_numpy(y.time), to_numpy(y.event)
         return [(time[:, j], event[:, j]) for j in range(y.k)]
 
-    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[Any, np.ndarray | None]:
-        """Subjects who are followed for one event time each; the others are censored at time zero."""
-        number = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-        mask = number[:, None] == np.arange(len(parts))
-        time, event = (np.concatenate([part[i] for part in parts])[:, None] for i in (0, 1))
-        entry = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
-        y = RightCensored(np.where(mask, time, 0.0), np.where(mask, event, False))
-        return y.with_entry(entry), mask
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray]], entry: Any) -> Any:
+        """Subjects with all event times."""
+        time, event = (np.column_stack(columns) for columns in zip(*parts, strict=True))
+        return RightCensored(time, event, entry=entry)
 
     # ---- forecasts -------------------------------------------------------------------------------------
 

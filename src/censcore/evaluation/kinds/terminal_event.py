@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,6 +57,11 @@ class SemiCompeting(SeveralTimes):
             )
         self._followed_for(outcome, train.mask, "train: mask")
         return train.checked(self.read_outcome)
+
+    def of_parts(self, parts: Sequence[tuple[np.ndarray, np.ndarray]], entry: Any) -> Any:
+        """Subjects with all event times, of which one is terminal."""
+        time, event = (np.column_stack(columns) for columns in zip(*parts, strict=True))
+        return SemiCompetingRisks(time, event, self.y.terminal).with_entry(entry)
 
     @property
     def terminal(self) -> str:

@@ -31,7 +31,8 @@ IN_MEMORY = Rule(
 TABLE: dict[str, tuple[Rule, ...]] = {
     "mean loss": (Rule(JOINS),) * 5,
     "mean loss at other times": (*(Rule(JOINS),) * 4, IN_MEMORY),
-    "observed risk": (*(Rule(JOINS),) * 4, IN_MEMORY),  # net benefit, Murphy, sensitivity, predictive values
+    "risk at thresholds": (Rule(JOINS),) * 5,  # net benefit, Murphy, sensitivity, predictive values
+    "observed risk": (*(Rule(JOINS),) * 4, IN_MEMORY),  # the same over all risks, ROC curves
     "concordance": (Rule(ONE_PART), Rule(AVERAGES), Rule(AVERAGES), Rule(ONE_PART), IN_MEMORY),
     "AUC": (Rule(ONE_PART), Rule(AVERAGES), Rule(AVERAGES), Rule(ONE_PART), IN_MEMORY),
     "calibration": (*(Rule(ONE_PART),) * 4, IN_MEMORY),
@@ -70,7 +71,7 @@ BY_REFITS: dict[tuple[str, str], Rule] = {
 PICTURES = {
     "overview": "calibration", "brier": "mean loss at other times", "differences": "mean loss",
     "calibration": "calibration", "d-calibration": "D-calibration", "decision": "observed risk",
-    "murphy": "observed risk", "pinball": "mean loss at other times", "censoring": "observed risk",
+    "murphy": "risk at thresholds", "pinball": "mean loss at other times", "censoring": "observed risk",
     "roc": "observed risk", "auc": "AUC", "risks": "observed risk", "scatter": "observed risk",
     "folds": "observed risk",
 }  # fmt: skip

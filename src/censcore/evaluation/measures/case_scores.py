@@ -178,6 +178,11 @@ class OfRisk(CaseScore):
         """The subjects that enter before the time and, where C is known for all, are followed beyond it."""
         return case.risk_at(self.time, self.scale).counted
 
+    def counted_events(self, cases: list[Case]) -> tuple[np.ndarray, ...]:
+        """The weights of events by the time, and of subjects known to be free of it, (n, 1) each."""
+        known = cases[0].risk_at(self.time)
+        return known.event[:, None], known.free[:, None]
+
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """That of every score of a single time."""
         times = np.full(losses.shape[1], self.time)

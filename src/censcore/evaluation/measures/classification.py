@@ -91,15 +91,18 @@ def classification_lines(
     """See :meth:`Comparison.classification`."""
     comparison, t = comparison.at(time)
     theta = check_thresholds([0.1, 0.2, 0.3, 0.4, 0.5] if thresholds is None else thresholds)
-    enough, lines = enough_events(comparison, t), list[Line]()
-    for model, means in comparison.curve(OfRisk(t, partial(positives, theta))).items():
-        columns = {"threshold": theta} | {
-            f"{name}{end}": values
-            for name, share in ratios(means).items()
-            for end, values in of_share(share, comparison.confidence, enough).items()
-        }
-        lines += lines_of({"model": model, "time": t}, columns)
-    return lines
+    found, enough = comparison.of_means(OfRisk(t, partial(positives, theta)), ratios_of_models)
+    columns: dict[str, dict[str, np.ndarray]] = {}
+    for (model, name), share in found.items():
+        values = of_share(share, comparison.confidence, enough)
+        of_model = columns.setdefault(model, {"threshold": theta})
+        of_model |= {f"{name}{end}": value for end, value in values.items()}
+    return [line for m, of in columns.items() for line in lines_of({"model": m, "time": t}, of)]
+
+
+def ratios_of_models(means: dict[str, Estimate]) -> dict[tuple[str, str], Estimate]:
+    """Sensitivity, specificity, PPV and NPV of every model."""
+    return {(model, name): share for model, mean in means.items() for name, share in ratios(mean).items()}
 
 
 def roc_lines(comparison: Comparison, time: float | None = None, points: int = ROC_POINTS) -> list[Line]:

@@ -2,6 +2,7 @@ r"""Net benefit of acting on a forecast probability, under censoring, and decisi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from censcore._validation import as_number, check_levels
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.inference.estimates import Estimate, effective_number
 from censcore.evaluation.lines import MINIMUM_EVENTS, Line, lines_of
+from censcore.evaluation.measures.availability import check_available
 from censcore.evaluation.measures.case import Case, RiskAt, risk_at
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
@@ -133,13 +135,12 @@ def _benefit(p: np.ndarray | float, known: RiskAt, theta: np.ndarray) -> np.ndar
 def decision_lines(comparison: Comparison, time: float | None = None, thresholds: Any = None) -> list[Line]:
     """See :meth:`Comparison.net_benefit`."""
     comparison, t = comparison.at(time)
-    theta = default_thresholds(comparison, t) if thresholds is None else check_thresholds(thresholds)
-    curves, enough, lines = decision_curves(comparison, t, theta), enough_events(comparison, t), list[Line]()
-    everyone = curves[TREAT_ALL]
-    better = everyone.value > 0  # than treating nobody
-    default = Estimate(np.where(better, everyone.value, 0.0), np.where(better, everyone.influence, 0.0))
-    for model, curve in curves.items():
-        gain, error = curve - default, np.where(curve.varies, curve.standard_error, np.nan)
+    theta, lines = _thresholds(comparison, t, thresholds), list[Line]()
+    score, function = OfRisk(t, partial(benefit_and_status, theta)), partial(curves_and_gains, theta)
+    found, enough = comparison.of_means(score, function)
+    for model in dict.fromkeys(model for model, _ in found):
+        curve, gain = found[model, "curve"], found[model, "gain"]
+        error = np.where(curve.varies, curve.standard_error, np.nan)
         ends = (*curve.interval(comparison.confidence), *gain.interval(comparison.confidence))
         names = ("standard_error", "low", "high", "gain_low", "gain_high")
         errors = (values if enough else np.full(len(theta), np.nan) for values in (error, *ends))
@@ -154,17 +155,40 @@ def decision_curves(comparison: Comparison, t: float, theta: np.ndarray) -> dict
     That of treating all is :math:`\mathrm E\,w_1-\frac\theta{1-\theta}\,\mathrm E\,w_0`, with the weights of
     "event by t" and of "no event by t".
     """
+    return curves_of(theta, comparison.curve(OfRisk(t, partial(benefit_and_status, theta))))
 
-    def benefit_and_status(known: RiskAt) -> np.ndarray:
-        return np.column_stack([_benefit(known.p, known, theta), known.event, known.free])
 
-    means = comparison.curve(OfRisk(t, benefit_and_status))
-    of_all, odds = means[comparison.models[0]], theta / (1 - theta)
+def benefit_and_status(theta: np.ndarray, known: RiskAt) -> np.ndarray:
+    """Per subject: its net benefit at each of q thresholds, then both weights, (n, q + 2)."""
+    return np.column_stack([_benefit(known.p, known, theta), known.event, known.free])
+
+
+def curves_of(theta: np.ndarray, means: dict[str, Estimate]) -> dict[str, Estimate]:
+    """Decision curves from the means of :func:`benefit_and_status`."""
+    of_all, odds = next(iter(means.values())), theta / (1 - theta)
     event, free = of_all.column(len(theta)), of_all.column(len(theta) + 1)
     everyone = Estimate(event.value - odds * free.value, event.influence - odds * free.influence)
     nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
     curves = {model: mean.columns(slice(len(theta))) for model, mean in means.items()}
     return curves | {TREAT_ALL: everyone, TREAT_NONE: nobody}
+
+
+def curves_and_gains(theta: np.ndarray, means: dict[str, Estimate]) -> dict[tuple[str, str], Estimate]:
+    """Decision curves, and how much they lead over the better one of treating all and treating none."""
+    curves = curves_of(theta, means)
+    everyone = curves[TREAT_ALL]
+    better = everyone.value > 0  # than treating nobody
+    default = Estimate(np.where(better, everyone.value, 0.0), np.where(better, everyone.influence, 0.0))
+    found = {(model, "curve"): curve for model, curve in curves.items()}
+    return found | {(model, "gain"): curve - default for model, curve in curves.items()}
+
+
+def _thresholds(comparison: Comparison, t: float, thresholds: Any) -> np.ndarray:
+    """Thresholds as asked for, or from the risks of all subjects."""
+    if thresholds is not None:
+        return check_thresholds(thresholds)
+    check_available("thresholds=None, which follows from all risks,", "observed risk", comparison.producer)
+    return default_thresholds(comparison, t)
 
 
 def default_thresholds(comparison: Comparison, t: float) -> np.ndarray:

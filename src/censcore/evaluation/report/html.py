@@ -330,6 +330,7 @@ def _pictures(comparison: Comparison, outcome: str) -> str:
     first = _figures(comparison, "brier", outcome, versus=base) if base else ""
     first += _figures(comparison, "decision", outcome)
     kinds = ["brier", *(["auc"] if comparison.discrimination else []), "roc", "murphy", "pinball"]
+    kinds = kinds if comparison.summed is None else []  # a table is read again for each of them
     more = "".join(_figures(comparison, kind, outcome) for kind in kinds)
     shown = f"<div class='pictures'>{first}</div>" if first else ""
     folded = "More pictures: Brier score, AUC, ROC curves, Murphy diagram, pinball score"

@@ -1,39 +1,53 @@
-"""Comparisons of tables that are read in batches: from sums over batches to means and their errors."""
+"""Comparisons of tables that are read in batches: from sums over batches to evaluations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.decisions.asked import Asked
-from censcore.evaluation.decisions.decide import Decided
 from censcore.evaluation.decisions.notes import note_on_few, note_on_units
 from censcore.evaluation.evaluation import Evaluation
-from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.inference.estimates import Estimate, beside
 from censcore.evaluation.inference.mean_losses import method_of, notes_on_unavailable
-from censcore.evaluation.inference.units import sums_within
-from censcore.evaluation.outcome_table import IN_MEMORY
-from censcore.evaluation.parts.batches.decisions import TablePlan
-from censcore.evaluation.parts.batches.passes import (
-    SUMS,
+from censcore.evaluation.inference.moments import Moments, power_sums
+from censcore.evaluation.inference.pooling import estimate_by_unit
+from censcore.evaluation.inference.units import Units, sums_within
+from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.classification import quantiles_of
+from censcore.evaluation.measures.joint_scores import View
+from censcore.evaluation.outcome_table import IN_MEMORY, OutcomeTable
+from censcore.evaluation.parts.batches.counts import Counted, Places
+from censcore.evaluation.parts.batches.decisions import TableDecided, decide_table
+from censcore.evaluation.parts.batches.phases import (
     Centre,
-    Influences,
-    LossSums,
-    Moments,
+    Facts,
+    Kept,
+    Powers,
     event_scores,
     event_weights,
-    power_sums,
 )
-from censcore.evaluation.parts.batches.runners import PartialSums, Runner, cluster
-from censcore.evaluation.parts.batches.summed import Summed
+from censcore.evaluation.parts.batches.runners import Runner, cluster
+from censcore.evaluation.parts.batches.sums import PartialSums
 from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.outcomes import RightCensored
 
-Values = dict[tuple[int, str, str], Estimate]  # means by subset number, model and score name
+PAIRS = (
+    "Concordance and AUC are over all pairs of subjects, and calibration over their order: neither is a sum "
+    "over batches. Compare a sample in memory for these."
+)
+Means = dict[tuple[int, str, str], Estimate]  # by number of the subset, model and name of the score
+OfMeans = Callable[[dict[str, Estimate]], dict[Any, Estimate]]
 
 
 def compare_table(asked: Asked) -> Comparison:
@@ -42,216 +56,295 @@ def compare_table(asked: Asked) -> Comparison:
     other = [name for name in ("X", "mask") if getattr(asked.sample, name) is not None]
     if other:
         raise InvalidInputError(f"{', '.join(other)}: {IN_MEMORY}")
+    with _runner(table, asked.progress) as runner:
+        ready = decide_table(asked, runner)
+        kept = Kept() if runner.store is None and runner.in_one_process(ready.batches) else None
+        facts = runner.total(Facts(ready.task, kept), ready.batches, "scoring")
+        centres, apart = _centres(ready, facts)
+        means = _means(ready, runner, centres, apart, kept)
+    return _comparison(ready, facts, means, asked)
+
+
+@contextmanager
+def _runner(table: OutcomeTable, progress: bool | None) -> Iterator[Runner]:
+    store = None if table.store is None else Path(table.store)
     with cluster(table.dask) as client:
-        store = None if table.store is None else Path(table.store)
-        runner = Runner(table.n_jobs, client, store, asked.progress)
-        ready = TablePlan(runner, asked).decide()
-        losses = runner.total(LossSums(ready.task), ready.batches, "scoring")
-        centres, apart = _centres_of(ready, losses)
-        task = Influences(ready.task, centres, ready.reference, ready.counts)
-        influences = runner.total(task, ready.batches, "standard errors")
-    return _result(asked, ready, losses, _means_of(ready, centres, apart, influences))
+        yield Runner(table.n_jobs, client, store, progress)
 
 
-def _result(asked: Asked, ready: TablePlan, losses: PartialSums, values: Values) -> Comparison:
-    plan = ready.task
-    effective, weighted, few = _effective(ready, losses)
-    missing = {key.rpartition("|")[::2]: why for key, why in losses.unavailable.items()}
-    censoring = replace(ready.censoring, parts=[] if ready.part is None else [ready.part])
-    notes = [*ready.notes, *_notes(ready, losses, asked.discrimination), *few]
-    notes += notes_on_unavailable(missing)
-    pairs = {(m, score.name): f"infinite|{m}|{score.name}" for score in plan.scores for m in plan.forecasts}
-    infinite = {pair: losses.sums[key] for pair, key in pairs.items() if pair not in missing}
-    groups = ready.counted.by.get("groups")
-    n_groups = None if groups is None else len(groups.values)
-    diagnostic = _diagnostic(ready, losses)
-    asked = replace(asked.bare, discrimination=False, horizon=ready.asked.horizon)
-    decisions = Decided(
-        asked, ready.kind, plan.scores, ready.reference, censoring, plan.horizon, plan.times,
-        plan.levels, plan.subsets, None, None, notes,
-    )  # fmt: skip
-    evaluations = {}
-    for model in plan.forecasts:
-        means = {(s, name): mean for (s, m, name), mean in values.items() if m == model}
-        why = {name: reason for (m, name), reason in missing.items() if m == model}
-        evaluations[model] = Evaluation(model, decisions, means, why, method=method_of(censoring))
-    summed = Summed(plan.rows, ready.counted, effective, weighted, infinite, n_groups, diagnostic)
-    return Comparison(evaluations, decisions, notes, summed=summed)
+def functions_of_means(
+    table: OutcomeTable, ready: TableDecided, score: CaseScore, of_means: OfMeans, view: View | None
+) -> tuple[dict[Any, Estimate], float]:
+    """Estimate smooth functions of the mean of a score of all forecasts, in two more phases.
 
-
-def _effective(
-    ready: TablePlan, losses: PartialSums
-) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, tuple[int, float]], list[str]]:
-    """Effective numbers of events, those of events with inverse-probability weights, and where they are few.
-
-    The first are by outcome and axis, (subsets, columns): the fewer of events and of subjects without.
+    Contributions to a function are those to the means times its derivatives, which follow from the function
+    of means with the unit vectors as contributions. Last is the effective number of events.
     """
-    plan, m = ready.task, len(ready.task.subsets)
-    effective, weighted, notes = {}, dict[str, tuple[int, float]](), list[str]()
-    for (outcome, axis), score in event_scores(plan.scores).items():
-        numbers = _effective_numbers(losses, f"{axis}|{outcome}")
-        q = {"time": len(plan.times), "level": len(plan.levels)}.get(score.axis, 1)
-        effective[outcome, axis] = numbers.reshape(m, -1, q).min(axis=1)
-    outcomes = dict.fromkeys(score.outcome for score in plan.scores)
-    main = (outcomes.keys() & set(ready.kind.ranked)) or {plan.scores[0].outcome}
-    for outcome in outcomes:
-        all_equal, by_weight = _effective_numbers(losses, f"all|{outcome}")
-        weighted[outcome] = int(losses.sums[f"seen|{outcome}"]), float(by_weight)
-        if outcome in main:
-            about = f"{outcome}: " if outcome else ""
-            few = note_on_few(weighted[outcome][0], float(all_equal), ready.counts.n, plan.horizon)
-            notes += [about + note for note in few]
-    return effective, weighted, notes
-
-
-def _effective_numbers(losses: PartialSums, name: str) -> np.ndarray:
-    """Kish's effective number of each column."""
-    if f"events|{name}" in losses.keyed:
-        table = losses.keyed[f"events|{name}"].values
-        total, square = table.sum(axis=0), (table**2).sum(axis=0)
-    else:
-        total, square = losses.sums[f"events|{name}"]
-    return np.where(square > 0, total**2 / np.where(square > 0, square, 1.0), 0.0)
-
-
-def _notes(ready: TablePlan, losses: PartialSums, discrimination: bool) -> list[str]:
-    notes = []
-    for model in ready.task.forecasts:
-        if f"expected|{model}" in losses.sums:
-            notes += note_on_units(model, float(losses.sums[f"expected|{model}"]), ready.counts.n_events)
-        if count := int(losses.sums[f"repaired|{model}"]):
-            notes.append(f"{model!r}: curves of {count} subjects were made monotone, as asked for.")
-    if discrimination:
-        notes.append(
-            "Concordance and AUC are over all pairs of subjects, and calibration over their order: neither "
-            "is a sum over batches. Compare a sample in memory for these."
-        )
-    return notes
+    decided = replace(ready.decided, scores=[score], subsets=ready.decided.subsets[:1], reference=None)
+    task = replace(ready.task, scores=[score], subsets=ready.task.subsets[:1], view=view)
+    ready = replace(ready, decided=decided, task=task)
+    with _runner(table, decided.asked.progress) as runner:
+        facts = runner.total(Facts(task), ready.batches, score.title)
+        centres, apart = _centres(ready, facts)
+        if not centres:
+            raise PositivityError(next(iter(facts.unavailable.values())))
+        centre = centres[score.name]
+        _, M, q = centre.mean.shape
+        units = np.eye(M * q).reshape(M * q, M, q)
+        each = {m: Estimate(centre.mean[0, a], units[:, a]) for a, m in enumerate(centre.models)}
+        found = of_means(each)
+        value, combine = beside(list(found.values())).value, beside(list(found.values())).influence
+        centre = replace(centre, combine=combine)
+        (every,) = _means(ready, runner, {score.name: centre}, apart, None, value).values()
+        # differences of what is equal are rounding of the means
+        every = every._beyond_rounding(np.abs(centre.mean).reshape(-1) @ np.abs(combine))
+    ends = np.cumsum([0] + [len(each.value) for each in found.values()])
+    parts = (every.columns(slice(a, b)) for a, b in pairwise(ends))
+    effective, _, _ = _effective(ready, facts)
+    return dict(zip(found, parts, strict=True)), float(effective[score.outcome, score.axis][0].min())
 
 
 # ---- means and their errors ------------------------------------------------------------------------------
 
 
-def _centres_of(ready: TablePlan, losses: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
-    """What the third pass measures influences from, and the influences of training subjects apart."""
-    plan, centres, apart = ready.task, {}, {}
-    g = np.array([_contributing(ready, s) for s in range(len(plan.subsets))])
-    factor = np.where(g > 1, np.sqrt(g / np.maximum(g - 1, 1)), np.nan)
-    for name in (score.name for score in plan.scores):
-        models = [model for model in plan.forecasts if f"{model}|{name}" not in losses.unavailable]
+def _centres(ready: TableDecided, facts: PartialSums) -> tuple[dict[str, Centre], dict[str, np.ndarray]]:
+    """What contributions are taken from, by score, and the influence of those whom C was fitted to."""
+    centres, apart = {}, {}
+    for name in (score.name for score in ready.decided.scores):
+        models = [model for model in ready.task.forecasts if f"{model}|{name}" not in facts.unavailable]
         if not models:
             continue
-        mean = np.stack([losses.sums[f"loss|{model}|{name}"] for model in models], axis=1)  # (m, M, q)
+        total, used = (facts.sums[f"{what}|{models[0]}|{name}"] for what in ("total", "used"))
+        if ready.in_sample:
+            used = np.full(len(used), ready.decided.subsets[0].count)
+        mean = np.stack([facts.sums[f"loss|{m}|{name}"] / total[:, None] for m in models], axis=1)
         xi = None
-        if ready.part is not None:
-            every = (_influence(ready, losses, f"{model}|{name}", mean) for model in models)
-            xi = np.stack(list(every), axis=2)
-        centres[name] = Centre(models, mean, factor, xi if ready.in_sample else None)
+        if ready.task.censoring.moves:
+            each = [_influence(ready, facts, f"{model}|{name}", mean[:, 0].shape) for model in models]
+            xi = np.stack(each, axis=2) / total[:, None, None]
+        centres[name] = Centre(models, total, mean, used, xi if ready.in_sample else None)
         if xi is not None and not ready.in_sample:
             apart[name] = xi
     return centres, apart
 
 
-def _influence(ready: TablePlan, losses: PartialSums, name: str, mean: np.ndarray) -> np.ndarray:
-    """What a subject of unit weight with each outcome moves through the estimate of C, (J, m, q).
-
-    Of an estimate that was made before, or given covariates, what each of its training subjects moves.
-    """
-    part, fitted, (m, _, q) = ready.part, ready.task.censoring.fitted, mean.shape
-    assert part is not None
-    assert fitted is not None
+def _influence(ready: TableDecided, facts: PartialSums, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """What each training subject, of unit weight where it stands for several, adds to sums, (J, m, q)."""
+    (part,), (m, q) = ready.decided.censoring.parts, shape
     curves = range(len(getattr(part.estimator, "distributions_", (None,))))
-    A = {i: losses.sums[key] for i in curves if (key := f"A|{i}|{name}") in losses.sums}
-    xi = np.zeros((len(fitted.trained_on_), m, q))
-    weight = np.ones(len(xi)) if ready.trained is None else ready.trained.weight
+    A = {i: facts.sums[key] for i in curves if (key := f"A|{i}|{name}") in facts.sums}
+    xi = np.zeros((ready.task.censoring.n_train, m, q))
     xi[part.training] = part.influence(A, m, q)
-    return xi / np.where(weight > 0, weight, 1.0)[:, None, None]
+    if (counted := ready.fitted_to) is None:
+        return xi
+    return xi / np.where(counted.weight > 0, counted.weight, 1.0)[:, None, None]
 
 
-def _contributing(ready: TablePlan, s: int) -> int:
-    """How many subjects, or groups of them, contribute to the means of a subset."""
-    if ready.task.columns.groups is not None:
-        return (
-            len(ready.counted.by["groups"].values)
-            if ready.all_groups_count
-            else int(_present(ready, s).sum())
-        )
-    return ready.task.subsets[0 if ready.in_sample else s].count
-
-
-def _means_of(
-    ready: TablePlan, centres: dict[str, Centre], apart: dict[str, np.ndarray], influences: PartialSums
-) -> Values:
-    """Means with the influence of each group, or with sums of powers of the influences of subjects."""
-    values: Values = {}
+def _means(
+    ready: TableDecided,
+    runner: Runner,
+    centres: dict[str, Centre],
+    apart: dict[str, np.ndarray],
+    kept: Kept | None,
+    values: np.ndarray | None = None,
+) -> Means:
+    """Means, or functions of them with these ``values``: with contributions of groups, or sums of powers."""
+    places = Places.of(ready.counted) if any(each.xi is not None for each in centres.values()) else None
+    work = Powers(ready.task, centres, ready.decided.reference, places, kept)
+    powers = runner.total(work, ready.batches, "standard errors")
+    means: Means = {}
     start, repeat = 0, None
-    if apart and ready.trained is not None:
-        repeat = ready.trained.rows.astype(np.intp)
+    if ready.fitted_to is not None and not ready.in_sample:
+        repeat = ready.fitted_to.rows.astype(np.intp)
     for name, centre in centres.items():
-        m, M, q = centre.mean.shape
-        for s in range(m):
-            mean, more = centre.mean[s], apart[name][:, s] if name in apart else np.zeros((0, M, q))
+        for s, mean in enumerate(centre.mean if values is None else values[None, None]):
+            M, q = mean.shape
+            more = centre.combined(apart[name][:, s]) if name in apart else np.zeros((0, M, q))
             if ready.task.columns.groups is not None:
-                psi = influences.keyed["psi"].values[:, start : start + M * q].reshape(-1, M, q)
-                if ready.train_groups is not None and len(more):  # their sums, by group
-                    count = max(len(psi), int(ready.train_groups.max()) + 1)
-                    of_groups = sums_within(more, ready.train_groups, count)
-                    psi, more = psi + centre.factor[s] * of_groups[: len(psi)], of_groups[len(psi) :]
-                if not ready.all_groups_count:  # groups without a subject of the subset do not count
-                    psi = psi[_present(ready, s)]
-                start += M * q
-                psi = np.concatenate([psi, more if repeat is None else np.repeat(more, repeat, axis=0)])
-                every: Sequence[Estimate] = [Estimate(mean[a], psi[:, a]) for a in range(M)]
+                psi = powers.keyed["psi"].values[:, start : start + M * q + 1]
+                more = more if repeat is None else np.repeat(more, repeat, axis=0)
+                every: list[Estimate] = _by_group(ready, mean, psi, more)
+                start += M * q + 1
             else:
-                sums = {key: influences.sums.get(f"{key}|{s}|{name}") for key in SUMS}
+                kinds = ("single", "pair", "product", "mixed")
+                sums = {kind: powers.sums.get(f"{kind}|{s}|{name}") for kind in kinds}
+                size = int(centre.used[s])
                 if len(more):
-                    added = power_sums(more, centre.number(ready.reference), repeat)
-                    sums = {key: sums[key] + value for key, value in added.items()}
-                size = _contributing(ready, s) + (ready.n_train if len(more) else 0)
-                every = Moments(mean, sums, size).means()
-            values |= {(s, model, name): each for model, each in zip(centre.models, every, strict=True)}
-    return values
+                    added = power_sums(more, centre.number(ready.decided.reference), repeat)
+                    sums = {kind: sums[kind] + value for kind, value in added.items()}
+                    size += len(more) if repeat is None else int(repeat.sum())
+                every = [*Moments(mean, sums, size).means()]
+            means |= {(s, m, name): e for m, e in zip(centre.models, every, strict=values is None)}
+    return means
 
 
-def _present(ready: TablePlan, s: int) -> np.ndarray:
-    """Which groups have subjects of a subset."""
-    subset, by = ready.task.subsets[s], ready.counted.by
-    present = by["last"].keys[0]
-    if subset.by:
-        labels, present = by[f"groups by {subset.by}"].keys
-        present = present[labels.astype(str) == subset.label]
-    return np.isin(by["groups"].keys[0], present)
+def _by_group(ready: TableDecided, mean: np.ndarray, psi: np.ndarray, more: np.ndarray) -> list[Estimate]:
+    """Means (M, q) from the contributions of groups, the last column of which counts who has a weight.
+
+    Training subjects, who add ``more`` (n, M, q), may be in some of the groups.
+    """
+    labels, G, used = ready.counted.by["groups"].keys[0], len(psi), np.nonzero(psi[:, -1] > 0)[0]
+    number = np.arange(G) if ready.in_sample else G + np.arange(len(more))
+    if len(more) and ready.trained is not None and (theirs := ready.trained.labels) is not None:
+        if theirs.dtype.kind != labels.dtype.kind:  # of text files
+            theirs, labels = theirs.astype(str), labels.astype(str)
+        known = {label: i for i, label in enumerate(labels.tolist())}
+        number = np.array([known.setdefault(label, len(known)) for label in theirs.tolist()])
+    units = Units(np.arange(G), number, max(G, int(number.max(initial=-1)) + 1))
+    every = np.zeros((units.count, *mean.shape))
+    every[:G] = psi[:, :-1].reshape(G, *mean.shape)
+    if len(more):
+        every += sums_within(more, number, units.count)
+    everyone, fitted = ready.counted.groups, ready.in_sample or len(more) > 0
+    return [estimate_by_unit(v, every[:, a], units, used, everyone, fitted) for a, v in enumerate(mean)]
 
 
-def _diagnostic(ready: TablePlan, losses: PartialSums) -> CensoringDiagnostic:
+# ---- what else is known of a table -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """What sums over batches tell of the subjects of a table.
+
+    There are tables, tests, verdict, page and exports. What needs all subjects at once is missing: see
+    :mod:`censcore.evaluation.measures.availability`.
+    """
+
+    rows: int  #: that were read at a time
+    counted: Counted
+    #: Effective numbers of events, (subsets, columns), by outcome and axis of the scores.
+    effective: dict[tuple[str, str], np.ndarray]
+    #: Events up to the horizon, and their effective number under inverse-probability weights, by outcome.
+    weighted: dict[str, tuple[int, float]]
+    #: How many losses are infinite, (subsets, columns), by model and score.
+    infinite: dict[tuple[str, str], np.ndarray]
+    n_groups: int | None
+    diagnostic: CensoringDiagnostic  #: of the censoring distribution
+    again: Callable[..., tuple[dict[Any, Estimate], float]] | None  #: reads the table for functions of means
+    view: View | None = None  #: of the outcome, where it alone is asked for
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the table: its forecasts may be functions of any kind."""
+        return vars(self) | {"again": None}
+
+    def of_means(self, score: CaseScore, function: Any) -> tuple[dict[Any, Estimate], float]:
+        """Estimate functions of the means of a score, and the effective number of events behind them."""
+        if self.again is None:
+            raise InvalidInputError("got a comparison that was pickled, without its table: compare it again.")
+        return self.again(score, function, self.view)
+
+    @property
+    def y(self) -> RightCensored:
+        """The distinct outcomes."""
+        return self.counted.followed
+
+    def settings(self, of: Comparison, settings: dict[str, Any]) -> dict[str, Any]:
+        """Count all subjects, events and groups, and say how the table was read."""
+        counts = self.counted
+        settings |= {"subjects": counts.n, "events": counts.n_events, "groups": self.n_groups}
+        settings |= {"read in batches of": self.rows, "censcore": settings.pop("censcore")}
+        return settings | ({} if of.kind.y is None else of.kind.settings(counts.rows))
+
+    def of(self, view: View, names: dict[str, CaseScore]) -> Summed:
+        """Return what is of one view, by the new names of its scores."""
+        effective = {("", axis): n for (outcome, axis), n in self.effective.items() if outcome == view.name}
+        weighted = {"": self.weighted[view.name]} if effective else {}
+        infinite = {(m, names[s].name): n for (m, s), n in self.infinite.items() if s in names}
+        return replace(self, effective=effective, weighted=weighted, infinite=infinite, view=view)
+
+
+def _comparison(ready: TableDecided, facts: PartialSums, means: Means, asked: Asked) -> Comparison:
+    decided, models = ready.decided, list(ready.task.forecasts)
+    missing = {key.rpartition("|")[::2]: why for key, why in facts.unavailable.items()}
+    effective, weighted, few = _effective(ready, facts)
+    notes = [*decided.notes, *_notes(ready, facts), *([PAIRS] if asked.discrimination else []), *few]
+    notes += notes_on_unavailable(missing)
+    infinite = {
+        (model, score.name): facts.sums[f"infinite|{model}|{score.name}"]
+        for score in decided.scores
+        for model in models
+        if (model, score.name) not in missing
+    }
+    decided = replace(decided, notes=notes)
+    evaluations, method = {}, method_of(decided.censoring)
+    for model in models:
+        own = {(s, name): mean for (s, m, name), mean in means.items() if m == model}
+        why = {name: reason for (m, name), reason in missing.items() if m == model}
+        evaluations[model] = Evaluation(model, decided, own, why, method=method)
+    groups = ready.counted.by.get("groups")
+    summed = Summed(
+        ready.task.rows, ready.counted, effective, weighted, infinite,
+        None if groups is None else len(groups.values), _diagnostic(ready, facts),
+        partial(functions_of_means, asked.sample.y, ready),
+    )  # fmt: skip
+    return Comparison(evaluations, decided, notes, summed=summed)
+
+
+def _effective(
+    ready: TableDecided, facts: PartialSums
+) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, tuple[int, float]], list[str]]:
+    """Effective numbers of events, those of events with inverse-probability weights, and where they are few.
+
+    The first are by outcome and axis, (subsets, columns): the fewer of events and of subjects without.
+    """
+    decided, effective, weighted, notes = ready.decided, {}, dict[str, tuple[int, float]](), list[str]()
+    for (outcome, axis), score in event_scores(decided.scores).items():
+        q = {"time": len(decided.times), "level": len(decided.levels)}.get(score.axis, 1)
+        numbers = _kish(facts, f"{axis}|{outcome}").reshape(len(decided.subsets), -1, q)
+        effective[outcome, axis] = numbers.min(axis=1)
+    outcomes = dict.fromkeys(score.outcome for score in decided.scores)
+    main = (outcomes.keys() & set(decided.kind.ranked)) or {decided.scores[0].outcome}
+    for outcome in outcomes:
+        all_equal, by_weight = _kish(facts, f"all|{outcome}")
+        weighted[outcome] = int(facts.sums[f"seen|{outcome}"]), float(by_weight)
+        if outcome in main:
+            about = f"{outcome}: " if outcome else ""
+            few = note_on_few(weighted[outcome][0], float(all_equal), ready.counted.n, decided.horizon)
+            notes += [about + note for note in few]
+    return effective, weighted, notes
+
+
+def _kish(facts: PartialSums, name: str) -> np.ndarray:
+    """Kish's effective number of each column."""
+    if f"events|{name}" in facts.keyed:
+        table = facts.keyed[f"events|{name}"].values
+        total, square = table.sum(axis=0), (table**2).sum(axis=0)
+    else:
+        total, square = facts.sums[f"events|{name}"]
+    return np.where(square > 0, total**2 / np.where(square > 0, square, 1.0), 0.0)
+
+
+def _notes(ready: TableDecided, facts: PartialSums) -> list[str]:
+    notes = []
+    for model in ready.task.forecasts:
+        if f"expected|{model}" in facts.sums:
+            notes += note_on_units(model, float(facts.sums[f"expected|{model}"]), ready.counted.n_events)
+        if count := int(facts.sums[f"repaired|{model}"]):
+            notes.append(f"{model!r}: curves of {count} subjects were made monotone, as asked for.")
+    return notes
+
+
+def _diagnostic(ready: TableDecided, facts: PartialSums) -> CensoringDiagnostic:
     """How far the censoring distribution can be trusted, by the weights of the events under it."""
-    counts, end, plan = ready.counts, ready.horizon, ready.task
-    if plan.censoring.pooled:  # otherwise the weights differ by subject and were summed by batches
-        y = counts.subjects(None).y
-        losses = event_weights(y, ready.censoring.distribution, end, counts.rows)
-    weight, count = losses.keyed["weights"].keys[0], losses.keyed["weights"].values[:, 0]
+    counted, end, estimate = ready.counted, ready.decided.horizon, ready.task.censoring
+    if estimate.pooled:  # otherwise the weights differ by subject and were summed by batches
+        facts = event_weights(counted.followed, ready.decided.censoring.distribution, end, counted.rows)
+    weight, count = facts.keyed["weights"].keys[0], facts.keyed["weights"].values[:, 0]
+    middle, high = quantiles_of(weight, count, np.array([0.5, 0.9])) if count.sum() else (np.nan, np.nan)
+    largest = float(weight.max()) if count.sum() else np.nan
     return CensoringDiagnostic(
-        subjects=counts.n,
-        events=counts.n_events,
-        censored=counts.n - counts.n_events,
+        subjects=counted.n,
+        events=counted.n_events,
+        censored=counted.n - counted.n_events,
         horizon=end,
         support=ready.ends[0],
         safe_horizon=float(min(end, ready.ends[1])),
-        beyond=int(losses.sums["beyond"]),
-        cut=int(counts.rows[counts.time > end].sum()),
-        weights=_quantiles(weight, count),
+        beyond=int(facts.sums["beyond"]),
+        cut=int(counted.rows[to_numpy(counted.followed.time) > end].sum()),
+        weights={"median": float(middle), "90 %": float(high), "largest": largest},
         effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
         events_in=int(count.sum()),
-        conditional=not plan.censoring.pooled or len(plan.by_curve) > 1,
+        conditional=not estimate.pooled or len(ready.task.by_curve) > 1,
         covariates=None,
         not_tested="covariates stay in the table",
     )
-
-
-def _quantiles(weight: np.ndarray, count: np.ndarray) -> dict[str, float]:
-    if not count.sum():
-        return {"median": np.nan, "90 %": np.nan, "largest": np.nan}
-    order = np.argsort(weight)
-    share = np.cumsum(count[order]) / count.sum()
-    middle, high = weight[order][np.minimum(np.searchsorted(share, [0.5, 0.9]), len(order) - 1)]
-    return {"median": float(middle), "90 %": float(high), "largest": float(weight.max())}

@@ -1,23 +1,23 @@
-"""What is decided before a table is scored: the censoring distribution, the horizon, times and subsets."""
+"""What is decided before a table is scored, from its counts and its first rows."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
+from censcore._arrays import to_numpy
 from censcore._validation import as_labels
 from censcore.distributions import Distribution, PointMass
-from censcore.estimators import Censoring
 from censcore.estimators.covariates import column_of
+from censcore.estimators.risk_sets import empty_follow_up
 from censcore.evaluation.decisions.asked import Asked
-from censcore.evaluation.decisions.decide import closing, judged_at
+from censcore.evaluation.decisions.decide import Decided, Settled, closing, follow_through, judged_at
 from censcore.evaluation.decisions.forecast_columns import ColumnForecast, table_forecasts
 from censcore.evaluation.decisions.forecasts import add_reference
 from censcore.evaluation.decisions.horizon import (
-    FollowUp,
+    given_horizon,
     just_after,
     reach,
     settle_horizon,
@@ -29,37 +29,21 @@ from censcore.evaluation.decisions.notes import (
     check_units,
     note_on_entry,
 )
-from censcore.evaluation.inference.censoring_influence import Part
 from censcore.evaluation.inference.mean_losses import Subset
-from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring, describe
+from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.kinds import Kind, choose_scores, kind_of
-from censcore.evaluation.measures.case import Case, cells_of
-from censcore.evaluation.measures.case_scores import CaseScore
+from censcore.evaluation.measures.case import cells_of
 from censcore.evaluation.outcome_table import IN_MEMORY, OutcomeTable
-from censcore.evaluation.parts.batches.counts import Counted, Counts
-from censcore.evaluation.parts.batches.passes import Counting, ends_of
-from censcore.evaluation.parts.batches.runners import Keyed, Runner
-from censcore.evaluation.parts.batches.table_plan import (
-    BatchPlan,
-    Columns,
-    Rows,
-    TableCensoring,
-    estimator_of,
-    fitted_regression,
-    is_kaplan_meier,
-    labels_of,
-    read_forecasts,
-    rows_of,
-)
+from censcore.evaluation.parts.batches.censoring import TableCensoring
+from censcore.evaluation.parts.batches.counts import Counted, Counting, ends_of
+from censcore.evaluation.parts.batches.phases import Events, Task, read_forecasts
+from censcore.evaluation.parts.batches.reading import Columns, Rows, labels_of
+from censcore.evaluation.parts.batches.runners import Runner
+from censcore.evaluation.parts.batches.sums import Keyed
 from censcore.evaluation.parts.fold_store import model_key
 from censcore.evaluation.sample import Sample
-from censcore.exceptions import (
-    InvalidInputError,
-    InvalidTypeError,
-    MissingCensoringError,
-    UnsupportedOutcomeError,
-)
-from censcore.tables import Batch, batches_of, check_columns
+from censcore.exceptions import InvalidInputError, MissingCensoringError, UnsupportedOutcomeError
+from censcore.tables import Batches, batches_of, check_columns
 
 HEAD = 1000  # rows from which the kind of outcome and the times of survival matrices are learned
 
@@ -74,370 +58,313 @@ NOT_SEARCHED_FOR = (
 )
 
 
-class TablePlan:
-    """The decisions of a table: its outcomes are counted, and its first rows show the types of forecasts."""
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The subjects that C and the reference are fitted to, where they are not those scored."""
 
-    kind: Kind
-    train: Sample | None  #: training subjects, or the outcomes that were counted of them
-    forecasts: dict[str, Any]  #: those of the first rows
-    scores: list[CaseScore]
-    censoring: ResolvedCensoring
-    reference: str | None
-    horizon: float
-    times: np.ndarray
-    levels: np.ndarray
-    latest: float  #: the last time at which a forecast is known alone; zero where there is none
-    cases: dict[str, Case]  #: of the first rows
-    train_groups: np.ndarray | None  #: numbers of the groups of training subjects
-    task: BatchPlan  #: what every task needs
-    batches: list[Batch]
-    counted: Counted  #: the outcomes of the scored subjects
-    used: Counted  #: and those of the training subjects, if there are any
-    trained: Counts | None  #: outcomes that C was fitted to, where each is of several subjects
-    part: Part | None  #: how mean losses move with the estimate of C; None where it counts as known
+    sample: Sample  #: in memory, or the distinct outcomes of a table
+    counted: Counted
+    labels: np.ndarray | None  #: of the groups of training subjects in memory
+    in_memory: bool
+
+    def for_censoring(self, kind: Kind, stratify: str | None) -> Sample:
+        """How long they were followed, with the covariates of C."""
+        if self.in_memory:
+            return replace(self.sample, y=kind.followed(self.sample.y))
+        distinct = replace(self.counted, kind=replace(self.counted.kind, y=self.sample.y))
+        return distinct.for_censoring(stratify)
+
+
+@dataclass(frozen=True, eq=False)
+class TableDecided:
+    """All decisions on a table, and what sums over it are made by."""
+
+    decided: Decided
+    batches: Batches
+    task: Task
+    counted: Counted
+    trained: Trained | None
     ends: tuple[float, float]  #: last times with P(C >= t) above zero, and of 0.1, for all subjects
-
-    def __init__(self, runner: Runner, asked: Asked) -> None:
-        self.asked, self.notes, self.train = asked, list[str](), None
-        self.runner, self.table = runner, asked.sample.y
-        self.training: Any = asked.train  # subjects in memory, or another table
-        self.estimator, self.known = estimator_of(asked.censoring)
-        self.before = asked.train is None and hasattr(self.estimator, "estimators_")
-
-    def decide(self) -> Self:
-        """Settle the outcome, the censoring distribution, the forecasts, the horizon, times and levels."""
-        self.settle()
-        self.notes += self.kind.notes
-        self.read_training()
-        self.read_forecasts()
-        self.kind, self.train = self.kind.named(self.forecasts, self.train)
-        self.closing(self.forecasts, np.inf)  # the rows were read as followed through the horizon
-        self.scores = choose_scores(self.kind, self.asked.scores)
-        self.resolve()
-        if self.censoring.distribution is not None:  # it may be given covariates
-            self.kind = self.kind.under(self.censoring.distribution)
-        F, scored = self.forecasts, self.scored
-        self.reference = add_reference(
-            self.kind, F, self.asked.reference, self.train, scored, None, self.notes
-        )
-        self.find_horizon()
-        if judged_at(self.horizon, self.asked, self.latest):
-            self.horizon = just_after(self.horizon, self.kind.y)
-        self.settle_forecasts()
-        sample = scored if self.train is None else self.train
-        self.times, self.levels = times_and_levels(
-            self.forecasts, self.pooled(sample), self.horizon, self.asked.times, self.chosen_levels(sample)
-        )
-        self.make_cases()
-        return self
-
-    def closing(self, forecasts: dict[str, Any], last: float) -> float | None:
-        """Decide through which time subjects are followed, where forecasts are judged at it."""
-        found = closing(self.asked, forecasts, last)
-        self.asked, self.latest = replace(self.asked, horizon=found.horizon), found.latest
-        return found.end
-
-    @property
-    def counts(self) -> Counts:
-        """How long the scored subjects were followed."""
-        return self.counted.follow_up
 
     @property
     def in_sample(self) -> bool:
         """Whether C was fitted to the scored subjects."""
-        return self.trained is not None and self.training is None
+        return self.decided.censoring.in_sample
 
     @property
-    def all_groups_count(self) -> bool:
-        """Whether groups of the table have training subjects, so that all its groups contribute."""
-        if self.in_sample or self.train_groups is None:
-            return self.in_sample
-        return bool((self.train_groups < len(self.counted.by["groups"].values)).any())
+    def fitted_to(self) -> Counted | None:
+        """The distinct outcomes that C was fitted to; None where it was fitted to subjects in memory."""
+        if self.in_sample:
+            return self.counted
+        by_count = self.trained is not None and not self.trained.in_memory
+        return self.trained.counted if by_count and self.trained else None
 
-    @property
-    def n_train(self) -> int:
-        """How many subjects C was fitted to, apart from those scored."""
-        fitted = self.estimate.fitted
-        if fitted is None or self.in_sample:
-            return 0
-        return len(fitted.trained_on_) if self.trained is None else self.trained.n
 
-    # ---- the steps -------------------------------------------------------------------------------------
+def decide_table(asked: Asked, runner: Runner) -> TableDecided:
+    """Decide on everything before the first loss, in the rounds of a comparison in memory."""
+    estimate, rows, notes = TableCensoring.of(asked.censoring, asked.train), asked.sample.y.rows, list[str]()
+    table = _Table.of(asked, runner, estimate.stratify)
+    columns, kind = table.columns, table.kind
+    if estimate.one_for_each_time and kind.followed(kind.y).time.ndim > 1:
+        raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
+    notes += kind.notes
+    trained = None if asked.train is None else _trained(table, asked.train, rows, notes)
+    if not estimate.pooled:
+        estimate = _regression(table, estimate, trained)
+    counting = Counting(columns, rows, replace(kind, y=None), estimate)
+    counted = Counted.of(runner.total(counting, table.batches, "counting").keyed, kind, "data")
+    notes += _notes_on_training(counted, trained, columns, estimate.before)
 
-    def settle(self) -> None:
-        """The kind of the outcome of the first rows."""
-        asked, table, estimator = self.asked, self.table, self.estimator
-        self.columns, self.batches = _columns(asked, estimator), batches_of(table.data, table.rows)
-        if self.batches:
-            self.there = self.batches[0].names()
-            check_columns(self.columns.all, self.there, "the table")
-            self.models = table_forecasts(asked.forecasts, self.there, self.columns.all)
-            self.columns = replace(self.columns, through=self.closing(self.models, np.inf))
-        rows = (rows for batch in self.batches for rows in rows_of(batch, self.columns, None, HEAD))
-        first = next(rows, None)
+    whole = type(counted.kind) is type(kind)  # else the outcome is more than was counted
+    models, forecasts, events = _forecasts(table, counted, trained, whole)
+    named, sample = counted.kind.named(forecasts, None if trained is None else trained.sample)
+    given = Settled(table.asked, named, counted.weight, None, False, notes)
+    last = float(to_numpy(counted.followed.time).max())
+    columns = replace(columns, through=closing(given.asked, forecasts, last).end)
+    given, sample, latest = follow_through(given, forecasts, sample)
+    kind, asked, counted = given.kind if whole else kind, given.asked, replace(counted, kind=given.kind)
+    trained = None if trained is None or sample is None else replace(trained, sample=sample)
+    scores = choose_scores(kind, asked.scores)
+
+    estimate, C, ends = _resolve(table, estimate, counted, trained)
+    notes += estimate.notes
+    kind = kind if C is None else kind.under(C)
+    scored = counted.sample if whole else None
+    reference = add_reference(kind, forecasts, asked.reference, sample, scored, None, notes)
+    samples = [counted] if trained is None or estimate.estimator is None else [counted, trained.counted]
+    horizon = _horizon(asked.horizon, C, ends, samples, latest, notes)
+    if counted.followed.has_delayed_entry:
+        notes.append(note_on_entry(to_numpy(counted.followed.entry), counted.rows, horizon))
+    if judged_at(horizon, asked, latest):
+        horizon = just_after(horizon, counted.kind.y)
+
+    head = kind.of_subjects(table.first.y).settled(forecasts, None, horizon, notes)
+    fitted_to = counted.sample if sample is None else sample
+    of_them = kind if trained is not None and trained.in_memory else counted.kind
+    levels = of_them.levels(fitted_to, horizon) if asked.levels is None else asked.levels
+    times, levels = times_and_levels(head, of_them.pooled(fitted_to), horizon, asked.times, levels)
+    subsets, (edges, by_curve) = _subsets(counted, columns), _edges(counted, estimate, horizon)
+    task = Task(
+        columns, replace(kind, y=None), rows, forecasts | models, scores, horizon, times, levels,
+        estimate, [(subset.by, subset.label) for subset in subsets], events, edges, by_curve, asked.seed,
+    )  # fmt: skip
+    kind = kind if whole else replace(kind, y=None)
+    decided = Decided(
+        replace(asked.bare, discrimination=False), kind, scores, reference,
+        _resolved(table, estimate, C, trained), horizon, times, levels, subsets, None, None, notes,
+    )  # fmt: skip
+    least = (np.inf, np.inf) if ends is None else (float(ends.keys[2].min()), float(ends.keys[0].min()))
+    return TableDecided(decided, table.batches, task, counted, trained, least)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A table with its first rows, and the kind of their outcome."""
+
+    runner: Runner
+    asked: Asked
+    columns: Columns
+    batches: Batches
+    there: list[str]  #: names of the columns
+    models: dict[str, Any]  #: forecasts as functions of rows, or one for all
+    first: Rows
+    kind: Kind
+
+    @classmethod
+    def of(cls, asked: Asked, runner: Runner, stratify: str | None) -> _Table:
+        """Read the first rows; what is no table of outcomes is an error."""
+        table: OutcomeTable = asked.sample.y
+        columns, batches = Columns.of(asked, table, stratify), batches_of(table.data, table.rows)
+        if (head := next(iter(batches), None)) is not None:
+            there = head.names()
+            check_columns(columns.all, there, "the table")
+            models = table_forecasts(asked.forecasts, there, columns.all)
+            columns = replace(columns, through=closing(asked, models, np.inf).end)
+        first = next((rows for batch in batches for rows in columns.read(batch, None, HEAD)), None)
         if first is None:
             raise InvalidInputError("data: got a table without rows, expected at least one subject.")
-        kind = kind_of(first.y)
-        if not kind.has_batches:
+        if not kind_of(first.y).has_batches:
             raise UnsupportedOutcomeError(f"{type(first.y).__name__}: {IN_MEMORY}")
-        asked = replace(asked, sample=Sample(None, first.y), train=None)
-        self.first, (self.kind, self.asked) = first, kind.settle(asked)
-        apart = getattr(estimator, "shared", None) is False or len(getattr(estimator, "estimators_", ())) > 1
-        if apart and self.kind.followed(self.kind.y).time.ndim > 1:
-            raise InvalidInputError(f"censoring, one C per event time: {IN_MEMORY}")
-
-    def read_training(self) -> None:
-        """Count the outcomes of the scored and of the training subjects."""
-        kind = self.kind
-        train, self.followed = self.training, None
-        if train is not None and not isinstance(train, OutcomeTable):
-            self.training = train = _training(train, kind, self.notes)
-            if (end := self.columns.through) is not None:
-                self.training = train = replace(train, y=kind.through(train.y, end))
-            self.followed = replace(train, y=kind.followed(train.y))
-        self.estimate = TableCensoring(self.known)
-        if self.estimator is not None and not is_kaplan_meier(self.estimator):
-            self.estimate = fitted_regression(self.estimator, self.before, self.followed or train)
-            check_columns(self.estimate.columns, self.there, "the table")
-            self._identify(None)
-        counting = Counting(self.columns, self.table.rows, replace(kind, y=None), self.estimate)
-        self.counted = Counted.of(self.runner.total(counting, self.batches, "counting").keyed, "data")
-        self.train_groups = _train_groups(train, self.counted.by.get("groups"))
-        self.used = self.counted if train is None else _train_counts(self.runner, train, counting)
-        sample = self.counted.sample(kind)
-        self.sample = sample if kind_of(sample.y) is type(kind) else None
-        if self.sample is not None:
-            self.kind = replace(kind, y=sample.y)
-        if train is not None:
-            typical = Sample(None, self.used.follow_up.typical())
-            self.notes += [*check_units(self.counts.typical(), typical), OTHERS]
-            counted = isinstance(train, OutcomeTable)
-            ungrouped, unweighted = counted or train.groups is None, counted or train.weight is None
-            self.notes += [UNGROUPED_TRAINING] if self.columns.groups is not None and ungrouped else []
-            self.notes += [UNWEIGHTED_TRAINING] if self.columns.weight is not None and unweighted else []
-        self.notes += [NOT_SEARCHED_FOR] if self.before else []
-        self.train = train
-        if isinstance(train, OutcomeTable):
-            self.train = None if self.sample is None else self.used.sample(self.kind)
-
-    def read_forecasts(self) -> None:
-        """Forecasts of the first rows, read by the event times of all."""
-        uncounted = self.training is not None and self.train is None
-        _check_reference(self.asked.reference, self.kind, self.models, uncounted)
-        self.models = {
-            name: self.kind.of_columns(F, self.first.frame) if isinstance(F, ColumnForecast) else F
-            for name, F in self.models.items()
-        }
-        whose = "scored events" if self.training is None else "training events"
-        self.events = *self.used.parts[0].events(), whose
-        one = self.kind.of_subjects(self.first.y)
-        self.forecasts = read_forecasts(one, self.models, self.first, self.events)
-
-    def resolve(self) -> None:
-        """The censoring distribution: a curve that is fitted to counts, a regression, or known."""
-        counts, estimator = self.counts, self.estimator
-        times_known = self.kind.followed(self.kind.read_outcome(self.first.y)).censoring_time is not None
-        if self.asked.censoring is None and not times_known and not counts.event.all():
-            raise MissingCensoringError(
-                f"{counts.n - counts.n_events} of {counts.n} subjects are censored, and the censoring "
-                "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
-            )
-        if estimator is not None and self.estimate.pooled:
-            by = self.columns.stratify
-            fit_to = self.followed or self.used.follow_up.subjects(by)
-            fitted = estimator if self.before else fit_to.fit(clone(estimator))
-            self.estimate = TableCensoring(None, fitted, () if by is None else (by,))
-        C: Any = None
-        if self.estimate.pooled:
-            distinct = counts.subjects(self.columns.stratify)
-            C = self.estimate.of(distinct.X, distinct.y)
-            ends = None if C is None else ends_of(C, counts.weight)
-            self._identify(C)
-        else:
-            ends = self.counted.by["ends"]
-        self.ends, self.supported = (np.inf, np.inf), None
-        if ends is not None:
-            self.ends = float(ends.keys[2].min()), float(ends.keys[0].min())
-            known = isinstance(C, PointMass)
-            self.supported = None if known else reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
-        self.notes += self.estimate.notes
-        by_count = estimator is not None and not (self.before or isinstance(self.training, Sample))
-        self.trained = self.used.follow_up if by_count else None
-        about = _description(estimator, self.known, self.training is not None, self.before)
-        self.censoring = ResolvedCensoring(C, about, self.estimate.fitted is not None, self.in_sample)
-
-    def _identify(self, C: Any) -> None:
-        """Identify the estimate in a store by its predictions: its parameters do not show its data."""
-        if self.table.store is not None:
-            X = self.estimate.covariates(self.first.frame, self.first.labels)
-            distribution = self.estimate.of(X, self.first.y) if C is None else C
-            self.estimate = replace(self.estimate, identity=model_key("C", distribution, None))
-
-    @property
-    def scored(self) -> Sample | None:
-        """The counted outcomes; None where these are more than was counted."""
-        return None if self.sample is None else replace(self.sample, y=self.kind.y)
-
-    def find_horizon(self) -> None:
-        """The end of the comparison."""
-        samples = [self.counts.followed()]
-        if self.training is not None and self.estimate.fitted is not None:
-            samples.append(self.used.follow_up.followed())
-        if "last" in self.counted.by:
-            samples.append(FollowUp.of(self.counted.by["last"].values[:, 0]))
-        self.horizon = settle_horizon(self.asked.horizon, self.supported, samples, self.notes)
-        if self.counts.late:
-            self.notes.append(note_on_entry(self.counts.entry, self.counts.rows, self.horizon))
-
-    def settle_forecasts(self) -> None:
-        """Forecasts of the first rows; the reference serves all of them."""
-        one = self.kind.of_subjects(self.first.y)
-        added = {name: F for name, F in self.forecasts.items() if name not in self.models}
-        self.models |= added
-        head = self.forecasts | read_forecasts(one, added, self.first, self.events)
-        self.forecasts = one.settled(head, None, self.horizon, self.notes)
-
-    def pooled(self, sample: Any) -> Sample:
-        """Event times that default times are chosen from."""
-        if sample is not None:
-            return self.kind.pooled(sample)
-        counted = self.used.sample(self.kind)
-        return kind_of(counted.y)(counted.y).pooled(counted)
-
-    def chosen_levels(self, sample: Any) -> Any:
-        """Levels as asked for or by default; an error where they do not follow from counts."""
-        if self.asked.levels is not None:
-            return self.asked.levels
-        if sample is not None:
-            return self.kind.levels(sample, self.horizon)
-        if type(self.kind).levels is not Kind.levels:
-            raise InvalidInputError(
-                "levels: got none, and counts of such a table do not give defaults. Pass levels=."
-            )
-        return None
-
-    def make_cases(self) -> None:
-        """What every task needs; cases are made batch by batch."""
-        parts, end, estimate = self.counted.parts, self.horizon, self.estimate
-        subsets, by_curve = _subsets(self.counted, self.columns), _edges_by_curve(estimate, parts, end)
-        bare = replace(self.kind, y=None)
-        self.task = BatchPlan(
-            self.columns, bare, self.table.rows, self.models, self.scores, end, self.times,
-            self.levels, estimate, subsets, self.events, _edges(parts, end), by_curve, self.asked.seed,
-            {} if self.runner.in_one_process(self.batches) else None,
-        )  # fmt: skip
-        first = self.task.named(self.first)
-        self.cases, self.part = self.task.cases(first), self.task.part(first)
-        if any(score.counted(next(iter(self.cases.values()))) is not None for score in self.scores):
-            raise InvalidInputError(f"Scores of some of the subjects: {IN_MEMORY}")
-        self.kind = bare if self.sample is None else self.kind
+        bare = replace(asked, sample=Sample(None, first.y), train=None)
+        kind, settled = kind_of(first.y).settle(bare)
+        return cls(runner, settled, columns, batches, there, models, first, kind)
 
 
-# ---- what is read ----------------------------------------------------------------------------------------
+# ---- training subjects -----------------------------------------------------------------------------------
 
 
-def _columns(asked: Asked, estimator: Censoring | None) -> Columns:
-    """What is read of the table."""
-    pooled = estimator is not None and is_kaplan_meier(estimator)
-    stratify = getattr(estimator.estimator, "stratify", None) if estimator is not None and pooled else None
-    by = () if asked.by is None else [asked.by] if isinstance(asked.by, str) else list(asked.by)
-    return Columns(
-        asked.sample.y.reader, _name(asked.sample.weight, "sample_weight"),
-        _name(asked.sample.groups, "groups"), tuple(str(_name(name, "by")) for name in by),
-        _name(stratify, "stratify"),
-    )  # fmt: skip
-
-
-def _training(train: Any, kind: Kind, notes: list[str]) -> Sample:
-    """Training subjects in memory."""
+def _trained(table: _Table, train: Any, rows: int, notes: list[str]) -> Trained:
+    """Read training subjects of a table or in memory, and count their outcomes."""
+    kind, stratify, through = table.kind, table.columns.stratify, table.columns.through
+    counting = Counting(table.columns, rows, replace(kind, y=None), TableCensoring())
+    if isinstance(train, OutcomeTable):
+        columns = Columns(train.reader, stratify=stratify, through=through)
+        batches = batches_of(train.data, train.rows)
+        check_columns(columns.all, next(iter(batches)).names(), "train")
+        counting = replace(counting, columns=columns, rows=train.rows)
+        keyed = table.runner.total(counting, batches, "counting training subjects").keyed
+        counted = Counted.of(keyed, kind, "train")
+        return Trained(counted.sample, counted, None, in_memory=False)
     sample = Sample.of(train)
     if sample.mask is not None:
         raise InvalidInputError(f"train: mask of training subjects: {IN_MEMORY}")
-    return kind.read_training(sample, notes)
-
-
-def _train_groups(train: Any, groups: Keyed | None) -> np.ndarray | None:
-    """Numbers of the groups of training subjects in memory: of the groups of the table, or beyond these."""
-    if groups is None or not isinstance(train, Sample) or train.groups is None:
-        return None
-    there, labels = groups.keys[0], labels_of(as_labels(train.groups, len(train)), "groups", False)
-    if there.dtype.kind != labels.dtype.kind:  # of text files
-        there, labels = there.astype(str), labels.astype(str)
-    others, code = np.unique(np.append(there, labels), return_inverse=True)
-    number = np.full(len(others), -1)
-    number[code[: len(there)]] = np.arange(len(there))
-    number[number < 0] = len(there) + np.arange(len(others) - len(there))
-    return number[code[len(there) :]]
-
-
-def _name(value: Any, what: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    raise InvalidTypeError(
-        f"{what}: got {type(value).__name__}, expected the name of a column, since the outcome is in a table."
+    sample, groups = kind.read_training(sample, notes), table.columns.groups
+    if through is not None:
+        sample = replace(sample, y=kind.through(sample.y, through))
+    labels = {} if stratify is None else {stratify: labels_of(column_of(sample.X, stratify), stratify, False)}
+    of = None
+    if groups is not None and sample.groups is not None:
+        of = labels["groups"] = labels_of(as_labels(sample.groups, len(sample)), "groups", False)
+    weight = np.ones(len(sample)) if sample.weight is None else sample.weight
+    counting = replace(
+        counting, columns=replace(table.columns, by=(), groups=None if of is None else "groups")
     )
+    counted = Counted.of(counting.of(Rows(None, sample.y, weight, labels)).keyed, kind, "train")
+    return Trained(sample, counted, of, in_memory=True)
 
 
-def _train_counts(runner: Runner, train: Sample | OutcomeTable, counting: Counting) -> Counted:
-    """The outcomes of the training subjects, of a table or in memory."""
-    stratify, through = counting.columns.stratify, counting.columns.through
-    counting = replace(counting, censoring=TableCensoring())
-    if isinstance(train, OutcomeTable):
-        counting = replace(
-            counting, columns=Columns(train.reader, stratify=stratify, through=through), rows=train.rows
+def _notes_on_training(
+    counted: Counted, trained: Trained | None, columns: Columns, before: bool
+) -> list[str]:
+    """Whether training subjects have other units, and what is not known of them."""
+    empty, notes = empty_follow_up(counted.followed), list[str]()
+    if n := int(counted.rows[empty].sum()):
+        notes.append(
+            f"{n} subjects with entry 0 and time 0, beside delayed entry: the follow-up (0, 0] is empty, and "
+            "they are left out."
         )
-        batches = batches_of(train.data, train.rows)
-        check_columns(counting.columns.all, batches[0].names(), "train")
-        return Counted.of(runner.total(counting, batches, "counting training subjects").keyed, "train")
-    labels = {} if stratify is None else {stratify: labels_of(column_of(train.X, stratify), stratify, False)}
-    weight = np.ones(len(train)) if train.weight is None else train.weight
-    counting = replace(counting, columns=replace(counting.columns, by=(), groups=None))
-    return Counted.of(counting.of(Rows(None, train.y, weight, labels)).keyed, "train")
+    if trained is not None:
+        notes += check_units(counted.typical(), Sample(None, trained.counted.typical()))
+        notes.append(OTHERS)
+        if columns.groups is not None and trained.labels is None:
+            notes.append(UNGROUPED_TRAINING)
+        if columns.weight is not None and not (trained.in_memory and trained.sample.weight is not None):
+            notes.append(UNWEIGHTED_TRAINING)
+    return [*notes, NOT_SEARCHED_FOR] if before else notes
 
 
-def _check_reference(reference: Any, kind: Kind, models: dict[str, Any], uncounted: bool) -> None:
+# ---- the censoring distribution, and how far it reaches --------------------------------------------------
+
+
+def _regression(table: _Table, estimate: TableCensoring, trained: Trained | None) -> TableCensoring:
+    """A regression of C that is fitted to training subjects in memory, or was fitted before."""
+    fit_to = None if trained is None else trained.for_censoring(table.kind, None)
+    estimate = estimate.fitted(fit_to, trained is not None and trained.in_memory)
+    check_columns(estimate.columns, table.there, "the table")
+    return _identified(table, estimate)
+
+
+def _resolve(
+    table: _Table, estimate: TableCensoring, counted: Counted, trained: Trained | None
+) -> tuple[TableCensoring, Distribution | None, Keyed | None]:
+    """The estimate of C, the distributions of the distinct outcomes where it is pooled, and their ends."""
+    unknown = estimate.estimator is None and estimate.known is None
+    if unknown and table.kind.followed(table.kind.y).censoring_time is not None:
+        return estimate, None, None
+    if unknown and (n := counted.n - counted.n_events):
+        raise MissingCensoringError(
+            f"{n} of {counted.n} subjects are censored, and the censoring distribution is missing. Pass "
+            "censoring=Censoring(KaplanMeier()), or a distribution."
+        )
+    if not estimate.pooled:
+        return estimate, None, counted.by["ends"]
+    stratify = table.columns.stratify
+    distinct = counted.for_censoring(stratify)
+    fit_to = distinct if trained is None else trained.for_censoring(table.kind, stratify)
+    estimate = estimate.fitted(fit_to, True)
+    C = estimate.distribution(distinct.X, distinct.y)
+    return _identified(table, estimate, C), C, None if C is None else ends_of(C, counted.weight)
+
+
+def _resolved(table: _Table, estimate: TableCensoring, C: Any, trained: Trained | None) -> ResolvedCensoring:
+    """The censoring distribution of the distinct outcomes, and how means move with its estimate."""
+    estimated, part = estimate.estimator is not None, estimate.part(table.first)
+    in_sample = estimated and trained is None and not estimate.before
+    about, parts = estimate.description(trained is not None), [] if part is None else [part]
+    return ResolvedCensoring(C, about, estimated, in_sample, parts)
+
+
+def _identified(table: _Table, estimate: TableCensoring, C: Any = None) -> TableCensoring:
+    """Identify the estimate in a store by its predictions: its parameters do not show its data."""
+    if table.runner.store is None:
+        return estimate
+    y = table.kind.followed(table.kind.y).last()
+    C = estimate.distribution(estimate.covariates(table.first), y) if C is None else C
+    return replace(estimate, identity=model_key("C", C, None))
+
+
+def _horizon(
+    asked: float | str,
+    C: Distribution | None,
+    ends: Keyed | None,
+    samples: list[Counted],
+    latest: float,
+    notes: list[str],
+) -> float:
+    """The end of the comparison, which no forecast that is known at one time alone lies beyond."""
+    known = ends is None or isinstance(C, PointMass)
+    supported = None if known or ends is None else reach(np.column_stack(ends.keys[:2]), ends.values[:, 0])
+    remarks, follow_up = list[str](), [each for counted in samples for each in counted.follow_up()]
+    horizon = settle_horizon(asked, supported, follow_up, remarks)
+    if given_horizon(asked) is None and horizon < latest:
+        remarks.clear()
+        horizon = settle_horizon(latest, supported, follow_up, remarks)
+    notes += remarks
+    return horizon
+
+
+# ---- forecasts, subsets and cells ------------------------------------------------------------------------
+
+
+def _forecasts(
+    table: _Table, counted: Counted, trained: Trained | None, whole: bool
+) -> tuple[dict[str, Any], dict[str, Any], Events]:
+    """Forecasts as functions of rows, those of the first rows, and the event times that they are read by."""
+    _check_reference(table, whole or trained is None or trained.in_memory)
+    used = counted if trained is None else trained.counted
+    time, code = used.kind.parts(used.kind.y)[0]
+    distinct, number = np.unique(time[code == 1], return_inverse=True)
+    count = np.bincount(number.reshape(-1), used.rows[code == 1], minlength=len(distinct))
+    events = distinct, count, "scored events" if trained is None else "training events"
+    models = {
+        name: counted.kind.of_columns(F, table.first.frame) if isinstance(F, ColumnForecast) else F
+        for name, F in table.models.items()
+    }
+    return models, read_forecasts(table.kind, models, table.first, events), events
+
+
+def _check_reference(table: _Table, counted: bool) -> None:
     """An error where the reference is not one distribution for all, and not fitted to counts."""
-    uncounted = isinstance(reference, str) and reference not in models and uncounted
-    one = isinstance(reference, str | None) or (isinstance(reference, Distribution) and len(reference) == 1)
-    if uncounted or not one:
-        default = "" if uncounted else f"{kind.reference!r}, "
-        raise InvalidInputError(
-            f"reference: got {reference!r}, which is not fitted to the counts of such a table, expected "
-            f"{default}None, one distribution for all, or one of the forecasts: {', '.join(models)}."
-        )
+    reference, models = table.asked.reference, table.models
+    if isinstance(reference, Distribution) and len(reference) == 1:
+        return
+    if reference is None or (isinstance(reference, str) and (counted or reference in models)):
+        return
+    default = f"{table.kind.reference!r}, " * counted
+    raise InvalidInputError(
+        f"reference: got {reference!r}, which is not fitted to the counts of such a table, expected "
+        f"{default}None, one distribution for all, or one of the forecasts: {', '.join(models)}."
+    )
 
 
 def _subsets(counted: Counted, columns: Columns) -> list[Subset]:
     """All subjects, and every subgroup with subjects of positive weight."""
-    counts, weighted = counted.follow_up, columns.weight is not None
-    every = [("", "all", counts.weight.sum(), counts.positive.sum())]
+    every = [("", "all", counted.weight.sum(), counted.positive.sum())]
     for by in columns.by:
         labels = zip(counted.by[f"by {by}"].keys[0], counted.by[f"by {by}"].values, strict=True)
         every += [(by, str(label), w, n) for label, (_, n, w) in labels if w > 0]
+    weighted = columns.weight is not None
     return [Subset(by, label, np.array([w]), (int(n), weighted)) for by, label, w, n in every]
 
 
-def _edges(parts: list[Counts], end: float) -> tuple[np.ndarray, ...]:
-    """The cells of time of all subjects, for every part of the outcome."""
-    return tuple(cells_of(part.time, end) if len(part.time) else np.zeros(0) for part in parts)
+def _edges(
+    counted: Counted, estimate: TableCensoring, end: float
+) -> tuple[tuple[np.ndarray, ...], list[tuple[np.ndarray, ...]]]:
+    """The cells of time of every part of the outcome: of all subjects, and of strata with a curve each."""
+    parts = counted.kind.parts(counted.kind.y)
 
+    def of(rows: Any) -> tuple[np.ndarray, ...]:
+        return tuple(cells_of(time[rows], end) if len(time[rows]) else np.zeros(0) for time, _ in parts)
 
-def _edges_by_curve(
-    censoring: TableCensoring, parts: list[Counts], end: float
-) -> list[tuple[np.ndarray, ...]]:
-    """The cells of the subjects of every stratum, where strata have a curve each."""
-    if censoring.fitted is None or not censoring.pooled or not censoring.columns:
-        return []
-    strata = censoring.fitted.estimators_[0].strata_
-    return [_edges([part.take(part.stratum == label) for part in parts], end) for label in strata]
-
-
-def _description(estimator: Censoring | None, known: Distribution | None, trained: bool, before: bool) -> str:
-    if known is not None:
-        return f"given: {type(known).__name__}, taken as known"
-    if estimator is None:
-        return "known: the censoring times are given"
-    if before:
-        return f"{describe(estimator)}, fitted before to {len(estimator.trained_on_)} subjects"
-    whom = "training" if trained else "scored"
-    return f"{describe(estimator)}, fitted to the {whom} subjects"
+    strata = estimate.strata if estimate.pooled and estimate.columns else []
+    return of(slice(None)), [of(counted.stratum == label) for label in strata]

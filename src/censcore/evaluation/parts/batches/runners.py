@@ -1,31 +1,30 @@
-"""Sums over batches, and where they are made: here, in processes of joblib, or on a Dask cluster."""
+"""Where the sums of batches are made: in this process, in processes of joblib, or by Dask."""
 
 from __future__ import annotations
 
 import operator
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from censcore.evaluation.parts.fold_store import load_value, model_key, save_value
+from censcore.evaluation.parts.batches.sums import PartialSums, merged
+from censcore.evaluation.parts.fold_store import model_key
 from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.processes import in_processes
 from censcore.progress import ProgressBar
 from censcore.store import path_of
-from censcore.tables import Batch, FrameBatch
+from censcore.tables import Batch, Batches
 
 PATIENCE = 5.0  # seconds in which a scheduler must answer
-AT_ONCE = 256  # tasks that a cluster is given at a time
+AT_ONCE = 64  # batches whose results Dask hands over at a time, where they are not summed
 RETRIES = 3  # of batches whose worker was killed
-LARGEST = 2**63 - 1  # number of a key
 
 Work = Callable[[Any], Any]
 
@@ -39,48 +38,84 @@ class Runner:
     store: Path | None = None  #: folder for the sums of finished batches
     progress: bool | None = False  #: show a bar
 
-    def total(self, work: Callable[[Any], PartialSums], batches: Sequence[Batch], what: str) -> PartialSums:
-        """The sum of what the task gives for each batch."""
+    def total(self, work: Callable[[Any], PartialSums], batches: Batches, what: str) -> PartialSums:
+        """Add up what the task gives for each batch, in an order that the batches alone fix."""
         work = work if self.store is None else _Stored(work, self.store)
+        if self._by_dask(batches):
+            total: PartialSums = self._computed([merged(_tasks(work, batches))])[0]  # Dask adds them up, too
+            return total
         return merged(self.each(work, batches, what))
 
-    def each(self, work: Work, batches: Sequence[Batch], what: str) -> Iterator[Any]:
-        """What the task gives for each batch, in order."""
-        with ProgressBar(what, len(batches), show=self.progress) as bar:
-            for result in self._results(work, batches):
-                yield result
-                bar.advance()
+    def each(self, work: Work, batches: Batches, what: str) -> Iterator[Any]:
+        """Yield what the task gives for each batch, in order."""
+        with ProgressBar(what, batches.rows, show=self.progress) as bar:
+            if self._by_dask(batches):
+                tasks = iter(_tasks(work, batches))
+                while some := list(islice(tasks, AT_ONCE)):
+                    yield from self._computed(some)
+            elif self.in_one_process(batches):
+                for batch in batches:
+                    yield work(watched := _Watched(batch, bar))
+                    bar.advance(steps=max(getattr(batch, "rows", 0) - watched.seen, 0))
+            else:
+                for rows, result in _in_processes(self.n_jobs, work, batches):
+                    yield result
+                    bar.advance(steps=rows)
 
-    def in_one_process(self, batches: Sequence[Batch]) -> bool:
-        """Whether all batches pass through this process, and nothing is stored."""
-        elsewhere = self.client is not None or self.store is not None or _is_delayed(batches[0])
-        return not elsewhere and (self.n_jobs in (None, 1) or len(batches) == 1)
+    def in_one_process(self, batches: Batches) -> bool:
+        """Whether all batches pass through this process."""
+        return not self._by_dask(batches) and (self.n_jobs in (None, 1) or len(batches.known) == 1)
 
-    def _results(self, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
-        if self.client is not None:
-            yield from _on_cluster(self.client, work, batches)
-        elif _is_delayed(batches[0]):
-            yield from _by_dask(work, batches)
-        elif self.n_jobs in (None, 1) or len(batches) == 1:
-            yield from map(work, batches)
-        else:
-            yield from _in_processes(self.n_jobs, work, batches)
+    def _by_dask(self, batches: Batches) -> bool:
+        if self.client is not None and not batches.known:
+            raise InvalidInputError(
+                "dask: got rows that are read in this process, expected files that the workers of the "
+                "cluster read themselves, or a Dask data frame."
+            )
+        return self.client is not None or batches.delayed
 
-
-def _is_delayed(batch: Batch) -> bool:
-    """Whether a batch is a partition that Dask has still to compute."""
-    return isinstance(batch, FrameBatch) and batch.delayed
+    def _computed(self, tasks: Sequence[Any]) -> list[Any]:
+        """The results of tasks, from the cluster or the scheduler that Dask uses by default."""
+        if self.client is None:
+            return list(_dask().compute(*tasks))
+        return list(self.client.gather(self.client.compute(tasks, retries=RETRIES)))
 
 
-def _in_processes(n_jobs: int | None, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
+class _Watched:
+    """A batch that tells a bar of its rows as they are read."""
+
+    def __init__(self, batch: Batch, bar: ProgressBar) -> None:
+        self.batch, self.bar, self.seen = batch, bar, 0
+
+    def frames(self, *how: Any) -> Iterator[Any]:
+        for frame in self.batch.frames(*how):
+            yield frame
+            self.seen += len(frame)
+            self.bar.advance(steps=len(frame))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.batch, name)
+
+    def __str__(self) -> str:
+        return str(self.batch)
+
+
+def _in_processes(n_jobs: int | None, work: Work, batches: Batches) -> Iterator[tuple[int, Any]]:
     """By processes of joblib; what was under way when one of them was killed is done again by others."""
     done = lost = 0
-    while done < len(batches):
-        tasks = (partial(_in_worker, work, batch) for batch in batches[done:])
+    while True:
+        sizes: list[int] = []
+
+        def tasks(done: int = done, sizes: list[int] = sizes) -> Iterator[Callable[[], Any]]:
+            for batch in islice(batches, done, None):
+                sizes.append(getattr(batch, "rows", 0))
+                yield partial(_in_worker, work, batch)
+
         try:
-            for result in in_processes(tasks, n_jobs):
-                yield result
+            for i, result in enumerate(in_processes(tasks(), n_jobs)):
+                yield sizes[i], result
                 done, lost = done + 1, 0
+            return
         except BrokenProcessPool:
             lost += 1
             if lost > RETRIES:
@@ -105,22 +140,21 @@ class _Stored:
         if not identity:
             return self.work(batch)
         path = path_of(self.folder, self.token, identity)
-        part = read_partial(path)
+        part = PartialSums.read(path)
         if part is None:
             part = self.work(batch)
-            write_partial(path, part)
+            part.write(path)
         return part
 
 
 # ---- Dask ------------------------------------------------------------------------------------------------
 
 
-def _tasks(work: Work, batches: Sequence[Batch]) -> list[Any]:
+def _tasks(work: Work, batches: Batches) -> Iterator[Any]:
     """Tasks of Dask; the plan is one of them, so that a lost worker does not lose it."""
     delayed = _dask().delayed
-    plan = delayed(_same, pure=False)(work)
-    run = delayed(operator.call, pure=False)
-    return [run(plan, getattr(batch, "frame", batch) if _is_delayed(batch) else batch) for batch in batches]
+    plan, run = delayed(_same, pure=False)(work), delayed(operator.call, pure=False)
+    return (run(plan, batch.frame if batches.delayed else batch) for batch in batches)
 
 
 def _dask() -> Any:
@@ -131,22 +165,6 @@ def _dask() -> Any:
 
 def _same(work: Work) -> Work:
     return work
-
-
-def _by_dask(work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
-    """By the scheduler that Dask uses by default, a few partitions at a time."""
-    tasks = _tasks(work, batches)
-    for start in range(0, len(tasks), 8):
-        yield from _dask().compute(*tasks[start : start + 8])
-
-
-def _on_cluster(client: Any, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
-    tasks = _tasks(work, batches)
-    waiting: list[Any] = []
-    for start in range(0, len(tasks), AT_ONCE):
-        waiting += client.compute(tasks[start : start + AT_ONCE], retries=RETRIES)
-        while len(waiting) > AT_ONCE // 2 or (start + AT_ONCE >= len(tasks) and waiting):
-            yield waiting.pop(0).result()
 
 
 @contextmanager
@@ -185,97 +203,3 @@ def _check_scheduler(address: str) -> None:
 
 def _no_scheduler(address: str, why: str) -> str:
     return f"dask: there is no Dask scheduler at {address} ({why}); start one with 'dask scheduler'."
-
-
-@dataclass(frozen=True, eq=False)
-class Keyed:
-    """Sums (or largest values) for each distinct key.
-
-    >>> sums = Keyed.of((np.array(["b", "a", "b"]),), np.array([[1.0], [2.0], [3.0]]))
-    >>> sums.keys[0].tolist(), sums.values.ravel()
-    (['a', 'b'], array([2., 4.]))
-    """
-
-    keys: tuple[np.ndarray, ...]  #: columns (K,) that together make up a key
-    values: np.ndarray  #: what belongs to it, (K, c)
-    largest: bool = False  #: whether values of equal keys are combined by their maximum, not their sum
-
-    @classmethod
-    def of(cls, keys: tuple[np.ndarray, ...], values: np.ndarray, largest: bool = False) -> Keyed:
-        """From keys that repeat."""
-        if not len(values):
-            return cls(keys, values, largest)
-        number = np.zeros(len(values), dtype=np.int64)
-        for key in keys:
-            distinct, code = np.unique(key, return_inverse=True)
-            if number.max() >= LARGEST // len(distinct):  # millions of several times: number what there is
-                number = np.unique(number, return_inverse=True)[1].reshape(-1)
-            number = number * len(distinct) + code.reshape(-1)
-        order = np.argsort(number)
-        first = np.flatnonzero(np.diff(number[order], prepend=-1))
-        combine = np.maximum if largest else np.add
-        return cls(tuple(key[order[first]] for key in keys), combine.reduceat(values[order], first), largest)
-
-    def __add__(self, other: Keyed) -> Keyed:
-        keys = tuple(np.concatenate(pair) for pair in zip(self.keys, other.keys, strict=True))
-        return Keyed.of(keys, np.concatenate([self.values, other.values]), self.largest)
-
-
-@dataclass(frozen=True, eq=False)
-class PartialSums:
-    """What a batch contributes: sums by name, sums by name and key, and what is not available and why."""
-
-    sums: dict[str, np.ndarray] = field(default_factory=dict)
-    keyed: dict[str, Keyed] = field(default_factory=dict)
-    unavailable: dict[str, str] = field(default_factory=dict)
-
-    def __add__(self, other: PartialSums) -> PartialSums:
-        with np.errstate(invalid="ignore"):  # an infinite loss has no spread
-            sums = {**self.sums, **other.sums} | {
-                name: self.sums[name] + other.sums[name] for name in self.sums.keys() & other.sums.keys()
-            }
-        keyed = {**self.keyed, **other.keyed} | {
-            name: self.keyed[name] + other.keyed[name] for name in self.keyed.keys() & other.keyed.keys()
-        }
-        return PartialSums(sums, keyed, {**other.unavailable, **self.unavailable})
-
-
-def merged(parts: Iterable[PartialSums]) -> PartialSums:
-    """The sum of all parts, pair by pair: rounding and work grow with the logarithm of their number.
-
-    The order of additions follows from the order of the parts alone.
-
-    >>> parts = [PartialSums({"n": np.array(float(i))}) for i in range(10)]
-    >>> float(merged(parts).sums["n"])
-    45.0
-    """
-    stack: list[tuple[int, PartialSums]] = []
-    for part in parts:
-        level = 0
-        while stack and stack[-1][0] == level:
-            part, level = stack.pop()[1] + part, level + 1
-        stack.append((level, part))
-    total = PartialSums()
-    for _, part in reversed(stack):
-        total = part + total
-    return total
-
-
-# ---- on disk ---------------------------------------------------------------------------------------------
-
-
-def write_partial(path: Path, part: PartialSums) -> None:
-    """Write the sums of a batch in one piece, as arrays that are read without pickle."""
-    keyed = {name: (values.keys, values.values, values.largest) for name, values in part.keyed.items()}
-    save_value(path, {"sums": part.sums, "keyed": keyed, "unavailable": part.unavailable})
-
-
-def read_partial(path: Path) -> PartialSums | None:
-    """The sums of a batch; None where they were not stored, or the file is damaged."""
-
-    def read(value: Any) -> PartialSums:
-        keyed = {name: Keyed(*parts) for name, parts in value["keyed"].items()}
-        return PartialSums(dict(value["sums"]), keyed, dict(value["unavailable"]))
-
-    part: PartialSums | None = load_value(path, read)
-    return part
