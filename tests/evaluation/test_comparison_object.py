@@ -119,7 +119,12 @@ def test_a_comparison_is_equal_to_itself_alone(split):
     assert comparison == comparison
     assert (comparison == copy.copy(comparison)) is False
     assert (comparison == "text") is False
-    for part in (comparison.resolved_censoring, comparison.losses, comparison.means, comparison.subsets[0]):
+    for part in (
+        comparison.resolved_censoring,
+        comparison.losses,
+        comparison.evaluations["cox"],
+        comparison.subsets[0],
+    ):
         assert (part == copy.copy(part)) is False
     estimate = comparison.estimate("cox", "crps")
     assert (estimate == copy.copy(estimate)) is False

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array
-from censcore._validation import check_option
+from censcore._validation import check_kind, check_option
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring_choice import is_automatic
@@ -284,6 +284,7 @@ def evaluate(
         "names": names, "events": events, "confidence": confidence, "time_unit": time_unit, "seed": seed,
         "progress": progress,
     }  # fmt: skip
+    check_kind(name, "name", str, "a text")
     named = {name or type(forecast).__name__: forecast}
     asked = read(named, Sample.scored(y, X, sample_weight, groups), censoring, train, **options)
     check_in_memory(asked.sample.y, "evaluate")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
 
 
-class Losses(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Losses:
     """Losses (n, q) by forecast and name of the score, and why others are not available."""
 
     values: dict[tuple[str, str], np.ndarray]
