@@ -44,6 +44,16 @@ def calibration_curve() -> Figure:
 
 
 @picture
+def published_model() -> Figure:
+    page = names_of("validation", 1)
+    comparison = cs.compare(
+        {"Rotterdam": page["rotterdam"]}, page["y"], cs.Censoring(cs.KaplanMeier()), X=page["trial"],
+        times=[5.0], horizon=5.0, scores="brier_score:ipcw", time_unit="years",
+    )  # fmt: skip
+    return comparison.plot("calibration", time=5.0)
+
+
+@picture
 def decision_curve() -> Figure:
     return names_of("calibration", 1)["comparison"].plot("decision", time=1.0)
 

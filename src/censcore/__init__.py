@@ -49,11 +49,15 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import LogLogisticRegression as LogLogisticRegression
     from censcore.estimators import LogNormalRegression as LogNormalRegression
     from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
+    from censcore.estimators import PublishedAFT as PublishedAFT
+    from censcore.estimators import PublishedCauses as PublishedCauses
+    from censcore.estimators import PublishedCox as PublishedCox
     from censcore.estimators import Stacking as Stacking
     from censcore.estimators import Turnbull as Turnbull
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
+    from censcore.estimators import column as column
     from censcore.estimators import conformal_lower_bound as conformal_lower_bound
     from censcore.estimators import from_draws as from_draws
     from censcore.estimators import from_risk as from_risk
@@ -117,7 +121,7 @@ _EXPORTS = {
             KaplanMeier WeibullRegression LogNormalRegression LogLogisticRegression CoxRegression
             PiecewiseExponentialRegression Turnbull Adapted BoostedHazards Censoring as_forecast
             from_draws from_risk conformal_lower_bound AalenJohansen CauseSpecific FineGray Stacking
-            JointFromMargins as_competing_forecast
+            JointFromMargins as_competing_forecast PublishedCox PublishedAFT PublishedCauses column
         """,
         "learning.engression": "CensoredEngression",
         "learning.mixture_density_network": "MixtureDensityNetwork",

@@ -492,6 +492,22 @@ ESTIMATORS = {
     "JointGridModel": neural(
         "JointGridModel", Y12_2, random_state=0, bins=3, epochs=1, max_iter=2, hidden=(4,)
     ),
+    "PublishedCox": estimator(
+        cs.PublishedCox,
+        coefficients={0: 0.3, 1: 0.1},
+        baseline={1.0: 0.9, 2.0: 0.7},
+        ranges={0: (-2, 2)},
+        unread=("y", "sample_weight"),
+    ),
+    "PublishedAFT": estimator(
+        cs.PublishedAFT, coefficients={0: 0.3}, intercept=1.0, scale=0.8, unread=("y", "sample_weight")
+    ),
+    "PublishedCauses": estimator(
+        cs.PublishedCauses,
+        models={"a": cs.PublishedCox({0: 0.3}, cs.Exponential(0.2))},
+        unread=("y", "sample_weight"),
+    ),
+    "column": function(cs.column, name="age"),
     "WithCensoring": estimator(evaluation.WithCensoring, model=cs.WeibullRegression(alpha=0.1), share=0.3),
 }
 

@@ -22,6 +22,8 @@ from censcore.estimators.parametric_regressions import (
     WeibullRegression,
 )
 from censcore.estimators.piecewise_exponential_regression import PiecewiseExponentialRegression
+from censcore.estimators.published_models import PublishedAFT, PublishedCauses, PublishedCox
+from censcore.estimators.published_terms import column
 from censcore.estimators.risk import from_risk
 from censcore.estimators.stacking import Stacking
 from censcore.estimators.survival_estimator import NotFitted, SurvivalEstimator, one_event_time
@@ -41,12 +43,16 @@ __all__ = [
     "LogNormalRegression",
     "NotFitted",
     "PiecewiseExponentialRegression",
+    "PublishedAFT",
+    "PublishedCauses",
+    "PublishedCox",
     "Stacking",
     "SurvivalEstimator",
     "Turnbull",
     "WeibullRegression",
     "as_competing_forecast",
     "as_forecast",
+    "column",
     "conformal_lower_bound",
     "from_draws",
     "from_risk",
