@@ -76,6 +76,10 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.parts.bootstrap import Bootstrap as Bootstrap
     from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
+    from censcore.evaluation.sites import SitePool as SitePool
+    from censcore.evaluation.sites import pool_sites as pool_sites
+    from censcore.evaluation.validate import validate as validate
+    from censcore.evaluation.validation import Validation as Validation
     from censcore.evaluation.with_censoring import scorer as scorer
     from censcore.evaluation.with_censoring import scorers as scorers
     from censcore.learning.best_forecast import BestForecast as BestForecast
@@ -139,6 +143,9 @@ _EXPORTS = {
         "evaluation.cross_validate": "Folds cross_validate",
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",
+        "evaluation.sites": "SitePool pool_sites",
+        "evaluation.validate": "validate",
+        "evaluation.validation": "Validation",
         "evaluation.with_censoring": "scorer scorers",
         "evaluation.outcome_table": "OutcomeTable",
     }.items()
