@@ -23,8 +23,8 @@ from censcore.files import as_path
 from censcore.plain_text import one_line, some_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from censcore.evaluation.validation import Validation
 
@@ -95,13 +95,14 @@ class SitePool:
                 if (line["measure"], line["outcome"], line["model"]) == (measure, outcome, model):
                     found[site] = line
         lines = [
-            about | {"site": site} | {name: line[name] for name in NUMBERS[:4]} for site, line in found.items()
+            about | {"site": site} | {name: line[name] for name in NUMBERS[:4]}
+            for site, line in found.items()
         ]
         usable = np.array([(x["scaled"], x["scaled_error"]) for x in found.values() if x["scaled_error"] > 0])
         usable = usable[np.isfinite(usable).all(axis=1)] if len(usable) else usable
         if measure not in POOLED or len(usable) < FEWEST:
             return lines
-        at, back = random_effects(*usable.T, self.confidence), SCALES[POOLED[measure]].back
+        at, back = random_effects(usable[:, 0], usable[:, 1], self.confidence), SCALES[POOLED[measure]].back
         ends = ("value", "low", "high", "prediction_low", "prediction_high")
         line = about | {"site": "pooled", "standard_error": np.nan, "tau": at.tau, "sites": len(usable)}
         line |= {name: float(back(np.array(getattr(at, name)))) for name in ends}
@@ -110,7 +111,7 @@ class SitePool:
     def frame(self) -> pd.DataFrame:
         """One line per measure and site, and one of each pooled value.
 
-        Columns: ``measure``, ``time``, ``outcome``, ``model``, ``site`` ("pooled" for all of them), ``value``,
+        Columns: ``measure``, ``time``, ``outcome``, ``model``, ``site`` ("pooled" for all), ``value``,
         ``standard_error``, ``low``, ``high``; of pooled values ``tau`` (the standard deviation between sites,
         on the scale of pooling: log O/E, logit of AUC and concordance), ``prediction_low`` and
         ``prediction_high`` (where the value of another site lies, by Student's distribution with
@@ -146,15 +147,20 @@ class SitePool:
             single = [i for i in range(len(lines)) if i not in whole]
             marks: list[Any] = [Rule("x", 1.0 if measure == "O/E" or "slope" in measure else 0.0)]
             marks = [] if POOLED[measure] == "logit" else marks
-            for name, rows, look in (("site", single, Look("ink")), ("pooled", whole, Look("m1", marker="diamond"))):
+            for name, rows, look in (
+                ("site", single, Look("ink")),
+                ("pooled", whole, Look("m1", marker="diamond")),
+            ):
                 columns = (np.array([lines[i][k] for i in rows]) for k in ("value", "low", "high"))
                 value, low, high = columns
                 if len(rows):
                     at = np.array(rows, dtype=float)
                     marks.append(Intervals(name, value, at, low, high, look, horizontal=True))
             names = [_counted(line, self.summaries) for line in lines]
-            title = ", ".join(x for x in (measure, outcome, model if len({m for _, _, m in by_measure}) > 1 else "") if x)
-            charts.append(Chart(title, [Panel(marks, measure, rows=names)]))
+            title = ", ".join(
+                x for x in (measure, outcome, model if len({m for _, _, m in by_measure}) > 1 else "") if x
+            )
+            charts.append(Chart(title, [Panel(marks, measure, rows=names, row_height=1.0)]))
         return charts
 
     def plot(self, measure: str = "O/E") -> Figure:
@@ -169,7 +175,9 @@ class SitePool:
 
         known = {chart.panels[0].xlabel: chart for chart in reversed(self.charts())}
         if measure not in known:
-            raise InvalidInputError(f"measure: got {measure!r}, expected one of {', '.join(known) or 'none'}.")
+            raise InvalidInputError(
+                f"measure: got {measure!r}, expected one of {', '.join(known) or 'none'}."
+            )
         return figure_of(known[measure])
 
     def __repr__(self) -> str:
@@ -210,8 +218,8 @@ def pool_sites(
     Returns
     -------
     SitePool
-        ``frame()``, ``table``, ``plot()``. From three sites on there are pooled values; fewer than five give a
-        note, since tau is then hardly known.
+        ``frame()``, ``table``, ``plot()``. From three sites on there are pooled values; fewer than five
+        give a note, since tau is then hardly known.
 
     See Also
     --------
@@ -241,7 +249,7 @@ def pool_sites(
         given = [("", each) for each in sites]
     else:
         raise InvalidTypeError(
-            f"sites: got {type(sites).__name__}, expected validations or paths of summaries, as a dict or a list."
+            f"sites: got {type(sites).__name__}, expected validations or paths of summaries: a dict or list."
         )
     read: dict[str, dict[str, Any]] = {}
     for i, (name, each) in enumerate(given):
@@ -288,19 +296,26 @@ def _pooled(summaries: dict[str, dict[str, Any]], confidence: float) -> SitePool
         raise InvalidInputError("sites: got none, expected summaries of at least one site.")
     times = {f"{s['time']:g} {s['time unit']}".strip() for s in summaries.values()}
     if len(times) > 1:
-        raise InvalidInputError(f"sites: got risks by {some_of(sorted(times))}, expected one time for all sites.")
+        raise InvalidInputError(
+            f"sites: got risks by {some_of(sorted(times))}, expected one time for all sites."
+        )
     time, notes = next(iter(summaries.values()))["time"], list[str]()
     short = [site for site, s in summaries.items() if s["last follow-up"] < time]
     if short:
-        notes.append(f"Follow-up ends before {time:g} at {some_of(short)}: what needs it does not count there.")
+        notes.append(
+            f"Follow-up ends before {time:g} at {some_of(short)}: what needs it does not count there."
+        )
     for site, s in summaries.items():
-        lacking = [m["measure"] for m in s["measures"] if m["measure"] in POOLED and m["scaled"] != m["scaled"]]
+        lacking = [
+            m["measure"] for m in s["measures"] if m["measure"] in POOLED and m["scaled"] != m["scaled"]
+        ]
         if lacking and site not in short:
             notes.append(f"{one_line(site)} does not count for {some_of(sorted(set(lacking)))}.")
     count = len(summaries)
     if count < FEWEST:
         notes.append(f"{count} sites: nothing is pooled below {FEWEST}.")
     elif count < FEW:
-        notes.append(f"{count} sites: how much sites differ is hardly known below {FEW}, so intervals are wide.")
+        notes.append(
+            f"{count} sites: how much sites differ is hardly known below {FEW}, so intervals are wide."
+        )
     return SitePool(summaries, time, confidence, notes)
-

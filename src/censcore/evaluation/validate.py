@@ -1,4 +1,4 @@
-"""Validate a model that exists: can it be used for these subjects?"""
+"""Validate a model that exists, in subjects that it was not made from."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def validate(
     Parameters
     ----------
     forecast : fitted model, Distribution, or dict of them
-        One model, such as a :class:`PublishedCox`, which is asked for the subjects of X, or its forecast; of a
-        dict, several side by side. A forecast that is known at one time must be known at ``time``.
+        One model, such as a :class:`PublishedCox`, which is asked for the subjects of X, or its forecast; a
+        dict has several side by side. A forecast that is known at one time must be known at ``time``.
     y : outcome or Sample
         What happened to n subjects: one event time, or :class:`CompetingRisks`, whose causes are validated
         one by one.
@@ -126,8 +126,8 @@ def validate(
         The case mix; the AUC that the model would have here if its risks were right.
 
     A risk of 0 or 1 has no finite :math:`\eta`: intercept, slopes, D and the case mix are then not available,
-    as their notes say. Where fewer than five effective events, or subjects beyond t, are left, a note says so in
-    place of a number.
+    as their notes say. Where fewer than five effective events, or subjects beyond t, are left, a note says
+    so in place of a number.
 
     See Also
     --------
@@ -138,8 +138,8 @@ def validate(
     ----------
     .. [1] McLernon, D. J., Giardiello, D., Van Calster, B. et al. (2023). Assessing performance and clinical
        usefulness in prediction models with survival outcomes. Annals of Internal Medicine 176, 105-114.
-    .. [2] van Geloven, N., Giardiello, D., Bonneville, E. F. et al. (2022). Validation of prediction models in
-       the presence of competing risks: a guide through modern methods. BMJ 377, e069249.
+    .. [2] van Geloven, N., Giardiello, D., Bonneville, E. F. et al. (2022). Validation of prediction models
+       in the presence of competing risks: a guide through modern methods. BMJ 377, e069249.
     .. [3] Collins, G. S., Moons, K. G. M., Dhiman, P. et al. (2024). TRIPOD+AI statement. BMJ 385, e078378.
 
     Examples
@@ -150,7 +150,8 @@ def validate(
     >>> T, C = rng.exponential(np.exp(-x)), rng.uniform(0, 3, 500)
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> found = cs.validate(cs.Exponential(1.5 * np.exp(x)), y, time=1.0, thresholds=[0.5])
-    >>> found.frame().set_index("measure").loc[["O/E", "calibration slope"], ["value", "low", "high"]].round(2)
+    >>> lines = found.frame().set_index("measure")[["value", "low", "high"]]
+    >>> lines.loc[["O/E", "calibration slope"]].round(2)
                        value   low  high
     measure
     O/E                 0.86  0.80  0.92
@@ -189,8 +190,8 @@ def _check_known(forecasts: dict[str, Distribution], t: float) -> None:
     for name, F in forecasts.items():
         if F.only_time is not None and not np.isclose(F.only_time, t, rtol=ROUNDING, atol=0):
             raise InvalidInputError(
-                f"Forecast {name!r}: got time={t:g}, expected {F.only_time:g}, the one time at which the forecast "
-                "is known. Pass that time, or a forecast of more times."
+                f"Forecast {name!r}: got time={t:g}, expected {F.only_time:g}, the one time at which the "
+                "forecast is known. Pass that time, or a forecast of more times."
             )
 
 

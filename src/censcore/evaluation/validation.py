@@ -139,7 +139,18 @@ class Validation(KeepsValues):
         """
         dropped = {"model"} if len(self.models) == 1 else set()
         dropped |= {"by", "group"} if len(self.comparison.subsets) == 1 else set()
-        order = ["measure", "time", "outcome", "by", "group", "model", "value", "standard_error", "low", "high"]
+        order = [
+            "measure",
+            "time",
+            "outcome",
+            "by",
+            "group",
+            "model",
+            "value",
+            "standard_error",
+            "low",
+            "high",
+        ]
         order += ["by_chance", "p", "note"]
         return data_frame(self.lines, [name for name in order if name not in dropped])
 

@@ -79,5 +79,7 @@ def _restricted_likelihood(theta: np.ndarray, v: np.ndarray) -> float:
     grid = np.concatenate([[0.0], np.geomspace(1e-6 * top, top, 200)])
     best = int(np.argmin([minus_likelihood(x) for x in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = minimize_scalar(minus_likelihood, bounds=(low, high), method="bounded", options={"xatol": 1e-10 * top})
+    found = minimize_scalar(
+        minus_likelihood, bounds=(low, high), method="bounded", options={"xatol": 1e-10 * top}
+    )
     return float(found.x) if minus_likelihood(found.x) < minus_likelihood(0.0) else 0.0

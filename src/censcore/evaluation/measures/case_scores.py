@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -160,7 +160,8 @@ class OfRisk(CaseScore):
 
     info: ScoreInfo = field(default=OF_RISK, kw_only=True)
     time: float
-    values: Callable[[RiskAt], np.ndarray]  #: one number per subject and column, (n, q)
+    #: One number per subject and column, (n, q), linear in the weights; what has none does not move with C.
+    values: Callable[[RiskAt], np.ndarray]
     whole: ClassVar[bool] = True
     scale: str | None = None  #: on which all subjects count, "localized" or "ipcw"
 
@@ -178,9 +179,11 @@ class OfRisk(CaseScore):
         return case.risk_at(self.time, self.scale).counted
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """That of every score of a single time."""
-        times = np.full(losses.shape[1], self.time)
-        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
+        """That of every score of a single time, of the part of the values that has weights."""
+        times, known = np.full(losses.shape[1], self.time), case.risk_at(self.time, self.scale)
+        none = np.zeros_like(known.event)
+        moving = losses - self.values(replace(known, event=none, free=none))
+        return of_single_times(case.first(u), moving, weight, times, u, self.ipcw, case.entry)
 
 
 def of_single_times(

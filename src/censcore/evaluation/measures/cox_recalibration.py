@@ -26,6 +26,8 @@ References
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from censcore._arrays import to_numpy
@@ -34,14 +36,13 @@ from censcore.estimators.risk_sets import RiskSets, entries_of
 from censcore.evaluation.inference.estimates import Estimate, effective_number
 from censcore.evaluation.measures.risk_of_model import RiskOfModel
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored
 
 KAPPA = np.sqrt(8 / np.pi)
 
 
 def cox_slope(of: RiskOfModel) -> Estimate:
     """Estimate the coefficient of the linear predictor."""
-    return _fitted(of, of.predictor)[0]
+    return _Fitted.of(of, of.predictor).estimate
 
 
 def royston_d(of: RiskOfModel) -> Estimate:
@@ -49,45 +50,54 @@ def royston_d(of: RiskOfModel) -> Estimate:
     from scipy.special import ndtri
     from scipy.stats import norm
 
-    w, eta = of.weight, of.predictor
-    values, number = np.unique(eta[w > 0], return_inverse=True)
+    w = of.weight
+    values, number = np.unique(of.predictor[w > 0], return_inverse=True)
     tied = np.bincount(number, w[w > 0], len(values))
-    n, share = effective_number(w), np.zeros(len(w))
+    n, share = effective_number(w), np.full(len(w), 0.5)
     share[w > 0] = ((np.cumsum(tied) - tied / 2)[number] * n + 1 / 8) / (n + 1 / 4)  # Blom's normal scores
-    share[w == 0] = 0.5
     scores = ndtri(share)
-    D, y, information = _fitted(of, scores / KAPPA)
-    c = _by_covariate(y, w, scores / KAPPA, float(D.value[0])) / (KAPPA * norm.pdf(scores))
-    beyond = np.bincount(number, c[w > 0], len(values))
-    beyond = (np.cumsum(beyond[::-1])[::-1] - beyond / 2)[number]
+    fitted = _Fitted.of(of, scores / KAPPA)
+    c = fitted.by_covariate / (KAPPA * norm.pdf(scores))
+    within = np.bincount(number, c[w > 0], len(values))
+    beyond = (np.cumsum(within[::-1])[::-1] - within / 2)[number]
     ranks = np.zeros((len(w), 1))
-    ranks[w > 0, 0] = w[w > 0] * (beyond - c @ share) / information
+    ranks[w > 0, 0] = w[w > 0] * (beyond - c @ share) / fitted.information
+    D = fitted.estimate
     return Estimate(D.value, D.influence + of.of_subjects(D.value, ranks).influence)
 
 
-def _fitted(of: RiskOfModel, covariate: np.ndarray) -> tuple[Estimate, RightCensored, float]:
-    """The coefficient of a covariate, the outcome up to the time, and the information."""
-    if of.case.never.any():
-        raise InvalidInputError(
-            "Cox regression takes one kind of event: with competing risks it would be of the cause-specific "
-            "hazard, which is not what a cumulative incidence forecasts."
-        )
-    of.check_spread()
-    y, w = of.case.y.censor_at(of.time), of.weight
-    model = CoxRegression().fit(covariate[:, None], y, w)
-    estimate = of.of_subjects(model.coef_, model.coefficient_influence())
-    return estimate, y, float(1 / model.covariance_[0, 0])
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """Cox regression on one covariate, of the subjects with a weight."""
 
+    estimate: Estimate
+    information: float
+    by_covariate: np.ndarray  #: derivatives of the partial score by the covariate of each subject, (n,)
 
-def _by_covariate(y: RightCensored, w: np.ndarray, z: np.ndarray, beta: float) -> np.ndarray:
-    """Derivatives of the partial score by the covariate of each subject, (n,)."""
-    sets = RiskSets(to_numpy(y.time), to_numpy(y.event), w, entries_of(y))
-    z, risk = z[sets.order], np.exp(beta * z[sets.order])
-    (total, _), (sums, _) = (sets.at_risk(sets.weight * risk * factor) for factor in (1.0, z))
-    jump = sets.d / total
-    hazard, mean = sets.while_at_risk(jump), sets.while_at_risk(jump * sums / total)
-    failed = np.zeros(len(z))
-    failed[sets.failed] = 1.0
-    c = np.empty(len(z))
-    c[sets.order] = sets.weight * (failed - risk * hazard - beta * risk * (z * hazard - mean))
-    return c
+    @classmethod
+    def of(cls, of: RiskOfModel, covariate: np.ndarray) -> _Fitted:
+        """Fit it to the follow-up up to the time."""
+        if of.case.never.any():
+            raise InvalidInputError(
+                "Cox regression takes one kind of event: with competing risks it would be of the "
+                "cause-specific hazard, which is not what a cumulative incidence forecasts."
+            )
+        of.check_spread()
+        y, w = of.case.y.censor_at(of.time), of.weight
+        model = CoxRegression().fit(covariate[:, None], y, w)
+        beta, sets = float(model.coef_[0]), RiskSets(to_numpy(y.time), to_numpy(y.event), w, entries_of(y))
+        z = covariate[sets.order]
+        risk = np.exp(beta * (z - z @ sets.weight))
+        total, sums = (sets.at_risk(sets.weight * risk * factor)[0] for factor in (1.0, z))
+        jump, mean = sets.d / total, sums / total
+        zero, one, two = (sets.while_at_risk(jump * mean**power) for power in range(3))
+        failed = np.zeros(len(z))
+        failed[sets.failed] = 1.0
+        by_covariate, own = np.empty(len(z)), np.empty(len(z))
+        by_covariate[sets.order] = sets.weight * (failed - risk * zero - beta * risk * (z * zero - one))
+        own[sets.order] = (
+            sets.weight * risk * (z**2 * zero - 2 * z * one + two)
+        )  # information of each subject
+        alone = (1 - w) / (1 - own / own.sum())  # what a contribution grows by where its subject is left out
+        psi = of.of_subjects(model.coef_, model.coefficient_influence() * alone[:, None])
+        return cls(psi, float(own.sum()), by_covariate)

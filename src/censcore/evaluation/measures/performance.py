@@ -124,9 +124,7 @@ def _groups(thresholds: Sequence[float], method: str) -> dict[tuple[str, ...], G
         ("observed", "expected", "O/E"): _observed_expected,
         ("calibration intercept",): partial(_intercept, method=method),
         ("calibration slope", JOINT): partial(_slope, method=method),
-        ("calibration slope, Cox",): lambda of: [
-            Measured("calibration slope, Cox", cox_slope(of), null=1.0)
-        ],
+        ("calibration slope, Cox",): lambda of: [Measured("calibration slope, Cox", cox_slope(of), null=1.0)],
         ("ICI", "E50", "E90"): _calibration,
         tuple(PAIRS): _discrimination,
         ("Royston D",): lambda of: [Measured("Royston D", royston_d(of), null=0.0)],

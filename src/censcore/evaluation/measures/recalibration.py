@@ -38,13 +38,12 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.estimators.newton import find_root
 from censcore.evaluation.inference.estimates import Estimate
+from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.risk_of_model import RiskOfModel
 from censcore.exceptions import InvalidInputError
 
 METHODS = ("binomial", "pseudo")
 CHUNK = 2_000_000  # subjects times event times of which a curve without each subject is held
-#: The function of eta (n,) whose sum with x is zero, and minus its derivative.
-Link = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def calibration_intercept(of: RiskOfModel, method: str = "binomial") -> Estimate:
@@ -73,46 +72,45 @@ def joint_test(both: Estimate) -> tuple[float, float]:
 
 
 def _solved(of: RiskOfModel, x: np.ndarray, offset: np.ndarray, start: np.ndarray, method: str) -> Estimate:
-    pseudo = method == "pseudo"
-    link, w = _by_pseudo_values(of) if pseudo else _binomial(of), of.weight
+    w = of.weight
+    theta = pseudo_values(of) if method == "pseudo" else None
+
+    def link(eta: np.ndarray, known: RiskAt) -> tuple[np.ndarray, np.ndarray]:
+        return _binomial(eta, known) if theta is None else _least_squares(eta, theta)
 
     def equations(beta: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]] | None:
         with np.errstate(over="ignore", invalid="ignore"):
-            value, slope = link(offset + x @ beta)
+            value, slope = link(offset + x @ beta, of.known)
         if not (np.isfinite(value[w > 0]).all() and np.isfinite(slope[w > 0]).all()):
             return None
         return (w * value) @ x, lambda: x.T @ ((w * slope)[:, None] * x)
 
     beta, information = find_root(equations, start)
-    at_root = link(offset + x @ beta)[0][:, None] * x
-    if pseudo:
-        return of.of_subjects(beta, w[:, None] * at_root @ np.linalg.inv(information).T)
-    return of.solution(beta, at_root, information)
+    slope = link(offset + x @ beta, of.known)[1]
+    own = w * slope * np.einsum("ni,ij,nj->n", x, np.linalg.inv(information), x)
+    alone = (1 - w) / (1 - own)  # what a contribution grows by where its subject is left out
+
+    def at_root(known: RiskAt) -> np.ndarray:
+        return (alone * link(offset + x @ beta, known)[0])[:, None] * x
+
+    if theta is None:
+        return of.solution(beta, at_root, information)
+    return of.of_subjects(beta, w[:, None] * at_root(of.known) @ np.linalg.inv(information).T)
 
 
-def _binomial(of: RiskOfModel) -> Link:
-    r""":math:`W_1m/(e^m-1)-W_0m` with :math:`m=e^\eta`, which is the equation written out."""
-    event, free = of.known.event, of.known.free
-
-    def link(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        m = np.exp(eta)
-        odds = m / np.expm1(m)
-        slope = odds * (1 - m * np.exp(m) / np.expm1(m))
-        return event * odds - free * m, free * m - event * slope
-
-    return link
+def _binomial(eta: np.ndarray, known: RiskAt) -> tuple[np.ndarray, np.ndarray]:
+    r""":math:`W_1m/(e^m-1)-W_0m` with :math:`m=e^\eta`, written out, and minus its derivative."""
+    m = np.exp(eta)
+    odds = m / np.expm1(m)
+    slope = odds * (1 - m * np.exp(m) / np.expm1(m))
+    return known.event * odds - known.free * m, known.free * m - known.event * slope
 
 
-def _by_pseudo_values(of: RiskOfModel) -> Link:
-    theta = pseudo_values(of)
-
-    def link(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        m = np.exp(eta)
-        survival = np.exp(-m)
-        slope = m * survival  # of the risk by eta
-        return (theta - 1 + survival) * slope, slope**2 - (theta - 1 + survival) * slope * (1 - m)
-
-    return link
+def _least_squares(eta: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r""":math:`(\theta-\pi)\,d\pi/d\eta`, and minus its derivative."""
+    m = np.exp(eta)
+    left, slope = theta - 1 + np.exp(-m), m * np.exp(-m)
+    return left * slope, slope**2 - left * slope * (1 - m)
 
 
 def pseudo_values(of: RiskOfModel) -> np.ndarray:
@@ -120,8 +118,8 @@ def pseudo_values(of: RiskOfModel) -> np.ndarray:
     y = of.case.y
     if y.has_delayed_entry or of.known.counted is not None:
         raise InvalidInputError(
-            "method='pseudo': got delayed entry or known censoring times, expected subjects who are seen from "
-            "the start until an unknown C. Use method='binomial'."
+            "method='pseudo': got delayed entry or known censoring times, expected subjects who are seen "
+            "from the start until an unknown C. Use method='binomial'."
         )
     time, event, never = to_numpy(y.time), to_numpy(y.event), of.case.never
     w, ended = of.weight, event | never

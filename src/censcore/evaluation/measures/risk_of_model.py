@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore._validation import name_subjects
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import shares_of
@@ -21,6 +22,8 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
+Equations = Callable[[RiskAt], np.ndarray]
+"""One number per subject and column, (n, q), linear in the weights of what is known."""
 CONSTANT = 1e-9  # spread of linear predictors below which they are one
 
 
@@ -54,29 +57,35 @@ class RiskOfModel:
         Zero for subjects without a weight. A risk of 0 or 1 has an infinite one, which no measure on this
         scale can use: it is an error that names the subjects.
         """
-        used = self.weight > 0
-        certain = used & ((self.known.p <= 0) | (self.known.p >= 1))
+        used, p = self.weight > 0, self.known.p
+        # a risk that rounds to one may have a survival that is known to all digits
+        survival = np.broadcast_to(to_numpy(self.case.F.marginal(0).sf(self.time)), p.shape)
+        certain = used & ((p <= 0) | (survival <= 0))
         if certain.any():
             raise InvalidInputError(
                 f"{int(certain.sum())} of {int(used.sum())} subjects have a risk of 0 or 1, whose "
                 f"complementary log-log is infinite ({name_subjects(np.nonzero(certain)[0])}). Nothing is "
                 "clipped: leave these subjects out, or give the model bounds within 0 and 1."
             )
-        return np.log(-np.log1p(-np.where(used, self.known.p, 1 - np.exp(-1.0))))
+        p, survival = np.where(used, p, 0.5), np.where(used, survival, 0.5)
+        return np.log(np.where(p < 0.5, -np.log1p(-np.minimum(p, 0.5)), -np.log(survival)))
 
     def check_spread(self) -> None:
         """Check that linear predictors differ, so that a slope is determined."""
         if np.ptp(self.predictor[self.weight > 0]) < CONSTANT:
-            raise InvalidInputError("the model gives all subjects one risk: it has no slope, and ranks nobody.")
+            raise InvalidInputError(
+                "the model gives all subjects one risk: it has no slope, and ranks nobody."
+            )
 
-    def mean(self, values: Callable[[RiskAt], np.ndarray]) -> Estimate:
-        """The mean of a function of what is known, (n, q), with errors that cover the estimation of C."""
-        return self.comparison.mean_of(OfRisk(self.time, values), self.model)
+    def mean(self, values: Equations) -> Estimate:
+        """The mean of a function of what is known, with errors that cover the estimation of C."""
+        score = OfRisk(self.time, values)
+        score.counted(self.case)  # where the status at the time is not known, the error says why
+        return self.comparison.mean_of(score, self.model)
 
-    def solution(self, value: np.ndarray, equations: np.ndarray, information: np.ndarray) -> Estimate:
+    def solution(self, root: np.ndarray, equations: Equations, information: np.ndarray) -> Estimate:
         """The root of mean equations U = 0, from the values of U at the root, (n, q), and -dU at it."""
-        psi = self.mean(lambda known: equations).influence
-        return Estimate(value, psi @ np.linalg.inv(information).T)
+        return Estimate(root, self.mean(equations).influence @ np.linalg.inv(information).T)
 
     def of_subjects(self, value: np.ndarray, contributions: np.ndarray) -> Estimate:
         """An estimate that does not depend on C, from contributions of the subjects, (n, q)."""

@@ -30,17 +30,23 @@ def interval(line: Line) -> str:
     )  # fmt: skip
 
 
-def table_of(validation: Validation) -> ShownTable:
-    """All lines, with columns of outcome, subgroup and model where there are several."""
+#: What subgroups are compared by.
+SHORT = ("O/E", "calibration intercept", "calibration slope", "AUC", "Brier")
+
+
+def table_of(validation: Validation, whole: bool = False) -> ShownTable:
+    """All lines with columns of outcome, subgroup and model where there are several; or no subgroups."""
     extra = {
         "outcome": len(validation.outcomes) > 1,
-        "group": len(validation.comparison.subsets) > 1,
+        "group": len(validation.comparison.subsets) > 1 and not whole,
         "model": len(validation.models) > 1,
     }
     level = f"{100 * validation.comparison.confidence:g} % interval"
     head = ["measure", *(name for name, there in extra.items() if there), "value", level, "by chance", "p"]
     rows, notes = [], dict[str, list[str]]()
     for line in validation.lines:
+        if whole and line["by"]:
+            continue
         who = {"group": f"{line['by']} = {line['group']}" if line["by"] else "all"}
         place = [str(who.get(name, line[name])) for name, there in extra.items() if there]
         p = p_text(line["p"]) if line["p"] == line["p"] else ""
@@ -52,8 +58,8 @@ def table_of(validation: Validation) -> ShownTable:
     words = [f"{', '.join(of)}: {note.rstrip('.')}." for note, of in notes.items()]
     s = validation.comparison.settings
     caption = (
-        f"Validation of the risk by {at_time(validation.comparison, validation.time)}: {s['subjects']} subjects "
-        f"with {s['events']} events."
+        f"Validation of the risk by {at_time(validation.comparison, validation.time)}: {s['subjects']} "
+        f"subjects with {s['events']} events."
     )
     return ShownTable(caption, head, rows, words)
 
@@ -77,11 +83,14 @@ def sentences(validation: Validation, outcome: str = "", model: str | None = Non
     t, n = at_time(validation.comparison, validation.time), validation.comparison.settings["subjects"]
     level = f"{100 * validation.comparison.confidence:g} % interval"
     first = (
-        f"{about(outcome)}by {t}, {_percent(of['observed'])} of the {n} subjects had the event, where the model "
-        f"forecast {_percent(of['expected'])} on average (observed / expected {_with(of['O/E'], level)}; "
-        f"calibration slope {_with(slope, level)})."
+        f"{about(outcome)}by {t}, {_percent(of['observed'])} of the {n} subjects had the event, where the "
+        f"model forecast {_percent(of['expected'])} on average (observed / expected "
+        f"{_with(of['O/E'], level)}; calibration slope {_with(slope, level)})."
     )
-    second = f"Of a subject with the event and one without it, it gave the higher risk to the former in {_share(of['AUC'], level)}"
+    second = (
+        "Of a subject with the event and one without it, it gave the higher risk to the former in "
+        f"{_share(of['AUC'], level)}"
+    )
     thresholds = validation.thresholds_of(outcome)
     if thresholds:
         name = f"net benefit at {thresholds[0]:.4g}"
@@ -107,5 +116,7 @@ def _with(line: Line, level: str) -> str:
 def _share(line: Line, level: str) -> str:
     if np.isnan(line["value"]):
         return "an unknown share of pairs"
-    known = "" if np.isnan(line["low"]) else f", {level} {100 * line['low']:.0f} to {100 * line['high']:.0f} %"
+    known = (
+        "" if np.isnan(line["low"]) else f", {level} {100 * line['low']:.0f} to {100 * line['high']:.0f} %"
+    )
     return f"{100 * line['value']:.0f} % of pairs (AUC{known})"
