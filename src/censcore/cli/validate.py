@@ -121,8 +121,10 @@ def _forecasts(frame: Any, source: options.Source, risk: str | None, time: float
     if risk is None:
         from censcore.evaluation.decisions.forecast_columns import forecasts_of
 
-        causes = None if source.cause is None else outcome_of(frame, source)
-        return forecasts_of(frame, source.used, causes, **source.reading)
+        y = outcome_of(frame, source)
+        return forecasts_of(
+            frame, source.used, y if isinstance(y, cs.CompetingRisks) else None, **source.reading
+        )
     if source.cause is not None:
         raise InvalidInputError(
             "--risk belongs to --event: with --cause the columns MODEL__cif_CAUSE@NUMBER hold the risks."

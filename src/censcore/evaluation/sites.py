@@ -55,7 +55,7 @@ def summary_of(validation: Validation, site: str = "") -> dict[str, Any]:
             measures.append(line)
     return {
         "format": FORMAT, "site": site, "time": validation.time, "time unit": validation.comparison.time_unit,
-        "subjects": s["subjects"], "events": s["events"], "last follow-up": validation.last_time,
+        "subjects": s["subjects"], "events": validation.events, "last follow-up": validation.last_time,
         "confidence": validation.comparison.confidence, "measures": measures,
     }  # fmt: skip
 
@@ -70,8 +70,25 @@ class SitePool:
         By site, what ``Validation.summary()`` has.
     time : float
         t.
+    confidence : float
+        Of intervals.
     notes : list of str
         Sites that do not count, and why; too few of them.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> x, site = rng.normal(size=600), np.repeat(["Leiden", "Lyon", "Oslo"], 200)
+    >>> T, C = rng.exponential(np.exp(-x)), rng.uniform(0, 3, 600)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> pool = cs.validate(cs.Exponential(np.exp(x)), y, time=1.0, sites=site).sites
+    >>> pool.frame().query("measure == 'AUC'")[["site", "value"]].round(2)
+          site  value
+    42  Leiden   0.81
+    43    Lyon   0.86
+    44    Oslo   0.82
+    45  pooled   0.83
     """
 
     summaries: dict[str, dict[str, Any]]
@@ -237,8 +254,8 @@ def pool_sites(
     ...     found[site] = cs.validate(cs.Exponential(np.exp(x)), y, time=1.0).summary(site)
     >>> pool = cs.pool_sites(found)
     >>> pool.frame().query("measure == 'O/E' and site == 'pooled'")[["value", "low", "high"]].round(2)
-       value  low  high
-    3   0.99  0.9   1.1
+       value   low  high
+    9   0.98  0.88   1.1
     """
     confidence = as_confidence(confidence)
     if isinstance(sites, Mapping):

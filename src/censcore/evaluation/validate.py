@@ -154,8 +154,8 @@ def validate(
     >>> lines.loc[["O/E", "calibration slope"]].round(2)
                        value   low  high
     measure
-    O/E                 0.86  0.80  0.92
-    calibration slope   1.09  0.92  1.27
+    O/E                 0.88  0.83  0.94
+    calibration slope   1.00  0.74  1.21
     """
     t = as_number(time, "time", above=0)
     check_option(method, "method", METHODS)

@@ -56,6 +56,19 @@ class Validation(KeepsValues):
         Of intercept and slope.
     sites : SitePool, optional
         Validations of single sites, pooled.
+    development : frame, array or mapping, optional
+        Covariates of the subjects that the model was made from, as passed.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=500)
+    >>> T, C = rng.exponential(np.exp(-x)), rng.uniform(0, 3, 500)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> found = cs.validate({"model": cs.Exponential(np.exp(x))}, y, time=1.0, thresholds=[0.5])
+    >>> round(found.line("AUC")["value"], 3)
+    0.819
     """
 
     comparison: Comparison
@@ -305,6 +318,12 @@ class Validation(KeepsValues):
 
     def _repr_html_(self) -> str:
         return self.table.html()
+
+    @property
+    def events(self) -> int:
+        """How many subjects had an event by the time, of any cause."""
+        y = self.comparison.outcome
+        return int((to_numpy(y.event) & (to_numpy(y.time) <= self.time)).sum())
 
     @property
     def last_time(self) -> float:

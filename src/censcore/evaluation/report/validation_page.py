@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,12 +38,17 @@ TICKS = 5  # times at which numbers at risk are given
 
 def calibration(validation: Validation, outcome: str) -> Chart:
     """Observed against forecast risk."""
-    return calibration_chart(validation.shown(outcome), validation.time)
+    return _sized(calibration_chart(validation.shown(outcome), validation.time))
 
 
 def risks(validation: Validation, outcome: str) -> Chart:
     """Forecast risks of those with and without the event."""
-    return risks_chart(validation.shown(outcome), validation.time)
+    return _sized(risks_chart(validation.shown(outcome), validation.time))
+
+
+def _sized(chart: Chart) -> Chart:
+    """One panel in full size."""
+    return replace(chart, small=len(chart.panels) > 1)
 
 
 def decision(validation: Validation, outcome: str) -> Chart:
@@ -179,8 +185,7 @@ def _subjects(validation: Validation) -> str:
     weight = comparison.subsets[0].weight
     facts = [("subjects", str(s["subjects"])), ("events up to the end of follow-up", str(s["events"]))]
     facts += [(f"events: {cause}", str(count)) for cause, count in s.get("events by cause", {}).items()]
-    facts.append((f"events by {at_time(comparison, validation.time)}",
-                  str(int((to_numpy(y.event) & (to_numpy(y.time) <= validation.time)).sum()))))  # fmt: skip
+    facts.append((f"events by {at_time(comparison, validation.time)}", str(validation.events)))
     if to_numpy(y.event).all():
         median = "everybody had the event"
     else:

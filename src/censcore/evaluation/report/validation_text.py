@@ -59,7 +59,7 @@ def table_of(validation: Validation, whole: bool = False) -> ShownTable:
     s = validation.comparison.settings
     caption = (
         f"Validation of the risk by {at_time(validation.comparison, validation.time)}: {s['subjects']} "
-        f"subjects with {s['events']} events."
+        f"subjects with {validation.events} events by then."
     )
     return ShownTable(caption, head, rows, words)
 
@@ -81,42 +81,39 @@ def sentences(validation: Validation, outcome: str = "", model: str | None = Non
     of = {name: validation.line(name, outcome, model) for name in ("observed", "expected", "O/E", "AUC")}
     slope = validation.line("calibration slope", outcome, model)
     t, n = at_time(validation.comparison, validation.time), validation.comparison.settings["subjects"]
-    level = f"{100 * validation.comparison.confidence:g} % interval"
+    level = f"{100 * validation.comparison.confidence:g} % intervals in brackets"
     first = (
         f"{about(outcome)}by {t}, {_percent(of['observed'])} of the {n} subjects had the event, where the "
-        f"model forecast {_percent(of['expected'])} on average (observed / expected "
-        f"{_with(of['O/E'], level)}; calibration slope {_with(slope, level)})."
+        f"model forecast {_percent(of['expected'])} on average: observed / expected {_with(of['O/E'])}, "
+        f"calibration slope {_with(slope)} ({level})."
     )
     second = (
         "Of a subject with the event and one without it, it gave the higher risk to the former in "
-        f"{_share(of['AUC'], level)}"
+        f"{_share(of['AUC'])}"
     )
     thresholds = validation.thresholds_of(outcome)
     if thresholds:
         name = f"net benefit at {thresholds[0]:.4g}"
-        nb, less_all = (validation.line(x, outcome, model) for x in (name, f"{name}, less treating all"))
+        benefit, more = (validation.line(x, outcome, model) for x in (name, f"{name}, less treating all"))
         second += (
-            f"; acting on risks above {thresholds[0]:.4g} has a net benefit of {_with(nb, level)}, which is "
-            f"{_with(less_all, level)} more than treating everybody"
+            f"; acting on risks above {thresholds[0]:.4g} has a net benefit of {_with(benefit)}, "
+            f"{_with(more)} more than treating everybody"
         )
     return [first[0].upper() + first[1:], second + "."]
 
 
 def _percent(line: Line) -> str:
-    return "an unknown share" if np.isnan(line["value"]) else f"{100 * line['value']:.1f} %"
+    return "an unknown share" if np.isnan(line["value"]) else f"{100 * line['value']:.1f}\u00a0%"
 
 
-def _with(line: Line, level: str) -> str:
+def _with(line: Line) -> str:
     if np.isnan(line["value"]):
         return "unknown"
-    known = "" if np.isnan(line["low"]) else f", {level} {number(line['low'])} to {number(line['high'])}"
-    return f"{number(line['value'])}{known}"
+    return number(line["value"]) + (f" ({interval(line)})" if interval(line) else "")
 
 
-def _share(line: Line, level: str) -> str:
+def _share(line: Line) -> str:
     if np.isnan(line["value"]):
         return "an unknown share of pairs"
-    known = (
-        "" if np.isnan(line["low"]) else f", {level} {100 * line['low']:.0f} to {100 * line['high']:.0f} %"
-    )
-    return f"{100 * line['value']:.0f} % of pairs (AUC{known})"
+    known = "" if np.isnan(line["low"]) else f", {100 * line['low']:.0f} to {100 * line['high']:.0f}\u00a0%"
+    return f"{100 * line['value']:.0f}\u00a0% of pairs (AUC{known})"
