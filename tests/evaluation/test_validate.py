@@ -72,8 +72,30 @@ def test_a_mean_without_weights_does_not_move_with_the_censoring_distribution():
     x, y = drawn(200, 2)
     found = cs.validate(cs.Exponential(np.exp(x)), y, time=T0).comparison
     p = -np.expm1(-T0 * np.exp(x))
-    mean = found.mean_of(OfRisk(T0, lambda known: known.p[:, None]), "Exponential")
+    mean = found.mean_of(OfRisk(T0, lambda known: known.p[:, None], weighted=False), "Exponential")
     assert mean.standard_error[0] == pytest.approx(p.std(ddof=1) / np.sqrt(200), rel=1e-9)
+    with pytest.raises(InvalidInputError, match="weighted=False"):
+        found.mean_of(OfRisk(T0, lambda known: known.p[:, None]), "Exponential")
+
+
+@pytest.mark.parametrize(
+    "censoring",
+    [
+        cs.Censoring(cs.KaplanMeier(stratify="site")),
+        cs.Censoring(cs.KaplanMeier(), cv=4),
+        cs.Censoring(cs.CoxRegression()),
+    ],
+)
+def test_curves_of_strata_and_of_folds_are_taken_part_by_part(censoring):
+    """The estimate of C is made of parts, and measures are of all subjects at once."""
+    x, y = drawn(300, 19)
+    X = pd.DataFrame({"x": x, "site": np.where(np.arange(300) % 2, 1.0, 0.0)})
+    lines = by_measure(cs.validate(cs.Exponential(np.exp(x)), y, censoring, X=X, time=T0))
+    pooled = by_measure(cs.validate(cs.Exponential(np.exp(x)), y, time=T0))
+    for name in ("O/E", "calibration slope", "ICI", "AUC", "linear predictor, sd"):
+        assert lines["value"][name] == pytest.approx(pooled["value"][name], abs=0.15), name
+    for name in ("O/E", "calibration slope", "AUC", "linear predictor, sd"):
+        assert lines["standard_error"][name] == pytest.approx(pooled["standard_error"][name], rel=0.2), name
 
 
 def test_estimating_equations_are_zero_at_the_estimates():

@@ -11,7 +11,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
-from censcore._validation import check_kind, check_option
+from censcore._validation import as_index, check_kind, check_option
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.lines import Line, data_frame
 from censcore.evaluation.measures.observed_expected import observed_and_expected
@@ -117,13 +117,12 @@ class Validation(KeepsValues):
     def measured(self) -> dict[Place, list[Measured]]:
         """All measures with their influences."""
         found = {}
-        for s, subset in enumerate(self.comparison.subsets):
+        for s in range(len(self.comparison.subsets)):
             for outcome in self.outcomes:
                 one, thresholds = self.of(outcome, s), self.thresholds_of(outcome)
                 for model in self.models:
                     of = RiskOfModel(one, model, self.time)
-                    place = Place(subset.by, subset.label if subset.by else "", outcome, model)
-                    found[place] = performance(of, thresholds, self.method)
+                    found[self._place(s, outcome, model)] = performance(of, thresholds, self.method)
         return found
 
     @cached_property
@@ -137,10 +136,20 @@ class Validation(KeepsValues):
                 lines.append({"measure": line.pop("measure")} | about | line)
         return lines
 
-    def line(self, measure: str, outcome: str = "", model: str | None = None) -> Line:
-        """The line of a measure, in all subjects."""
-        place = Place("", "", outcome, self.models[0] if model is None else model)
-        return {each.name: each for each in self.measured[place]}[measure].line(self.comparison.confidence)
+    def line(
+        self, measure: str, outcome: str | None = None, model: str | None = None, subset: int = 0
+    ) -> Line:
+        """The line of a measure; by default of the first outcome and model, in all subjects."""
+        outcome, model = self.outcomes[0] if outcome is None else outcome, model or self.models[0]
+        check_option(outcome, "outcome", self.outcomes)
+        check_option(model, "model", self.models)
+        by_name = {each.name: each for each in self.measured[self._place(subset, outcome, model)]}
+        check_option(measure, "measure", list(by_name))
+        return by_name[measure].line(self.comparison.confidence)
+
+    def _place(self, subset: int, outcome: str, model: str) -> Place:
+        of = self.comparison.subsets[as_index(subset, "subset")]
+        return Place(of.by, of.label if of.by else "", outcome, model)
 
     def frame(self) -> pd.DataFrame:
         """One line per measure.

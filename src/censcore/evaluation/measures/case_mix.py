@@ -29,8 +29,8 @@ from censcore.evaluation.measures.risk_of_model import RiskOfModel
 def mean_and_spread(of: RiskOfModel) -> tuple[Estimate, Estimate]:
     """Estimate the mean and the standard deviation of the linear predictor."""
     eta = of.predictor
-    mean = of.mean(lambda known: eta[:, None])
-    variance = of.mean(lambda known: (eta[:, None] - mean.value) ** 2)
+    mean = of.mean(lambda known: eta[:, None], weighted=False)
+    variance = of.mean(lambda known: (eta[:, None] - mean.value) ** 2, weighted=False)
     sd = np.sqrt(variance.value / (1 - of.weight @ of.weight))
     with np.errstate(divide="ignore", invalid="ignore"):
         return mean, Estimate(sd, variance.influence * sd / (2 * variance.value))
@@ -48,4 +48,4 @@ def auc_if_right(of: RiskOfModel) -> Estimate:
     pairs = float((w * p) @ free_all)
     auc = float((w * p) @ free_below) / pairs
     parts = p * (free_below - auc * free_all) + (1 - p) * (event_above - auc * event_all)
-    return Estimate(np.array([auc]), of.mean(lambda known: parts[:, None]).influence / pairs)
+    return Estimate(np.array([auc]), of.mean(lambda known: parts[:, None], weighted=False).influence / pairs)

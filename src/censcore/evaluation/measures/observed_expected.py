@@ -27,5 +27,6 @@ from censcore.evaluation.measures.risk_of_model import RiskOfModel
 
 def observed_and_expected(of: RiskOfModel) -> tuple[Estimate, Estimate]:
     """Estimate the observed and the mean forecast risk."""
-    means = of.mean(lambda known: np.column_stack([known.event, known.event + known.free, known.p]))
-    return means.column(0) / means.column(1), means.column(2)
+    means = of.mean(lambda known: np.column_stack([known.event, known.event + known.free]))
+    expected = of.mean(lambda known: known.p[:, None], weighted=False)
+    return means.column(0) / means.column(1), expected

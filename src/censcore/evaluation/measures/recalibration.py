@@ -59,16 +59,12 @@ def intercept_and_slope(of: RiskOfModel, method: str = "binomial") -> Estimate:
 
 
 def joint_test(both: Estimate) -> tuple[float, float]:
-    """Test a = 0 and b = 1 together: Wald's statistic of two degrees of freedom, and its p-value.
-
-    It is compared with Hotelling's distribution, at the smaller of the degrees of freedom of both.
-    """
-    from scipy.special import fdtrc
+    """Test a = 0 and b = 1 together: Wald's statistic of two degrees of freedom, and its p-value."""
+    from scipy.special import chdtrc
 
     away = both.value - np.array([0.0, 1.0])
     statistic = float(away @ np.linalg.solve(both.influence.T @ both.influence, away))
-    nu = max(float(np.min(both.degrees_of_freedom)), 3.0)
-    return statistic, float(fdtrc(2, nu - 1, statistic * (nu - 1) / (2 * nu)))
+    return statistic, float(chdtrc(2, statistic))
 
 
 def _solved(of: RiskOfModel, x: np.ndarray, offset: np.ndarray, start: np.ndarray, method: str) -> Estimate:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
 Equations = Callable[[RiskAt], np.ndarray]
-"""One number per subject and column, (n, q), linear in the weights of what is known."""
+"""One number per subject and column, (n, q), of what is known."""
 CONSTANT = 1e-9  # spread of linear predictors below which they are one
 
 
@@ -77,15 +77,16 @@ class RiskOfModel:
                 "the model gives all subjects one risk: it has no slope, and ranks nobody."
             )
 
-    def mean(self, values: Equations) -> Estimate:
+    def mean(self, values: Equations, weighted: bool = True) -> Estimate:
         """The mean of a function of what is known, with errors that cover the estimation of C."""
-        score = OfRisk(self.time, values)
+        score = OfRisk(self.time, values, weighted=weighted)
         score.counted(self.case)  # where the status at the time is not known, the error says why
         return self.comparison.mean_of(score, self.model)
 
     def solution(self, root: np.ndarray, equations: Equations, information: np.ndarray) -> Estimate:
         """The root of mean equations U = 0, from the values of U at the root, (n, q), and -dU at it."""
-        return Estimate(root, self.mean(equations).influence @ np.linalg.inv(information).T)
+        mean = self.mean(equations)
+        return Estimate(root, mean.influence @ np.linalg.inv(information).T, rows=mean.rows)
 
     def of_subjects(self, value: np.ndarray, contributions: np.ndarray) -> Estimate:
         """An estimate that does not depend on C, from contributions of the subjects, (n, q)."""

@@ -255,12 +255,7 @@ def _subgroups(validation: Validation) -> str:
             rows = []
             for s, subset in enumerate(validation.comparison.subsets):
                 name = f"{subset.by} = {subset.label}" if subset.by else "all"
-                known = {
-                    x["measure"]: x for x in validation.lines
-                    if (x["by"], x["group"] or "all", x["outcome"], x["model"])
-                    == (subset.by, subset.label if s else "all", outcome, model)
-                }  # fmt: skip
-                cells = [_cell(known[measure]) for measure in SHORT]
+                cells = [_cell(validation.line(measure, outcome, model, s)) for measure in SHORT]
                 rows.append([name, str(subset.count), *cells])
             name = ", ".join(x for x in (outcome, model if len(validation.models) > 1 else "") if x)
             caption = f"By subgroup{f', {one_line(name)}' if name else ''}; C is that of all subjects."
