@@ -19,7 +19,7 @@ LIBRARY = Path(censcore.__file__).parent
 
 #: What only extras bring, the studies, and modules of Python that not every system has.
 OPTIONAL = (
-    "censcore_studies", "catboost", "dask", "distributed", "fcntl", "hazardous", "lifelines", "lightgbm",
+    "censcore_studies", "catboost", "dask", "distributed", "docx", "fcntl", "hazardous", "lifelines", "lightgbm",
     "matplotlib", "mpmath", "numba", "numpydoc", "numpyro", "polars", "pyarrow", "pycox", "resource", "rich",
     "safetensors", "sksurv", "torch", "torchsurv", "typer", "xgboost",
 )  # fmt: skip

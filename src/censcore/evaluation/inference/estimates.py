@@ -223,10 +223,8 @@ class Estimate(KeepsValues):
     def aligned(self, other: Estimate) -> tuple[np.ndarray, np.ndarray, Rows]:
         """The influences of two estimates by the units of both, where they are of different ones."""
         a, b = self.rows, other.rows
-        same = (
-            a is b or not (a and b) or (a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a))
-        )
-        if same:
+        unknown = a is b or not (a and b)
+        if unknown or (a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)):
             return self.influence, other.influence, a
         rows = {name: np.union1d(*(of.get(name, EMPTY_ROWS) for of in (a, b))) for name in {**a, **b}}
 
@@ -268,7 +266,9 @@ class Estimate(KeepsValues):
     def skill(self, reference: Estimate) -> Estimate:
         """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
         ratio = self / reference
-        return Estimate(1 - ratio.value, -ratio.influence, rows=ratio.rows)._beyond_rounding(np.ones_like(ratio.value))
+        return Estimate(1 - ratio.value, -ratio.influence, rows=ratio.rows)._beyond_rounding(
+            np.ones_like(ratio.value)
+        )
 
 
 EMPTY = np.zeros((0, 1))
