@@ -37,6 +37,29 @@ def engression_beside_simple_models() -> str:
     )
 
 
+def validation_coverage() -> tuple[list[float], list[float], list[float]]:
+    """Coverage with few events, with more, and how often the joint test rejects the true model."""
+    lines = re.findall(r"^(\D[^:]*?(?:0\.5(?:, [\w ]+)?)?)((?: +\d+\.\d){4,6})\s*$",
+                       output("validation_coverage"), re.MULTILINE)  # fmt: skip
+    values = {name.strip(): [float(v) for v in numbers.split()] for name, numbers in lines}
+    rejected = values.pop("rejected by the joint test")
+    del values["rejected by ICI"], values["ICI"]
+    assert len(values) == 18
+    few = [row[j] for row in values.values() for j in (0, 3)]
+    return few, [row[j] for row in values.values() for j in (1, 2, 4, 5)], rejected
+
+
+@QUOTES.on("validation.md")
+def intervals_of_a_validation() -> str:
+    few, more, rejected = validation_coverage()
+    return (
+        f"95 % intervals of all two-sided measures cover {min(more)} to {max(more)} % in four simulated "
+        f"designs of 105 to 288 events by the time, and {min(few)} to {max(few)} % in two of 38 and 58 "
+        "events. The joint test "
+        f"rejects the true model in {min(rejected)} to {max(rejected)} %"
+    )
+
+
 @QUOTES.on("calibration.md")
 def intervals_of_calibration_curves() -> str:
     bins, curve, *_ = columns_of("calibration_curve", r"\d+ +1\.0")
