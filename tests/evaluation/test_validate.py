@@ -269,6 +269,21 @@ def test_too_little_information_is_said():
     assert lines["note"]["O/E"] == "no event by the time was observed"
 
 
+def test_known_censoring_times_leave_the_subjects_who_are_followed():
+    """Their status is known, whatever it is, so that means over them are those of uncensored data."""
+    rng = np.random.default_rng(20)
+    x, c = rng.normal(size=300), rng.uniform(0.2, 3.0, 300)
+    T = rng.exponential(np.exp(-x))
+    y = cs.RightCensored(np.minimum(T, c), c >= T, censoring_time=c)
+    found = cs.validate(cs.Exponential(np.exp(x)), y, time=T0)
+    value, p, followed = by_measure(found)["value"], -np.expm1(-T0 * np.exp(x)), c > T0
+    had = (T <= T0)[followed]
+    assert value["observed"] == pytest.approx(had.mean())
+    assert value["expected"] == pytest.approx(p[followed].mean())
+    assert value["Brier"] == pytest.approx(((p[followed] - had) ** 2).mean())
+    assert by_measure(found)["note"]["AUC"]
+
+
 def test_one_risk_for_all_has_no_slope():
     _, y = drawn(200, 15)
     lines = by_measure(cs.validate(cs.Exponential(0.9), y, time=T0))

@@ -178,18 +178,18 @@ def _discrimination(of: RiskOfModel) -> list[Measured]:
 
 
 def _brier(of: RiskOfModel) -> list[Measured]:
-    reference = of.comparison.reference
-    mean = of.comparison.estimate(of.model, BRIER)
-    null = None if reference is None else of.comparison.estimate(reference, BRIER)
-    if mean is None:
-        why = of.comparison.losses.unavailable.get((of.model, BRIER), "it is not available.")
-        raise InvalidInputError(why)
+    reference, mean = of.comparison.reference, _mean_brier(of)
     brier = Measured("Brier", mean, paired=True)
-    if null is None:
+    if reference is None:
         return [brier, Measured("IPA", note="the null model of these subjects is not available.")]
+    null = _mean_brier(RiskOfModel(of.comparison, reference, of.time))
     low, high = skill_interval(mean, null, of.comparison.confidence)
     known = {"low": low, "high": high, "p": float((mean - null).p_value[0])}
     return [brier, Measured("IPA", mean.skill(null), null=0.0, paired=True, known=known)]
+
+
+def _mean_brier(of: RiskOfModel) -> Estimate:
+    return of.mean(lambda known: (known.event * (1 - known.p) ** 2 + known.free * known.p**2)[:, None])
 
 
 def names_of_benefit(theta: float) -> list[str]:
