@@ -19,9 +19,9 @@ LIBRARY = Path(censcore.__file__).parent
 
 #: What only extras bring, the studies, and modules of Python that not every system has.
 OPTIONAL = (
-    "censcore_studies", "catboost", "dask", "distributed", "fcntl", "hazardous", "lifelines", "lightgbm",
-    "matplotlib", "mpmath", "numba", "numpydoc", "numpyro", "polars", "pyarrow", "pycox", "resource", "rich",
-    "safetensors", "sksurv", "torch", "torchsurv", "typer", "xgboost",
+    "censcore_studies", "catboost", "dask", "distributed", "docx", "fcntl", "hazardous", "lifelines",
+    "lightgbm", "matplotlib", "mpmath", "numba", "numpydoc", "numpyro", "polars", "pyarrow", "pycox",
+    "resource", "rich", "safetensors", "sksurv", "torch", "torchsurv", "typer", "xgboost",
 )  # fmt: skip
 MISSING = [name for name in OPTIONAL if find_spec(name) is None]
 

@@ -242,3 +242,18 @@ def regrets_of_updates() -> list[str]:
 def regrets_as_shares() -> list[str]:
     _, one, half, *_, plain = _regrets()["all"]
     return [f"{half / plain:.2f}", f"{one / plain:.2f}"]
+
+
+@on("validation.md")
+def intervals_of_a_validation() -> list[str]:
+    lines = re.findall(
+        r"^(\D[^:]*?(?:0\.5(?:, [\w ]+)?)?)((?: +\d+\.\d){4,6})\s*$",
+        output("validation_coverage"),
+        re.MULTILINE,
+    )
+    values = {name.strip(): [float(v) for v in numbers.split()] for name, numbers in lines}
+    rejected = values.pop("rejected by the joint test")
+    del values["rejected by ICI"], values["ICI"]
+    few = [row[j] for row in values.values() for j in (0, 3)]
+    more = [row[j] for row in values.values() for j in (1, 2, 4, 5)]
+    return [spread(more), spread(few), spread(rejected)]

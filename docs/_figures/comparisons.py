@@ -82,6 +82,11 @@ def importance() -> Figure:
 
 
 @picture
+def sites() -> Figure:
+    return names_of("sites", 1)["found"].sites.plot("O/E")
+
+
+@picture
 def decision_curve() -> Figure:
     return names_of("calibration", 1)["comparison"].plot("decision", time=1.0)
 

@@ -81,10 +81,14 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.plan_validation import plan_validation as plan_validation
     from censcore.evaluation.sample import Sample as Sample
     from censcore.evaluation.sensitivity.copula_graphic import copula_graphic as copula_graphic
+    from censcore.evaluation.sites import SitePool as SitePool
+    from censcore.evaluation.sites import pool_sites as pool_sites
     from censcore.evaluation.sklearn_scorers import scorer as scorer
     from censcore.evaluation.sklearn_scorers import scorers as scorers
     from censcore.evaluation.update import Update as Update
     from censcore.evaluation.update import update as update
+    from censcore.evaluation.validate import validate as validate
+    from censcore.evaluation.validation import Validation as Validation
     from censcore.learning.best_forecast import BestForecast as BestForecast
     from censcore.learning.copula_weibull import CopulaWeibull as CopulaWeibull
     from censcore.learning.engression import CensoredEngression as CensoredEngression
@@ -151,6 +155,9 @@ _EXPORTS = {
         "evaluation.sample": "Sample",
         "evaluation.sensitivity.copula_graphic": "copula_graphic",
         "evaluation.sklearn_scorers": "scorer scorers",
+        "evaluation.sites": "SitePool pool_sites",
+        "evaluation.validate": "validate",
+        "evaluation.validation": "Validation",
         "evaluation.outcome_table": "OutcomeTable",
         "evaluation.update": "Update update",
     }.items()

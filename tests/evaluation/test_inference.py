@@ -39,6 +39,15 @@ def independent(z: list[float]) -> list[Estimate]:
     return found
 
 
+def test_estimates_of_different_units_are_aligned_by_their_numbers():
+    a = Estimate(np.array([1.0]), np.array([[0.1], [0.2]]), rows={"units": np.array([0, 2])})
+    b = Estimate(np.array([2.0]), np.array([[0.3], [0.4]]), rows={"units": np.array([2, 5])})
+    assert (a - b).influence.ravel() == pytest.approx([0.1, -0.1, -0.4])
+    assert (a + b).influence.ravel() == pytest.approx([0.1, 0.5, 0.4])
+    assert (a / b).influence.ravel() == pytest.approx([0.05, 0.1 - 0.075, -0.1])
+    assert (a - b).rows["units"].tolist() == [0, 2, 5]
+
+
 def test_the_estimate_of_a_mean_is_mean_loss():
     rng = np.random.default_rng(0)
     losses, weight, groups = rng.normal(size=(50, 2)), rng.random(50), rng.integers(0, 9, 50)

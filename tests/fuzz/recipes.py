@@ -690,6 +690,13 @@ IMPORTANCE: dict[str, Any] = {
     "model": cs.WeibullRegression().fit(X40, Y40), "X": X40, "y": Y40, "censoring": cs.Uniform(0.2, 3.0),
     "permutations": 2, "horizon": 2.0,
 }  # fmt: skip
+
+
+@cache
+def validated() -> Any:
+    return cs.validate(MODELS, Y40, cs.Uniform(0.2, 3.0), time=1.0, sites=np.arange(MANY) % 3)
+
+
 PAIRS = {"y": Y, "risk": np.linspace(1.0, 0.0, N), "censoring": C}
 EVALUATION = {
     "compare": Recipe(lambda: comparing() + comparing_more(), 0.6),
@@ -741,6 +748,25 @@ EVALUATION = {
         reference=None,
         horizon=1.0,
     ),
+    "validate": function(
+        cs.validate,
+        0.3,
+        forecast=MODELS["a"],
+        y=Y40,
+        censoring=cs.Uniform(0.2, 3.0),
+        time=1.0,
+        thresholds=[0.3],
+    ),
+    "Validation": received(
+        validated, {"frame": {}, "differences": {}, "line": {"measure": "O/E"}, "summary": {}}, 0.2
+    ),
+    "pool_sites": Recipe(
+        lambda: [
+            Target("pool_sites", cs.pool_sites, {"sites": {name: validated() for name in "abc"}}, nan=True)
+        ],
+        0.2,
+    ),
+    "SitePool": received(lambda: validated().sites, {"frame": {}}, 0.1),
     "LandmarkComparison": received(landmarks, {"differences": {}, "frame": {}}, 0.2),
     "DependentCensoringSensitivity": received(sensitivity, {"frame": {}, "order_changes": {}}, 0.1),
     "at_landmark": function(cs.at_landmark, frame=COUNTING, s=3.0),

@@ -12,6 +12,8 @@ from censcore.cli.demo import demo
 from censcore.cli.plugins import Commands
 from censcore.cli.score import EPILOG as SCORE_EXAMPLES
 from censcore.cli.score import score
+from censcore.cli.validate import EPILOG as VALIDATE_EXAMPLES
+from censcore.cli.validate import pool, validate
 
 app = typer.Typer(
     cls=Commands,
@@ -23,6 +25,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command(epilog=COMPARE_EXAMPLES)(compare)
 app.command(epilog=SCORE_EXAMPLES)(score)
+app.command(epilog=VALIDATE_EXAMPLES)(validate)
+app.command()(pool)
 
 
 def _show_version(asked: bool) -> None:

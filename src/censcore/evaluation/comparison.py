@@ -338,6 +338,18 @@ class Comparison(Outputs, KeepsValues):
         summed = None if self.summed is None else self.summed.of(view, names)
         return replace(self, evaluations=evaluations, decided=decided, summed=summed)
 
+    def within(self, subset: int) -> Comparison:
+        """The comparison within a subgroup, as if its subjects were all; C stays that of all."""
+        decided = replace(self.decided, subsets=[self.subsets[subset]])
+
+        def part(of: Evaluation) -> Evaluation:
+            means = {(0, name): mean for (s, name), mean in of.means.items() if s == subset}
+            return replace(of, decided=decided, means=means)
+
+        return replace(
+            self, decided=decided, evaluations={model: part(of) for model, of in self.evaluations.items()}
+        )
+
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
         """A mean with its influence, None where the score is not available."""
         check_option(model, "model", self.models)

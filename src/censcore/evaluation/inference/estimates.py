@@ -56,6 +56,7 @@ ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding
 
 
 UNITS = "units"  # the block of contributions by the numbers of units, of scored and training subjects
+EMPTY_ROWS = np.zeros(0, dtype=np.intp)
 Rows = dict[str, np.ndarray]
 """Numbers of what the contributions are of, by block: the first entries are of the first block, and so on."""
 
@@ -219,17 +220,36 @@ class Estimate(KeepsValues):
             x = hall(self.value / np.where(self.varies, self.standard_error, np.nan), self.skewness)
         return np.maximum(2 * stdtr(self.degrees_of_freedom, -np.abs(x)), SMALLEST_P)
 
+    def aligned(self, other: Estimate) -> tuple[np.ndarray, np.ndarray, Rows]:
+        """The influences of two estimates by the units of both, where they are of different ones."""
+        a, b = self.rows, other.rows
+        unknown = a is b or not (a and b)
+        if unknown or (a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)):
+            return self.influence, other.influence, a
+        rows = {name: np.union1d(*(of.get(name, EMPTY_ROWS) for of in (a, b))) for name in {**a, **b}}
+
+        def spread(of: Estimate) -> np.ndarray:
+            parts = {name: np.zeros((len(number), of.influence.shape[1])) for name, number in rows.items()}
+            for name, psi in of.blocks.items():
+                parts[name][np.searchsorted(rows[name], of.rows[name])] = psi
+            return np.concatenate([*parts.values()])
+
+        return spread(self), spread(other), rows
+
     def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(self.value + other.value, self.influence + other.influence)
+        psi, phi, rows = self.aligned(other)
+        return Estimate(self.value + other.value, psi + phi, rows=rows)
 
     def __truediv__(self, other: Estimate) -> Estimate:
         r"""Divide by another estimate: :math:`r=a/b` with :math:`(\psi_a-r\psi_b)/b`; NaN where b is zero."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(other.value != 0, self.value / other.value, np.nan)
-            return Estimate(ratio, (self.influence - ratio * other.influence) / other.value)
+            psi, phi, rows = self.aligned(other)
+            return Estimate(ratio, (psi - ratio * phi) / other.value, rows=rows)
 
     def __sub__(self, other: Estimate) -> Estimate:
-        difference = Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
+        psi, phi, rows = self.aligned(other)
+        difference = Estimate(_minus(self.value, other.value), _minus(psi, phi), rows=rows)
         return difference._beyond_rounding(np.maximum(np.abs(self.value), np.abs(other.value)))
 
     def _beyond_rounding(self, scale: np.ndarray) -> Self:
@@ -246,7 +266,9 @@ class Estimate(KeepsValues):
     def skill(self, reference: Estimate) -> Estimate:
         """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
         ratio = self / reference
-        return Estimate(1 - ratio.value, -ratio.influence)._beyond_rounding(np.ones_like(ratio.value))
+        return Estimate(1 - ratio.value, -ratio.influence, rows=ratio.rows)._beyond_rounding(
+            np.ones_like(ratio.value)
+        )
 
 
 EMPTY = np.zeros((0, 1))

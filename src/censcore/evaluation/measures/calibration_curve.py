@@ -30,7 +30,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -84,6 +84,10 @@ class CalibrationCurve:
         curve.
     p_value : float
         Of "the forecast is calibrated at t": how often chance gives a larger mean distance.
+    by_chance, bounds : dict of float
+        For "ici", "e50" and "e90": what each would be on average if the forecast were calibrated, and its
+        upper confidence bound, the quantile of curves drawn around the smoothed one. There is no lower bound:
+        a distance cannot be less than zero, which is what it is under the truth.
     note : str
         Why intervals and the p-value are missing, or how the p-value is to be read; else empty.
 
@@ -117,6 +121,8 @@ class CalibrationCurve:
     ici_by_chance: float = np.nan
     p_value: float = np.nan
     note: str = ""
+    by_chance: dict[str, float] = field(default_factory=dict)
+    bounds: dict[str, float] = field(default_factory=dict)
 
     def frame(self) -> pd.DataFrame:
         """All points as a data frame; ``kind`` is "binned" or "smoothed"."""
@@ -293,25 +299,30 @@ def _with_curve(
     # a risk is within [0, 1], so are the ends of its interval
     inside, low, high = (np.clip(values, 0.0, 1.0) for values in (level, low, high))
     errors = np.where(enough & curve.varies, curve.standard_error, np.nan)
-    distance = np.repeat(np.abs(inside - at), counts)
-    facts: dict[str, Any] = {
-        "smoothed": _points(at, inside, errors, low, high, fit.subjects),
-        "ici": float(distance.mean()),
-        "e50": float(np.median(distance)),
-        "e90": float(np.quantile(distance, 0.9)),
-    }
+    facts: dict[str, Any] = {"smoothed": _points(at, inside, errors, low, high, fit.subjects)}
+    facts |= {name: float(value) for name, value in _distances(inside - at, counts).items()}
     if enough:
-        by_chance = _by_chance(curve, counts / counts.sum(), comparison.seed)
+        drawn = _drawn(curve, comparison.seed)
+        facts["by_chance"] = {name: float(d.mean()) for name, d in _distances(drawn, counts).items()}
+        around = _distances(np.clip(level + drawn, 0.0, 1.0) - at, counts).items()
+        facts["bounds"] = {name: float(np.quantile(d, comparison.confidence)) for name, d in around}
+        by_chance = np.abs(drawn) @ (counts / counts.sum())
         facts["ici_by_chance"] = float(by_chance.mean())
         distance_as_drawn = float(np.repeat(np.abs(level - at), counts).mean())
         facts["p_value"] = float((1 + (by_chance >= distance_as_drawn).sum()) / (1 + len(by_chance)))
     return replace(binned, **facts)
 
 
-def _by_chance(curve: Estimate, shares: np.ndarray, seed: int) -> np.ndarray:
-    """Mean distances (draws,) of calibrated curves from the diagonal: Student's, with the same covariance."""
+def _distances(away: np.ndarray, counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean, median and 90 % quantile of the distance of curves (..., q) from the diagonal."""
+    distance = np.repeat(np.abs(away), counts, axis=-1)
+    middle, most = np.quantile(distance, [0.5, 0.9], axis=-1)
+    return {"ici": distance.mean(axis=-1), "e50": middle, "e90": most}
+
+
+def _drawn(curve: Estimate, seed: int) -> np.ndarray:
+    """How far curves (draws, q) are from the true one by chance: Student's, with the same covariance."""
     root = square_root(curve.influence.T @ curve.influence)
     rng, nu = separate_stream(seed), max(float(np.nanmedian(curve.degrees_of_freedom)), 3.0)
     scale = np.sqrt(rng.chisquare(nu, DRAWS) / nu)
-    curves = rng.standard_normal((DRAWS, len(root))) @ root
-    return np.abs(curves, out=curves) @ shares / scale
+    return rng.standard_normal((DRAWS, len(root))) @ root / scale[:, None]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn, Protocol
 
@@ -164,6 +164,7 @@ class OfRisk(CaseScore):
     values: Callable[[RiskAt], np.ndarray]  #: one number per subject and column, (n, q)
     whole: ClassVar[bool] = True
     scale: str | None = None  #: on which all subjects count, "localized" or "ipcw"
+    weighted: bool = True  #: whether values are linear in the weights; else they do not move with C
 
     @cached_property
     def ipcw(self) -> bool:
@@ -172,7 +173,14 @@ class OfRisk(CaseScore):
 
     def losses(self, case: Case) -> np.ndarray:
         """The values at the time."""
-        return self.values(case.risk_at(self.time, self.scale))
+        known = case.risk_at(self.time, self.scale)
+        none = np.zeros_like(known.event)
+        if self.weighted and self.values(replace(known, event=none, free=none)).any():
+            raise InvalidInputError(
+                "values: got some without a weight of what is known, expected multiples of known.event and "
+                "known.free; weighted=False is for values that depend on neither."
+            )
+        return self.values(known)
 
     def counted(self, case: Case) -> np.ndarray | None:
         """The subjects that enter before the time and, where C is known for all, are followed beyond it."""
@@ -185,6 +193,8 @@ class OfRisk(CaseScore):
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """That of every score of a single time."""
+        if not self.weighted:
+            return np.zeros((weight.shape[1], len(u), losses.shape[1]))
         times = np.full(losses.shape[1], self.time)
         return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
 

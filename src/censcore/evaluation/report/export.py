@@ -36,6 +36,11 @@ def comparison_json(comparison: Comparison) -> str:
         "censoring": comparison.censoring.to_dict(),
         "notes": comparison.notes,
     }
+    return as_json(document)
+
+
+def as_json(document: Any) -> str:
+    """A document as JSON, in which None stands for NaN and "inf" for infinity."""
     return json.dumps(_plain(document), indent=2, allow_nan=False)
 
 
