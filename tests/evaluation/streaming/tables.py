@@ -8,6 +8,24 @@ import pandas as pd
 import censcore as cs
 
 TIMES = np.array([20.0, 50, 100, 150, 200, 300])
+NAMES = ["relapse", "death"]
+
+
+class Draws:
+    """The joint ensemble in the columns of draws."""
+
+    columns = tuple(f"draw {i}" for i in range(16))
+
+    def __init__(self, slope):
+        self.slope = slope
+        self.columns = (*Draws.columns, "x")
+
+    def __call__(self, rows):
+        draws = rows[list(Draws.columns)].to_numpy().reshape(len(rows), 8, 2)
+        return cs.Ensemble(draws * (rows["x"].to_numpy() ** self.slope)[:, None, None])
+
+
+JOINT = {"good": Draws(1.0), "poor": Draws(0.0)}
 
 
 def make_table(n: int = 500, seed: int = 0) -> pd.DataFrame:

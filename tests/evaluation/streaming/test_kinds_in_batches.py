@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.evaluation.streaming.tables import assert_same, make_competing, make_pairs, said_in_batches
+from tests.evaluation.streaming.tables import (
+    JOINT,
+    NAMES,
+    assert_same,
+    make_competing,
+    make_pairs,
+    said_in_batches,
+)
 
 import censcore as cs
 from censcore.distributions.joint_events import in_order
@@ -13,7 +20,6 @@ from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
 KM = cs.Censoring(cs.KaplanMeier())
 BY_SITE = cs.Censoring(cs.KaplanMeier(stratify="site"))
-NAMES = ["relapse", "death"]
 
 
 @pytest.fixture(scope="module")
@@ -132,23 +138,6 @@ def test_tables_of_one_cause_page_and_json(risks):
 
 
 # ---- several event times ---------------------------------------------------------------------------------
-
-
-class Draws:
-    """The joint ensemble in the columns of draws."""
-
-    columns = tuple(f"draw {i}" for i in range(16))
-
-    def __init__(self, slope):
-        self.slope = slope
-        self.columns = (*Draws.columns, "x")
-
-    def __call__(self, rows):
-        draws = rows[list(Draws.columns)].to_numpy().reshape(len(rows), 8, 2)
-        return cs.Ensemble(draws * (rows["x"].to_numpy() ** self.slope)[:, None, None])
-
-
-JOINT = {"good": Draws(1.0), "poor": Draws(0.0)}
 
 
 def both(table, C=KM, models=JOINT, rows=110, memory=None, **options):

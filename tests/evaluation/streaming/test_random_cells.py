@@ -6,8 +6,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.evaluation.streaming.tables import assert_same, make_competing, make_pairs, make_table
-from tests.evaluation.streaming.test_kinds_in_batches import JOINT, NAMES
+from tests.evaluation.streaming.tables import (
+    JOINT,
+    NAMES,
+    assert_same,
+    make_competing,
+    make_pairs,
+    make_table,
+)
 
 import censcore as cs
 from censcore.evaluation.decisions.forecast_columns import forecasts_of
